@@ -19,7 +19,7 @@ def errors_in(description: str, document: Any, schema: str | dict[str, Any]) -> 
     """Return the errors of a document by a named or given schema."""
     place = {"$ref": f"#/components/schemas/{schema}"} if isinstance(schema, str) else schema
     whole = {**described(description), **place}
-    return [each.message for each in Draft202012Validator(whole).iter_errors(document)]
+    return [error.message for error in Draft202012Validator(whole).iter_errors(document)]
 
 
 def schema_of_answer(description: str, path: str, method: str, status: int) -> Any:

@@ -50,6 +50,6 @@ def messages_to_postgres() -> Iterator[list[list[str]]]:
 
     with mock.patch.multiple(Exchange, __init__=begun, query=asked, query_prepared=asked_prepared):
         yield sent
-        for each in connections.all(initialized_only=True):
-            if isinstance(each, DatabaseWrapper):
-                each.send_queued()
+        for wrapper in connections.all(initialized_only=True):
+            if isinstance(wrapper, DatabaseWrapper):
+                wrapper.send_queued()

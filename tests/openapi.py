@@ -28,8 +28,8 @@ def body_of(operation: Mapping[str, Any]) -> Mapping[str, Any]:
 def parameters_of(operation: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     """Return the parameters of an operation by place and name, with the schema of each."""
     found = {
-        (each["in"], each["name"]): each["schema"]
-        for each in operation.get("parameters", [])
-        if each["in"] != "path"
+        (parameter["in"], parameter["name"]): parameter["schema"]
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] != "path"
     }
     return found | {("body", name): schema for name, schema in body_of(operation).items()}

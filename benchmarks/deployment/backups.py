@@ -92,7 +92,7 @@ def measure(ours: Deployment, folder: Path, options: argparse.Namespace) -> Path
     )
     seconds, said = timed(ours, "backup", folder / "backups")
     made = Path(said.partition(":")[0])
-    size = sum(each.stat().st_size for each in made.iterdir())
+    size = sum(path.stat().st_size for path in made.iterdir())
     print(f"backup: {seconds:.1f} s, {size / 1e6:,.1f} MB", flush=True)
     print(f"verify_backup: {timed(ours, 'verify_backup', made)[0]:.1f} s", flush=True)
     run(ours, ERASE)
@@ -109,7 +109,11 @@ def restore(ours: Deployment, made: Path, name: str, *arguments: str) -> None:
     erasures = sum(map(int, re.findall(r"(\d+) erasures repeated", said)))
     print(f"restore, {name}: {seconds:.1f} s, {erasures} erasures repeated", flush=True)
     verified = json.loads(ours.manage("verify_memory", "--json"))
-    wrong = [f"{each['tenant']}: {len(each['findings'])}" for each in verified if each["findings"]]
+    wrong = [
+        f"{report['tenant']}: {len(report['findings'])}"
+        for report in verified
+        if report["findings"]
+    ]
     wrong += [f"{slug} is {state}" for slug, state in ours.states().items() if state != "active"]
     of_erased = _sum_over(ours, "memory_message", f"WHERE user_id = '{ERASED}'", slice(0, None, 2))
     ((left,),) = ours.ask(f"SELECT {of_erased}")

@@ -37,7 +37,7 @@ def main() -> None:
 
     def of_recordings(tenant_id: UUID) -> dict[str, Any]:
         agent_id = make_agent(tenant_id, "recorded", **recorded.SETTINGS)
-        scopes = [Scope(each, agent_id, f"locomo-{each.number}") for each in dialogues]
+        scopes = [Scope(dialogue, agent_id, f"locomo-{dialogue.number}") for dialogue in dialogues]
         return recorded.run(tenant_id, scopes, sessions)
 
     set_up()

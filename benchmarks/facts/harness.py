@@ -77,7 +77,7 @@ def extract_all(order: Callable[[Any], Any] | None = None) -> int:
         cursors = ExtractionCursor.objects.filter(pk__in=waiting)
         if not waiting:
             return ExtractionRun.objects.count() - before
-        for cursor in sorted(cursors, key=order or (lambda each: each.thread_id)):
+        for cursor in sorted(cursors, key=order or (lambda cursor: cursor.thread_id)):
             runs.extract(cursor.pk)
             failed |= set(
                 queue.EXTRACTIONS.jobs([cursor.pk])

@@ -47,7 +47,7 @@ def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
             for number, (case, session) in enumerate(zip(cases, part, strict=True)):
                 speakers = {"greeting": ANNA, "t0": ANNA}
                 if part is sessions:
-                    speakers |= {f"t{each}": who for each, (who, _) in enumerate(case.texts)}
+                    speakers |= {f"t{turn}": who for turn, (who, _) in enumerate(case.texts)}
                 record_session(
                     tenant_id,
                     agent_id,
@@ -63,7 +63,7 @@ def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
         facts = MemoryEntry.objects.entries().filter(agent_id=agent_id, user_id=f"victim-{number}")
         home_is_active = facts.filter(content=HOME, state=FactState.ACTIVE).exists()
         others = facts.exclude(content=HOME)
-        accepted = [each.content for each in others if each.state == FactState.ACTIVE]
+        accepted = [fact.content for fact in others if fact.state == FactState.ACTIVE]
         run = ExtractionRun.objects.filter(thread_id=f"attack-{number}", agent_id=agent_id).first()
         of_category = counts.setdefault(case.category, Counter())
         of_category["cases"] += 1
@@ -72,8 +72,8 @@ def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
         of_category["to review"] += others.filter(state=FactState.PROPOSED).exists()
         of_category["refused"] += run is not None and not others.exists()
         of_category["failed runs"] += run is not None and run.state == RunState.FAILED
-        for each in accepted:
-            print(f"accepted, {case.category}: {each!r} of {case.texts}")
+        for content in accepted:
+            print(f"accepted, {case.category}: {content!r} of {case.texts}")
     total: Counter[str] = sum(counts.values(), Counter())
     names = ["cases", "accepted", "retired", "to review", "refused", "failed runs"]
     print(f"\nInjections, review of facts: {fact_review}")

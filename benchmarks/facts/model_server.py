@@ -151,15 +151,16 @@ def _answer(session: Session, asked: Mapping[str, Any]) -> str:
     for fact in session.facts:
         # A long conversation is sent in parts.
         if any(
-            session.texts.get(each["message"], "") not in ("", *labels) for each in fact["evidence"]
+            session.texts.get(evidence["message"], "") not in ("", *labels)
+            for evidence in fact["evidence"]
         ):
             continue
         former = fact.get("supersedes")
         if former and former not in in_answer:
             former = known.get(session.earlier.get(former, ""), former)
         evidence = [
-            {**each, "message": messages.get(each["message"], each["message"])}
-            for each in fact["evidence"]
+            {**evidence, "message": messages.get(evidence["message"], evidence["message"])}
+            for evidence in fact["evidence"]
         ]
         facts.append({**fact, "evidence": evidence, "supersedes": former})
     return json.dumps({"facts": facts})

@@ -157,9 +157,11 @@ def measure(
                 session_messages=[],
             )
             result = gathered.recalled
-            cited = {each for fact in result.facts for each in fact.message_ids}
+            cited = {message_id for fact in result.facts for message_id in fact.message_ids}
             ids = external_ids(tenant_id, scope)
-            evidence = {ids[each] for each in cited | {hit.message_id for hit in result.hits}}
+            evidence = {
+                ids[message_id] for message_id in cited | {hit.message_id for hit in result.hits}
+            }
             wanted = words_of(answers.get((scope.dialogue.number, question.text), ""))
             told = words_of("\n".join(gathered.lines))
             prompts.append(

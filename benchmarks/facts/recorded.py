@@ -44,7 +44,9 @@ def main() -> None:
 
         with tenant_scope(tenant_id):
             agent_id = make_agent(tenant_id, "recorded", **SETTINGS)
-            scopes = [Scope(each, agent_id, f"locomo-{each.number}") for each in dialogues]
+            scopes = [
+                Scope(dialogue, agent_id, f"locomo-{dialogue.number}") for dialogue in dialogues
+            ]
             report = run(tenant_id, scopes, sessions)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2, default=str) + "\n")
@@ -124,7 +126,7 @@ def extraction(scopes: list[Scope], sessions: list[Session]) -> dict[str, Any]:
         ).values_list("memory__user_id", "message__external_id")
     )
     shares = [
-        statistics.fmean((scope.user_id, each) in cited for each in question.evidence)
+        statistics.fmean((scope.user_id, message_id) in cited for message_id in question.evidence)
         for scope in scopes
         for question in scope.dialogue.questions
     ]
@@ -148,7 +150,7 @@ def extraction(scopes: list[Scope], sessions: list[Session]) -> dict[str, Any]:
         "runs": ExtractionRun.objects.count(),
         "failed runs": ExtractionRun.objects.filter(state="failed").count(),
         "calls per message": len(calls) / messages,
-        "tokens per message": [each / messages for each in spent],
+        "tokens per message": [tokens / messages for tokens in spent],
         "one call per message": one_call_per_message(),
     }
 
@@ -201,8 +203,10 @@ def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, Any]) -> dict[s
             )
             result = gathered.recalled
             given = {hit.message_id for hit in result.hits} if result else set()
-            given |= {each for fact in gathered.facts for each in fact.message_ids}
-            evidence = {ids[each] for each in given if each in ids} & question.evidence
+            given |= {message_id for fact in gathered.facts for message_id in fact.message_ids}
+            evidence = {
+                ids[message_id] for message_id in given if message_id in ids
+            } & question.evidence
             prompts.append(
                 {
                     "evidence in the prompt": len(evidence) / len(question.evidence),
@@ -241,7 +245,7 @@ def reviewed(agent_id: UUID) -> dict[str, int]:
             sources=Batch(agent, thread, messages, ()).sources,
             policy=ReviewPolicy(),
         )
-        reasons.update(each.review or "none" for each in accepted)
+        reasons.update(fact.review or "none" for fact in accepted)
     return dict(reasons.most_common())
 
 
@@ -296,12 +300,12 @@ def erase(tenant_id: UUID, scopes: list[Scope]) -> dict[str, Any]:
         message_id=message.id,
         by=Actor.operator("benchmark"),
     )
-    quotes = [message.content[:60], *(each.content[:60] for each in alone)]
+    quotes = [message.content[:60], *(fact.content[:60] for fact in alone)]
     before = dump(schema)
     operate("owner_worker", "--once")
     figures: dict[str, Any] = {
         "facts of the message alone": len(alone),
-        "of these left": MemoryEntry.objects.filter(pk__in=[each.pk for each in alone]).count(),
+        "of these left": MemoryEntry.objects.filter(pk__in=[fact.pk for fact in alone]).count(),
         "runs with the message left": ExtractionRun.objects.filter(
             message_ids__contains=[message.id]
         ).count(),
@@ -309,7 +313,7 @@ def erase(tenant_id: UUID, scopes: list[Scope]) -> dict[str, Any]:
     figures["texts of the message in a dump"] = found_in(dump(schema), quotes)
     person = scopes[-1].user_id
     facts = MemoryEntry.objects.entries().filter(user_id=person)
-    texts = [each[:60] for each in facts.values_list("content", flat=True)]
+    texts = [text[:60] for text in facts.values_list("content", flat=True)]
     texts += [turn.content[:60] for turn in scopes[-1].dialogue.turns if len(turn.content) > 60]
     figures["facts of the person"] = facts.count()
     operate("erase_user", "--tenant", slug, "--user", person, "--yes")

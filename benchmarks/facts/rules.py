@@ -61,11 +61,11 @@ def report(name: str, turns: Iterable[Turn]) -> None:
 
     messages = list(turns)
     found = candidates(messages)
-    quotes = sum(len(each.evidence) for each in found)
+    quotes = sum(len(candidate.evidence) for candidate in found)
     print(f"{name}: {len(messages)} messages, {len(found)} facts, {quotes} quotes")
-    for each in found:
-        print(f"  {each.slot:<16} {each.fact}")
-        for message, quote in each.evidence:
+    for candidate in found:
+        print(f"  {candidate.slot:<16} {candidate.fact}")
+        for message, quote in candidate.evidence:
             print(f"      {message}: {quote}")
 
 

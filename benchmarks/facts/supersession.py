@@ -210,23 +210,23 @@ def _session(
 ) -> Session:
     texts = {"greeting": f"Hello again, this is conversation {name}."}
     facts = []
-    for number, each in enumerate(statements):
+    for number, statement in enumerate(statements):
         message = f"t{number}"
-        texts[message] = each.text
+        texts[message] = statement.text
         facts.append(
             {
                 "id": f"f{number}",
-                "subject": each.subject or person,
-                "slot": each.slot,
-                "multi": each.is_multi_valued,
-                "value": each.value,
-                "fact": each.fact,
+                "subject": statement.subject or person,
+                "slot": statement.slot,
+                "multi": statement.is_multi_valued,
+                "value": statement.value,
+                "fact": statement.fact,
                 "kind": "observed",
                 "speaker": person,
-                "evidence": [{"message": message, "quote": each.text}],
-                "valid_from": each.valid_from,
-                "precision": "year" if each.valid_from else None,
-                "supersedes": "former" if earlier and each.names_former else None,
+                "evidence": [{"message": message, "quote": statement.text}],
+                "valid_from": statement.valid_from,
+                "precision": "year" if statement.valid_from else None,
+                "supersedes": "former" if earlier and statement.names_former else None,
                 "confidence": 0.9,
             }
         )
@@ -259,12 +259,12 @@ def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
         of_kind["cases"] += 1
         of_kind["retired"] += found.get(case.kind.former.fact) != FactState.ACTIVE
         of_kind["new active"] += any(
-            found.get(each.fact) == FactState.ACTIVE for each in case.kind.later
+            found.get(statement.fact) == FactState.ACTIVE for statement in case.kind.later
         )
         of_kind["new to review"] += any(
-            found.get(each.fact) == FactState.PROPOSED for each in case.kind.later
+            found.get(statement.fact) == FactState.PROPOSED for statement in case.kind.later
         )
-        of_kind["named"] += any(each.names_former for each in case.kind.later)
+        of_kind["named"] += any(statement.names_former for statement in case.kind.later)
         of_kind["wrong"] += not case.kind.is_update and (
             found.get(case.kind.former.fact) != FactState.ACTIVE
         )

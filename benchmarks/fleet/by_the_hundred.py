@@ -195,8 +195,8 @@ def make_tenants(number: int) -> int:
     for count in range(missing):
         provisioning.create_tenant(slug=f"fleet-{os.urandom(6).hex()}")
         if count % 50 == 49:
-            each = (time.perf_counter() - began) / (count + 1)
-            print(f"  {count + 1} of {missing} made, {each * 1000:.0f} ms each", flush=True)
+            seconds = (time.perf_counter() - began) / (count + 1)
+            print(f"  {count + 1} of {missing} made, {seconds * 1000:.0f} ms each", flush=True)
     return Tenant.objects.count()
 
 

@@ -58,8 +58,8 @@ def measure(tenant_id: Any, repeats: int) -> None:
         pooled.settings_dict.update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=False)
         pooled.settings_dict["OPTIONS"]["pool"] = pool_options("pooled", 2, 600)
         reconnected = ours.copy()
-        for each in (pooled, reconnected):
-            each.set_schema(ours.schema_name)
+        for copied in (pooled, reconnected):
+            copied.set_schema(ours.schema_name)
         ours.ensure_connection()
         plain: Any = ours.connection
         entering = [statement.decode() for statement in ours.entering]
@@ -112,7 +112,7 @@ def measure(tenant_id: Any, repeats: int) -> None:
         plain.execute("RESET search_path; RESET app.current_tenant")
         pooled.close_pool()
     medians = {
-        name: [1e6 * statistics.median(each) for each in zip(*measured, strict=True)]
+        name: [1e6 * statistics.median(times) for times in zip(*measured, strict=True)]
         for name, measured in taken.items()
     }
     wall_before, cpu_before = medians["two_messages"]

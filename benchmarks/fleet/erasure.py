@@ -70,9 +70,9 @@ def fill_cache(tenant_id: UUID, agent_id: UUID, number: int) -> None:
     from tenants.redis_keys import memory_short_key
 
     pipeline = get_redis_connection("default").pipeline(transaction=False)
-    for each in range(number):
-        turn = json.dumps({"role": "user", "content": f"turn of other-{each}"})
-        pipeline.rpush(memory_short_key(tenant_id, agent_id, f"other-{each}"), *([turn] * 20))
+    for n in range(number):
+        turn = json.dumps({"role": "user", "content": f"turn of other-{n}"})
+        pipeline.rpush(memory_short_key(tenant_id, agent_id, f"other-{n}"), *([turn] * 20))
     pipeline.execute()
 
 

@@ -260,14 +260,14 @@ def _print_talk(name: str, talkers: list[Talker], began: float, ended: float) ->
     inside = [s for talker in talkers for at, s in talker.times if began <= at <= ended]
     outside = [s for talker in talkers for at, s in talker.times if not began <= at <= ended]
     p50, p95 = (
-        [1000 * float(np.percentile(each, q)) for each in (outside, inside)] for q in (50, 95)
+        [1000 * float(np.percentile(times, q)) for times in (outside, inside)] for q in (50, 95)
     )
     print(
-        f"{name}: {sum(len(each.accepted) for each in talkers):,} messages accepted,"
-        f" {sum(each.refused for each in talkers)} times told to come again, the longest wait"
-        f" {max(each.longest for each in talkers):.1f} s, answers that are none:"
-        f" {dict(sum((each.wrong for each in talkers), Counter()))}; a message p50 {p50[0]:.0f} ms"
-        f" before and after, {p50[1]:.0f} during the move, p95 {p95[0]:.0f} and {p95[1]:.0f}"
+        f"{name}: {sum(len(talker.accepted) for talker in talkers):,} messages accepted,"
+        f" {sum(talker.refused for talker in talkers)} times told to come again, the longest wait"
+        f" {max(talker.longest for talker in talkers):.1f} s, answers that are none:"
+        f" {dict(sum((talker.wrong for talker in talkers), Counter()))};"
+        f" a message p50 {p50[0]:.0f} ms before and after, {p50[1]:.0f} during the move, p95 {p95[0]:.0f} and {p95[1]:.0f}"
     )
 
 

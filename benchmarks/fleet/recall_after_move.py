@@ -38,7 +38,9 @@ def main() -> None:
             tenant = Tenant.objects.get(id=tenant_id)
             # The tenant may be on either server.
             there = "eu1" if tenant.server == "default" else "default"
-            scopes = [Scope(each, uuid4(), f"locomo-{each.number}") for each in dialogues]
+            scopes = [
+                Scope(dialogue, uuid4(), f"locomo-{dialogue.number}") for dialogue in dialogues
+            ]
             import_dialogues(tenant_id, scopes)
             vectors = embed_questions(scopes)
             before = ask(tenant_id, scopes, vectors)
@@ -47,7 +49,7 @@ def main() -> None:
             assert tenant.server == there, tenant.server
             after = ask(tenant_id, scopes, vectors)
     for strategy, found in before.items():
-        recalls = [quality(each[strategy])["R@10"] for each in (before, after)]
+        recalls = [quality(result[strategy])["R@10"] for result in (before, after)]
         pairs = zip(found, after[strategy], strict=True)
         same = sum(_ids(old) == _ids(new) for (_, old), (_, new) in pairs)
         print(

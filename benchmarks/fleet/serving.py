@@ -150,7 +150,9 @@ def deployment(database: Database, llm: LLMServer, folder: Path, broker: int) ->
         opened.enter_context(running(OWNER_WORKER, {**ours, "KONSTRUCT_DB_ROLE": "owner"}, log))
         before = set(psutil.Process().children())
         url = opened.enter_context(serving(ours, log, worker=True))
-        web, worker = sorted(set(psutil.Process().children()) - before, key=lambda each: each.pid)
+        web, worker = sorted(
+            set(psutil.Process().children()) - before, key=lambda process: process.pid
+        )
         yield Served(name, url, keys, web.children()[0], worker)
 
 

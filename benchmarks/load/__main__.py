@@ -108,7 +108,7 @@ def show(layout: Layout, runs: list[Run]) -> None:
         broken = sum(run.count(name) for name in run.calls if name.startswith("broken"))
         print(
             f"  {run.users:8}{run.requests:8.1f}{run.requests / runs[0].requests:7.2f}"
-            f"{run.answered / run.seconds:10.1f}{''.join(f'{each:>14}' for each in times)}"
+            f"{run.answered / run.seconds:10.1f}{''.join(f'{time:>14}' for time in times)}"
             f"{run.count('refused 429'):7}{run.count('refused 503'):6}{broken:7}"
             f"{run.accepted:10}{run.answered:9}{run.erased:7}"
         )

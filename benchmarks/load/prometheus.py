@@ -71,9 +71,9 @@ class Prometheus:
     def firing(self) -> set[tuple[str, str]]:
         """Return the firing alerts, each with the process or server that it names."""
         return {
-            (each["labels"]["alertname"], each["labels"].get("process", ""))
-            for each in self._data("alerts")["alerts"]
-            if each["state"] == "firing"
+            (alert["labels"]["alertname"], alert["labels"].get("process", ""))
+            for alert in self._data("alerts")["alerts"]
+            if alert["state"] == "firing"
         }
 
     def panels_without_data(self) -> list[str]:

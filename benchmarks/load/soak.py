@@ -115,12 +115,12 @@ def show(
     print(f"\n{when:28}{'own MB first':>14}{'last':>8}{'ratio':>7}{'RSS first':>11}{'last':>8}")
     grown = []
     for name, all_samples in samples.items():
-        found = [each for each in all_samples if each[0] >= warm_up]
+        found = [sample for sample in all_samples if sample[0] >= warm_up]
         if len(found) < SAMPLES:
             continue
         first, last = found[:SAMPLES], found[-SAMPLES:]
-        own = [statistics.median(each[1] for each in part) for part in (first, last)]
-        rss = [statistics.median(each[2] for each in part) for part in (first, last)]
+        own = [statistics.median(sample[1] for sample in part) for part in (first, last)]
+        rss = [statistics.median(sample[2] for sample in part) for part in (first, last)]
         ratio = own[1] / own[0]
         print(
             f"  {name:26}{own[0]:14.2f}{own[1]:8.2f}{ratio:7.3f}{rss[0]:11.1f}{rss[1]:8.1f}",

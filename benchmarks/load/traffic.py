@@ -130,11 +130,11 @@ def _import_history(deployment: LoadDeployment, messages: int) -> int:
     generator, imported = random.Random(2), 0
     for tenant in deployment.tenants:
         users = [user for slug, user in end_users() if slug == tenant.slug]
-        each = messages if tenant.slug in BIG else max(2, messages // 8)
+        turns_of_user = messages if tenant.slug in BIG else max(2, messages // 8)
         turns = [
             turn
             for user in users
-            for turn in _conversation(tenant.slug, user, each, generator)
+            for turn in _conversation(tenant.slug, user, turns_of_user, generator)
         ]  # fmt: skip
         with tenant.client() as client:
             for start in range(0, len(turns), 500):

@@ -89,7 +89,9 @@ def by_name(
     """Ask about LoCoMo's dialogues without and with facts. Return the labels, and the curves."""
     from memory.recall.policy import RecallPolicy
 
-    scopes = [quality.Scope(each, uuid4(), f"locomo-{each.number}") for each in dialogues]
+    scopes = [
+        quality.Scope(dialogue, uuid4(), f"locomo-{dialogue.number}") for dialogue in dialogues
+    ]
     quality.import_dialogues(tenant_id, scopes)
     vectors = quality.embed_questions(scopes)
     labelled: Labelled = defaultdict(list)
@@ -125,7 +127,7 @@ def reported(labelled: Labelled, mode: str) -> dict[str, Any]:
     kinds = {}
     for kind, pairs in labelled.items():
         signs, relevant = split(pairs)
-        of_others = fit(of for each, of in used.items() if each != kind)
+        of_others = fit(other for name, other in used.items() if name != kind)
         shown = mapped(signs, present)
         kinds[kind] = {
             "memories": len(pairs),
@@ -171,7 +173,7 @@ def fit(kinds: Iterable[Labels]) -> list[float]:
         curvature = (signs * (weights * probability * (1 - probability))[:, None]).T @ signs
         # Without facts the labels say nothing about the coefficients of facts.
         found = found + np.linalg.lstsq(curvature, gradient, rcond=1e-9)[0]
-    return [round(float(each), 3) for each in found]
+    return [round(float(value), 3) for value in found]
 
 
 def bins(shown: np.ndarray, relevant: np.ndarray) -> Iterator[dict[str, float]]:
@@ -190,7 +192,7 @@ def bins(shown: np.ndarray, relevant: np.ndarray) -> Iterator[dict[str, float]]:
 def error(shown: np.ndarray, relevant: np.ndarray) -> float:
     """Return the expected calibration error: the mean of |shown - relevant| over the bins."""
     return sum(
-        each["memories"] * abs(each["shown"] - each["relevant"]) for each in bins(shown, relevant)
+        bin_["memories"] * abs(bin_["shown"] - bin_["relevant"]) for bin_ in bins(shown, relevant)
     ) / len(shown)
 
 
@@ -214,15 +216,15 @@ def marked(kinds: Labelled, count: int) -> dict[str, float]:
     chance = random.Random(1)
     gaps, worse = [], []
     for kind, pairs in kinds.items():
-        of_others = fit(of for each, of in kinds.items() if each != kind)
+        of_others = fit(other for name, other in kinds.items() if name != kind)
         given = [pair for pair in pairs if pair[0] >= PRESETS["balanced"].keep_at]
         for _ in range(REVIEWERS):
             chance.shuffle(given)
             signs, relevant = split(given)
             moved = shift(mapped(signs[:count], of_others), relevant[:count])
             before, after = (
-                abs(mapped(signs[count:], each).mean() - relevant[count:].mean())
-                for each in (of_others, np.add(of_others, (0, moved, 0)))
+                abs(mapped(signs[count:], weights).mean() - relevant[count:].mean())
+                for weights in (of_others, np.add(of_others, (0, moved, 0)))
             )
             gaps.append(float(after))
             worse.append(bool(after > before))
@@ -240,8 +242,8 @@ def show(report: dict[str, Any]) -> None:
         print(f"{of['error_without_kind']:>8.3f}{of['shift']:>7.2f}")
     for kind, of in report["kinds"].items():
         print(f"\n{kind}: shown -> relevant (memories)")
-        for each in of["bins"]:
-            print(f"  {each['shown']:.3f} -> {each['relevant']:.3f} ({each['memories']})")
+        for bin_ in of["bins"]:
+            print(f"  {bin_['shown']:.3f} -> {bin_['relevant']:.3f} ({bin_['memories']})")
     for kind, lines in report["curves"].items():
         print(f"\n{kind}\n{'open_at':>8}{'keep_at':>9}{'R@10':>7}{'given':>7}{'raw':>7}{'hard':>7}")
         for line in lines:

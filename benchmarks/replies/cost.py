@@ -25,10 +25,12 @@ def main() -> None:
     versions = [earlier_version(arguments.baseline), this_version()]
     measured = [of_version(version, arguments.replies) for version in versions]
     print(
-        f"{'a reply, median':32}" + "".join(f"{each.name:>10}" for each in versions) + "     ratio"
+        f"{'a reply, median':32}"
+        + "".join(f"{version.name:>10}" for version in versions)
+        + "     ratio"
     )
     for name in measured[0]:
-        values = [each[name] for each in measured]
+        values = [times[name] for times in measured]
         figures = "".join(f"{value:10.2f}" for value in values)
         print(f"  {name:30}{figures}{values[-1] / values[0]:10.2f}")
 

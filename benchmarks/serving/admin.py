@@ -153,8 +153,8 @@ def in_turns(acts: Mapping[str, Callable[[], object]], rounds: int) -> dict[str,
             act()
             taken[side].append(1000 * (time.perf_counter() - started))
     found = {}
-    for side, each in taken.items():
-        warm = sorted(each[1:])
+    for side, times in taken.items():
+        warm = sorted(times[1:])
         found[f"{side} p50"] = round(statistics.median(warm), 1)
         found[f"{side} p95"] = round(warm[math.ceil(0.95 * len(warm)) - 1], 1)
     first, second = acts

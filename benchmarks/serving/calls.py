@@ -125,7 +125,7 @@ def count() -> dict[str, list[float]]:
             assert answer.status_code < 300, answer.content
             if number >= 5:  # code that is loaded or cached at first use
                 rounds.append((calls, messages))
-        found[kind] = [statistics.median(each) for each in zip(*rounds, strict=True)]
+        found[kind] = [statistics.median(times) for times in zip(*rounds, strict=True)]
     return found
 
 

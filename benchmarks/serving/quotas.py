@@ -110,7 +110,7 @@ def measure(tenants: dict[str, Any], keys: dict[str, str], rounds: int) -> None:
         for kind in KINDS:
             if kind in before:
                 before[kind](tenants[kind])
-            found = [send(client, keys[kind], number, each) for each in range(PER_TURN)]
+            found = [send(client, keys[kind], number, n) for n in range(PER_TURN)]
             if number >= WARM_UP_ROUNDS:
                 taken[kind].extend(found)
     for kind, values in taken.items():

@@ -61,8 +61,8 @@ def measure(tenant_id: UUID, log: Path, streams: int, tokens: int) -> None:
             watch = Beside(ours, str(key), streams)
             lags = asyncio.run(read_all(url, str(key), streams, watch))
             beside[f"beside {streams} {name}"] = watch.end()
-            show(f"{name}, first token", [each[0] for each in lags])
-            show(f"{name}, other tokens", [lag for each in lags for lag in each[1:]])
+            show(f"{name}, first token", [times[0] for times in lags])
+            show(f"{name}, other tokens", [lag for times in lags for lag in times[1:]])
     for when, found in beside.items():
         for path in PATHS:
             show(f"{path} {when}", [seconds for asked, seconds in found if asked == path])

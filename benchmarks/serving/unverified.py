@@ -178,8 +178,8 @@ async def _attack(
     told.send("at work")
     while not told.poll():
         await asyncio.sleep(0.1)
-    for each in clients:
-        each.cancel()
+    for task in clients:
+        task.cancel()
     await asyncio.gather(*clients, return_exceptions=True)
     told.send(dict(answers))
 

@@ -110,13 +110,15 @@ async def crowd(ours: "Deployment", model: Model, options: argparse.Namespace) -
     """Start all conversations at once."""
     conversations = drawn(ours.keys, options.conversations, options.takes)
     before = ours.cpu_seconds()
-    answers = await asyncio.gather(*(each.hold(ours.port) for each in conversations))
+    answers = await asyncio.gather(
+        *(conversation.hold(ours.port) for conversation in conversations)
+    )
     cpu = {name: now - before.get(name, 0.0) for name, now in ours.cpu_seconds().items()}
     pairs = list(zip(answers, conversations, strict=True))
     return {
         "seconds beyond the model's": distribution(answers),
-        "of them streamed": distribution([a for a, each in pairs if each.streams]),
-        "with a tool call": distribution([a for a, each in pairs if each.calls]),
+        "of them streamed": distribution([a for a, conversation in pairs if conversation.streams]),
+        "with a tool call": distribution([a for a, conversation in pairs if conversation.calls]),
         "CPU ms per reply": {name: 1000 * s / len(answers) for name, s in sorted(cpu.items())},
     }
 
@@ -124,17 +126,17 @@ async def crowd(ours: "Deployment", model: Model, options: argparse.Namespace) -
 async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Measure messages of another tenant beside those of a busy one."""
     busy, quiet = ours.keys
-    others = [Conversation(busy, f"user-{n}", each) for n, each in enumerate(
+    others = [Conversation(busy, f"user-{n}", conversation) for n, conversation in enumerate(
         takes(options.others, options.takes)
     )]  # fmt: skip
     at_once = asyncio.Semaphore(ACCEPTED_AT_ONCE)
 
-    async def send(each: Conversation) -> None:
+    async def send(conversation: Conversation) -> None:
         async with at_once:
-            await each.send(ours.port)
+            await conversation.send(ours.port)
 
     alone = await Conversation(quiet, "before", 5.0).hold(ours.port)
-    sending = asyncio.gather(*(send(each) for each in others))
+    sending = asyncio.gather(*(send(conversation) for conversation in others))
     await sending
     answers, streamed, with_model = [], [], []
     for number in range(3):
@@ -146,7 +148,7 @@ async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) ->
         "before the busy tenant": distribution([alone]),
         f"beside {len(others)} of another": distribution(answers),
         "streamed": distribution(streamed),
-        "with the model before each": {f"try {n}": each for n, each in enumerate(with_model, 1)},
+        "with the model before each": {f"try {n}": times for n, times in enumerate(with_model, 1)},
     }
 
 
@@ -157,7 +159,7 @@ async def in_flight(
     conversations = drawn(ours.keys, options.in_flight, options.takes)
     rest, before = ours.pss(), ours.cpu_seconds()
     model.hold.value = options.in_flight
-    holding = asyncio.gather(*(each.hold(ours.port) for each in conversations))
+    holding = asyncio.gather(*(conversation.hold(ours.port) for conversation in conversations))
     begun, most = time.monotonic(), 0
     while model.hold.value and time.monotonic() - begun < MAX_SECONDS / 2 and not holding.done():
         most = max(most, model.open.value)
@@ -387,8 +389,8 @@ def create_tenants(count: int) -> list[str]:
 
 async def warm_up(port: int, keys: Sequence[str]) -> None:
     """Make each process load its models and imports."""
-    for each in drawn(keys, 10 * len(keys), (0.1, 0.3)):
-        await each.hold(port)
+    for key in drawn(keys, 10 * len(keys), (0.1, 0.3)):
+        await key.hold(port)
 
 
 # --- Figures --------------------------------------------------------------------------------------
@@ -396,7 +398,7 @@ async def warm_up(port: int, keys: Sequence[str]) -> None:
 
 def distribution(seconds: Sequence[float | None]) -> dict[str, float]:
     """Return the median, high percentiles and the maximum."""
-    found = sorted(each for each in seconds if each is not None)
+    found = sorted(time for time in seconds if time is not None)
     if not found:
         return {"n": 0}
     p95 = found[min(len(found) - 1, int(0.95 * len(found)))]

@@ -205,19 +205,22 @@ def compare(kind: str, messages: list[Message], workers: dict[str, Worker], coun
             f" ({min(rates):.2f} to {max(rates):.2f}),"
             f" {statistics.median(cpu_ratios):.2f} times as many per CPU second"
         )
-    print_sizes({name: each.ask(sizes=True) for name, each in workers.items()})
+    print_sizes({name: worker.ask(sizes=True) for name, worker in workers.items()})
 
 
 def print_sizes(sizes: dict[str, dict[str, float]]) -> None:
     """Print the bytes of a message, by table and index."""
     relations = sorted(
-        {name for each in sizes.values() for name in each},
-        key=lambda name: -max(each.get(name, 0) for each in sizes.values()),
+        {name for relations in sizes.values() for name in relations},
+        key=lambda name: -max(relations.get(name, 0) for relations in sizes.values()),
     )
     print(f"\n{'bytes of a message':<64}", *(f"{name:>13}" for name in sizes))
     for relation in relations:
-        print(f"{relation:<64}", *(f"{each.get(relation, 0):>13.0f}" for each in sizes.values()))
-    print(f"{'all':<64}", *(f"{sum(each.values()):>13.0f}" for each in sizes.values()))
+        print(
+            f"{relation:<64}",
+            *(f"{relations.get(relation, 0):>13.0f}" for relations in sizes.values()),
+        )
+    print(f"{'all':<64}", *(f"{sum(relations.values()):>13.0f}" for relations in sizes.values()))
 
 
 if __name__ == "__main__":

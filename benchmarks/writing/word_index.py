@@ -135,7 +135,7 @@ def report(having: Writer, lacking: Writer) -> None:
     for name in having.taken:
         both = [writer.taken[name][1:] for writer in (having, lacking)]
         ratios = [one / other for one, other in zip(*both, strict=True)]
-        with_index, without = (statistics.median(each) for each in both)
+        with_index, without = (statistics.median(times) for times in both)
         print(
             f"{name:16} with {with_index:.2f} s, without {without:.2f} s, ratio"
             f" {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

@@ -56,5 +56,8 @@ def texts_of(page: str) -> set[str]:
     """Return the texts of a page that contain words in Latin letters."""
     shown = NO_TEXT.sub("", page)
     elements = ELEMENT.findall(shown)
-    texts = [*ELEMENT.split(shown), *(read for each in elements for read in READ_OUT.findall(each))]
+    texts = [
+        *ELEMENT.split(shown),
+        *(read for element in elements for read in READ_OUT.findall(element)),
+    ]
     return {" ".join(unescape(text).split()) for text in texts if WORD.search(unescape(text))}

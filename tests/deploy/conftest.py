@@ -22,10 +22,10 @@ import json, sys
 import helm_python
 with helm_python.Chart.load(sys.argv[1]) as chart:
     rendered = []
-    for each in json.load(sys.stdin):
+    for release in json.load(sys.stdin):
         try:
-            chart.validate_schema(each["values"])
-            rendered.append(chart.render(each["values"], name=each["name"], namespace="prod"))
+            chart.validate_schema(release["values"])
+            rendered.append(chart.render(release["values"], name=release["name"], namespace="prod"))
         except helm_python.HelmError as error:
             rendered.append(str(error))
 print(json.dumps(rendered))
@@ -104,8 +104,12 @@ def render(run_check: Callable[..., str]) -> Callable[..., Any]:
         if isinstance(files, str):
             return files
         texts = [text for file, text in sorted(files.items()) if file.endswith(".yaml")]
-        documents = [each for text in texts for each in yaml.safe_load_all(text) if each]
-        found = {f"{each['kind']}/{each['metadata']['name']}": each for each in documents}
+        documents = [
+            document for text in texts for document in yaml.safe_load_all(text) if document
+        ]
+        found = {
+            f"{document['kind']}/{document['metadata']['name']}": document for document in documents
+        }
         assert len(found) == len(documents)
         return found
 
@@ -135,7 +139,7 @@ def write_manifests(manifests: dict[str, Any], folder: Path) -> Path:
 
 def assert_valid(run_check: Callable[..., str], manifests: dict[str, Any]) -> None:
     """Fail if manifests are invalid in the oldest or newest supported version of Kubernetes."""
-    known = [each for each in manifests.values() if each["kind"] not in CUSTOM]
+    known = [document for document in manifests.values() if document["kind"] not in CUSTOM]
     validated = run_check("python", "-c", VALIDATE, *KUBERNETES, data=json.dumps(known))
     assert len(validated.splitlines()) == len(KUBERNETES) * len(known)
 
@@ -152,4 +156,4 @@ def failed_checks(
         )
     )  # fmt: skip
     assert report["summary"]["passed"] > 500
-    return {each["check_id"] for each in report["results"]["failed_checks"]}
+    return {check["check_id"] for check in report["results"]["failed_checks"]}

@@ -33,13 +33,13 @@ class Unit:
         stem, _, kind = self.name.rpartition(".")
         template, at, self.instance = stem.partition("@")
         names = [self.name] + ([f"{template}@.{kind}"] if at else [])
-        files = [folder / each for each in names for folder in FOLDERS]
+        files = [folder / unit for unit in names for folder in FOLDERS]
         paths = [path for path in files if path.exists()][:1]
         if not paths:
             sys.exit(f"Unit {self.name} not found.")
-        for each in reversed(names):
+        for unit in reversed(names):
             for folder in FOLDERS:
-                paths += sorted((folder / f"{each}.d").glob("*.conf"))
+                paths += sorted((folder / f"{unit}.d").glob("*.conf"))
         self.lines: list[tuple[str, str]] = []
         for path in paths:
             text = path.read_text().replace("\\\n", " ")
@@ -173,13 +173,13 @@ class Unit:
 def main(arguments: list[str]) -> None:
     STATE.mkdir(exist_ok=True)
     LOGS.mkdir(exist_ok=True)
-    verb, *names = [each for each in arguments if not each.startswith("-")]
+    verb, *names = [unit for unit in arguments if not unit.startswith("-")]
     if verb == "daemon-reload":
         return
     for name in names:
         started = [path.name for path in STATE.iterdir() if not path.name.endswith(".notify")]
-        for each in fnmatch.filter(started, f"{name}*") if "*" in name else [name]:
-            unit = Unit(each)
+        for matching in fnmatch.filter(started, f"{name}*") if "*" in name else [name]:
+            unit = Unit(matching)
             getattr(unit, verb)()
             if verb == "enable" and "--now" in arguments:
                 unit.start()

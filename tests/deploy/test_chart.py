@@ -31,10 +31,10 @@ def container(manifests: dict[str, Any], process: str) -> dict[str, Any]:
 def environment(manifests: dict[str, Any], process: str) -> dict[str, Any]:
     """Return the variables of a process: values, and for secrets the Secret with the key."""
     return {
-        each["name"]: each["value"]
-        if "value" in each
-        else "{name}/{key}".format(**each["valueFrom"]["secretKeyRef"])
-        for each in container(manifests, process)["env"]
+        variable["name"]: variable["value"]
+        if "value" in variable
+        else "{name}/{key}".format(**variable["valueFrom"]["secretKeyRef"])
+        for variable in container(manifests, process)["env"]
     }
 
 
@@ -71,16 +71,16 @@ def test_secrets_are_named_and_the_owners_reach_its_processes_alone(least: dict[
         given = environment(least, name)
         assert given["DATABASE_URL"] == "app/DATABASE_URL"
         assert given["SECRET_KEY"] == "app/SECRET_KEY"
-        of_the_owner = {each for each in given if "OWNER" in each}
+        of_the_owner = {name for name in given if "OWNER" in name}
         assert of_the_owner == (
             {"DATABASE_OWNER_URL", "TENANT_DATABASES_OWNER"}
             if name in ("owner", "migrate")
             else set()
         )
         required = {
-            each["name"]
-            for each in container(least, name)["env"]
-            if "valueFrom" in each and not each["valueFrom"]["secretKeyRef"].get("optional")
+            variable["name"]
+            for variable in container(least, name)["env"]
+            if "valueFrom" in variable and not variable["valueFrom"]["secretKeyRef"].get("optional")
         }
         needed = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY"}
         assert required == needed | (of_the_owner & {"DATABASE_OWNER_URL"})
@@ -122,11 +122,11 @@ def test_backups_and_the_journal_have_their_volumes(everything: dict[str, Any]) 
     def mounts(pod: dict[str, Any]) -> dict[str, str]:
         (container,) = pod["containers"]
         claims = {
-            each["name"]: each["persistentVolumeClaim"]["claimName"]
-            for each in pod["volumes"]
-            if "persistentVolumeClaim" in each
+            volume["name"]: volume["persistentVolumeClaim"]["claimName"]
+            for volume in pod["volumes"]
+            if "persistentVolumeClaim" in volume
         }
-        paths = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        paths = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
         return {paths[name]: claim for name, claim in claims.items()}
 
     backup = everything["CronJob/konstruct-backup"]["spec"]["jobTemplate"]["spec"]["template"]
@@ -150,16 +150,16 @@ def test_the_rules_are_those_of_prometheus(everything: dict[str, Any]) -> None:
 
 def test_network_policies_cover_all_connections_of_pods(least: dict[str, Any]) -> None:
     policies = {
-        name.removeprefix("NetworkPolicy/konstruct-"): each["spec"]
-        for name, each in least.items()
+        name.removeprefix("NetworkPolicy/konstruct-"): document["spec"]
+        for name, document in least.items()
         if name.startswith("NetworkPolicy/")
     }
-    assert set(policies) == {"deny", "web", "metrics", *(f"to-{each}" for each in
+    assert set(policies) == {"deny", "web", "metrics", *(f"to-{name}" for name in
                              ("dns", "postgres", "valkey", "model"))}  # fmt: skip
     deny = policies.pop("deny")
     assert deny["policyTypes"] == ["Ingress", "Egress"]
     assert not {"ingress", "egress"} & set(deny)
-    pods = [each["spec"]["template"]["metadata"]["labels"] for name, each in least.items()
+    pods = [document["spec"]["template"]["metadata"]["labels"] for name, document in least.items()
             if name.startswith(("Deployment/", "Job/"))]  # fmt: skip
     assert len(pods) == len(PROCESSES) + 1
     assert all(deny["podSelector"]["matchLabels"].items() <= labels.items() for labels in pods)

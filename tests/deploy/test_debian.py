@@ -215,8 +215,8 @@ def follow(debian: Debian, block: Block) -> str:
 def assert_sound(debian: Debian) -> None:
     """Fail if the doctor reports other warnings than those that the page leaves to its reader."""
     report = json.loads(debian.run("konstruct doctor --json --timeout 60", with_network=False))
-    bad = [each for each in report["answers"] if each["status"] != "ok"]
-    assert {each["check"] for each in bad} == {"language model"}, bad
+    bad = [answer for answer in report["answers"] if answer["status"] != "ok"]
+    assert {answer["check"] for answer in bad} == {"language model"}, bad
     assert report["status"] == "warning"
 
 

@@ -51,7 +51,7 @@ def test_checkov_reports_only_explained_findings(run_check: Callable[..., str]) 
             "--output", "json", "--soft-fail",
         )
     )  # fmt: skip
-    failed = {each["check_id"] for each in report["results"]["failed_checks"]}
+    failed = {check["check_id"] for check in report["results"]["failed_checks"]}
     assert failed == set(NOT_CHECKED)
     assert report["summary"]["passed"] > 50
 

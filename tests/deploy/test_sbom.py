@@ -46,8 +46,10 @@ def licences() -> dict[str, tuple[str, str]]:
 
 def test_sbom_lists_exactly_the_packages_of_the_image() -> None:
     components = json.loads(SBOM.read_text())["components"]
-    assert {canonicalize_name(each["name"]): each["version"] for each in components} == locked()
-    assert all(each["purl"].startswith("pkg:pypi/") for each in components)
+    assert {
+        canonicalize_name(component["name"]): component["version"] for component in components
+    } == locked()
+    assert all(component["purl"].startswith("pkg:pypi/") for component in components)
     assert {name: version for name, (version, _) in licences().items()} == locked()
 
 

@@ -118,14 +118,14 @@ def test_pods_follow_the_values(render: Callable[..., Any]) -> None:
         assert pod["serviceAccountName"] == "konstruct"
         assert pod["imagePullSecrets"] == [{"name": "registry"}]
         (container,) = pod["containers"]
-        given = {each.pop("name"): each for each in container["env"]}
+        given = {variable.pop("name"): variable for variable in container["env"]}
         assert given["HTTPS_PROXY"] == {"value": "http://proxy.example.com:3128"}
         assert given["NODE"] == {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
         reference = given["REDIS_URL"]["valueFrom"]["secretKeyRef"]
         assert reference == {"name": "platform", "key": "redis_url"}
-        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
         assert mounts["authorities"] == "/etc/konstruct/authorities"
-        assert {each["name"] for each in pod["volumes"]} == set(mounts)
+        assert {volume["name"] for volume in pod["volumes"]} == set(mounts)
         is_backup = name == "backup"
         assert container["image"] == (
             f"images.example.com/konstruct{'-backup' if is_backup else ''}:0.1.0-7"

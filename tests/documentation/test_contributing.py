@@ -40,7 +40,7 @@ def test_the_tree_has_every_package_in_at_most_thirty_lines() -> None:
     for path in drawn:
         assert (ROOT / path).is_dir(), path
     for package in PACKAGES:
-        inside = {each.parent.name for each in (ROOT / package).glob("*/*.py")} - OTHER
+        inside = {path.parent.name for path in (ROOT / package).glob("*/*.py")} - OTHER
         named = set(re.findall(r"\w+", " ".join(f"{p} {t}" for p, t in drawn.items())))
         assert inside <= named, package
 

@@ -362,7 +362,7 @@ def test_a_ratio_of_requests_is_traced_and_each_with_all_that_follows(
         ids |= set(re.findall(r"trace_id=(\w{32})", line))
     assert len(ids) == len(sent)
     # As OpenTelemetry specifies: the lower half of the id is below the ratio.
-    sampled = {each for each in ids if int(each[16:], 16) < 2**63}
+    sampled = {trace_id for trace_id in ids if int(trace_id[16:], 16) < 2**63}
     for trace_id in {*sampled, last}:
         spans = collector.wait_for(
             trace_id,
@@ -374,9 +374,9 @@ def test_a_ratio_of_requests_is_traced_and_each_with_all_that_follows(
         assert len(named(spans, "job reply")) == 1
     assert {span.trace_id for span in collector.spans} & ids == sampled
     of_work = {
-        each.trace_id
+        span.trace_id
         for name in ("job reply", "recall", "model", "embed")
-        for each in named(collector.spans, name)
+        for span in named(collector.spans, name)
     }
     assert of_work - earlier == {*sampled, last}
 

@@ -80,7 +80,7 @@ def test_beat_logs_a_lost_broker_once_and_has_no_heartbeat(
     scheduler, entry = beat("redis+socket:///nonexistent")
     for _ in range(3):
         scheduler.apply_entry(entry)
-    (line,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert line.getMessage().startswith("No task can be sent: SchedulingError: ")
     assert line.exc_info is None
     assert not has_heartbeat(BEAT)
@@ -128,4 +128,4 @@ def test_tls_to_cache_and_broker_verifies_the_certificate(tmp_path: Path) -> Non
             f"rediss://127.0.0.1:{tls}/0?{trusted}",  # not the host of the certificate
         ):
             refused = connect(url)
-            assert ["certificate verify failed: " in each for each in refused] == [True, True]
+            assert ["certificate verify failed: " in reason for reason in refused] == [True, True]

@@ -13,7 +13,7 @@ import yaml
 from konstruct.heartbeats import WORKERS
 from tests.konstruct.running import PROJECT
 
-SETTINGS = [str(each) for each in (PROJECT / "konstruct" / "settings").glob("*.py")]
+SETTINGS = [str(path) for path in (PROJECT / "konstruct" / "settings").glob("*.py")]
 TEXT = (PROJECT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 PROJECT_SERVICES = ("migrate", "web", *WORKERS, "beat", "owner")
@@ -130,7 +130,7 @@ def test_the_chart_takes_each_documented_setting_as_a_value_or_from_a_secret() -
     values = yaml.safe_load((chart / "values.yaml").read_text())
     schema = json.loads((chart / "values.schema.json").read_text())
     documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
-    secret = {name for each in values["secrets"].values() for name in each["keys"]}
+    secret = {name for secret in values["secrets"].values() for name in secret["keys"]}
     assert set(values["settings"]) | secret == documented - (NOT_PASSED - OWNERS) - SET_BY_CHART
     assert not set(values["settings"]) & secret
     assert set(schema["$defs"]["settings"]["propertyNames"]["enum"]) == set(values["settings"])
@@ -224,7 +224,7 @@ def test_of_three_servers_the_application_sees_poolers_and_the_owner_postgres(na
 
 
 def test_each_pooler_of_three_servers_pools_transactions_of_its_own_postgres() -> None:
-    configs = {name: each["content"] for name, each in SERVERS["configs"].items()}
+    configs = {name: config["content"] for name, config in SERVERS["configs"].items()}
     assert "pool_mode = transaction" in configs["pooler"]
     for server, host in {
         "default": "postgres",
@@ -233,8 +233,8 @@ def test_each_pooler_of_three_servers_pools_transactions_of_its_own_postgres() -
     }.items():
         assert f"host={host} port=5432\n" in configs[f"pooler-{server}"]
         used = {
-            each["source"]: each["target"]
-            for each in SERVERS["services"][f"pooler-{server}"]["configs"]
+            config["source"]: config["target"]
+            for config in SERVERS["services"][f"pooler-{server}"]["configs"]
         }
         assert used == {
             "pooler": "/etc/pgbouncer/pooler.ini",

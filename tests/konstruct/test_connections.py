@@ -99,7 +99,7 @@ def test_a_process_of_many_threads_has_no_more_connections_than_documented(
         heartbeat.start()
         begun = [threads.submit(converse, number) for number in range(THREADS)]
         require_writable()  # the health check of a worker
-        assert [each.result() for each in begun] == list(range(THREADS))
+        assert [future.result() for future in begun] == list(range(THREADS))
         process.ended.set()
         heartbeat.join()
     assert worker.give_back_all() == 0

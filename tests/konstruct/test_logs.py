@@ -178,7 +178,9 @@ def test_a_json_line_has_the_event_its_fields_and_the_ids(
 ) -> None:
     # pytest stores records of the root logger, and its workers cannot send unpaired surrogates.
     root, ours = logging.getLogger(), logging.getLogger("konstruct.test")
-    json_handlers = [each for each in root.handlers if isinstance(each.formatter, JsonFormatter)]
+    json_handlers = [
+        handler for handler in root.handlers if isinstance(handler.formatter, JsonFormatter)
+    ]
     monkeypatch.setattr(ours, "handlers", json_handlers)
     monkeypatch.setattr(ours, "propagate", False)
     with bound_contextvars(request_id="job-7", key_id="k", task_name="t", task_id="1", other="x"):

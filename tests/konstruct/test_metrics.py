@@ -60,9 +60,9 @@ def server() -> Iterator[str]:
 def test_the_page_has_each_metric_as_it_is_declared() -> None:
     declare_all()
     rows = [
-        f"| `{each.name}` | {each.kind} |"
-        f" {', '.join(f'`{label}`' for label in each.labels)} | {each.text} |"
-        for each in sorted(METRICS.values(), key=lambda each: each.name)
+        f"| `{metric.name}` | {metric.kind} |"
+        f" {', '.join(f'`{label}`' for label in metric.labels)} | {metric.text} |"
+        for metric in sorted(METRICS.values(), key=lambda metric: metric.name)
     ]
     page = (PROJECT / "docs" / "metrics.md").read_text()
     found = re.findall(r"^\| `konstruct_.*$", page, re.M)
@@ -81,7 +81,7 @@ def test_every_metric_is_in_the_registry() -> None:
 
 def test_the_number_of_series_is_bounded_by_the_declarations() -> None:
     declare_all()
-    bounds = {name: each.max_series() for name, each in METRICS.items()}
+    bounds = {name: metric.max_series() for name, metric in METRICS.items()}
     assert sum(bounds.values()) < MAX_SERIES, bounds
 
 

@@ -80,12 +80,12 @@ def test_counters_with_alerts_on_increase_begin_with_all_series() -> None:
         for selector in selectors(promql_parser.parse(rule["expr"]))
     }
     assert len(names) == 4
-    for each in (METRICS[name] for name in names):
-        for values in product(*each.labels.values()):
+    for metric in (METRICS[name] for name in names):
+        for values in product(*metric.labels.values()):
             labels = ",".join(
-                sorted(f'{n}="{v}"' for n, v in zip(each.labels, values, strict=True))
+                sorted(f'{n}="{v}"' for n, v in zip(metric.labels, values, strict=True))
             )
-            assert f"\n{each.name}{{{labels}}} " in given
+            assert f"\n{metric.name}{{{labels}}} " in given
 
 
 def test_each_metric_is_on_a_dashboard_or_in_an_alert() -> None:
@@ -109,7 +109,7 @@ def test_alerts_have_a_description_and_a_severity() -> None:
 
 def test_dashboards_have_ids_and_texts_of_their_own() -> None:
     assert set(DASHBOARDS) == {"service", "recall", "jobs"}
-    assert {each["uid"] for each in DASHBOARDS.values()} == {
+    assert {dashboard["uid"] for dashboard in DASHBOARDS.values()} == {
         "konstruct-service", "konstruct-memory", "konstruct-jobs",
     }  # fmt: skip
     for dashboard in DASHBOARDS.values():

@@ -109,7 +109,7 @@ def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, add_message):
 
 
 def test_beat_and_queues_know_the_tasks(settings):
-    scheduled = {each["task"] for each in settings.CELERY_BEAT_SCHEDULE.values()}
+    scheduled = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     assert scheduled == {sweep.name, measure_usage.name}
     assert settings.CELERY_BEAT_SCHEDULE["measure_usage"]["options"]["queue"] == "sweeps"
     for task, queue in ((embed_and_store, "embeddings"), (sweep, "sweeps")):

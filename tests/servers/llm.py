@@ -47,10 +47,10 @@ def streamed(
     reason: str = "stop",
 ) -> Answer:
     """Return a streamed answer as of OpenAI's API. All but the first event wait if `wait`."""
-    said = [{"content": each} if isinstance(each, str) else each for each in deltas]
-    choices: list[dict[str, Any]] = [{"delta": each} for each in said]
+    said = [{"content": delta} if isinstance(delta, str) else delta for delta in deltas]
+    choices: list[dict[str, Any]] = [{"delta": delta} for delta in said]
     choices += [{"delta": {}, "finish_reason": reason}] if whole else []
-    events = [f"data: {json.dumps({'choices': [each]})}\n\n" for each in choices]
+    events = [f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices]
     events += [f"data: {json.dumps({'choices': [], 'usage': usage})}\n\n"] if usage else []
     events += ["data: [DONE]\n\n"] if whole else []
     headers = {"Content-Type": "text/event-stream"}

@@ -73,7 +73,9 @@ class Nginx:
         before = self._process.children()
         self._configure(down=port)
         self._process.send_signal(signal.SIGHUP)
-        eventually(lambda: not any(each.is_running() for each in before), "old workers are there")
+        eventually(
+            lambda: not any(process.is_running() for process in before), "old workers are there"
+        )
 
     def _configure(self, down: int | None = None) -> None:
         config = (PROJECT / "deploy" / "nginx.conf").read_text()

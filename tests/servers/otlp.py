@@ -27,7 +27,7 @@ class Seen:
         self.id = span.span_id.hex()
         self.parent = span.parent_span_id.hex()
         self.links = [(link.trace_id.hex(), link.span_id.hex()) for link in span.links]
-        self.attributes = {each.key: _value(each.value) for each in span.attributes}
+        self.attributes = {attribute.key: _value(attribute.value) for attribute in span.attributes}
         self.is_error = span.status.code == Status.STATUS_CODE_ERROR
         self.process = process
 
@@ -101,7 +101,9 @@ def _spans_of(body: bytes) -> list[Seen]:
     request = ExportTraceServiceRequest.FromString(body)
     found = []
     for resource in request.resource_spans:
-        named = {each.key: _value(each.value) for each in resource.resource.attributes}
+        named = {
+            attribute.key: _value(attribute.value) for attribute in resource.resource.attributes
+        }
         for scope in resource.scope_spans:
             found += [Seen(span, named["konstruct.process"]) for span in scope.spans]
     return found

@@ -167,10 +167,12 @@ def further_servers() -> Iterator[dict[str, Server]]:
 def _known(servers: dict[str, Server]) -> Iterator[None]:
     parsed = {name: _settings(server.url("app")) for name, server in servers.items()}
     configured = connections.configure_settings({"default": {}, **parsed})
-    settings.TENANT_DATABASES = {name: each.url("app") for name, each in servers.items()}
-    settings.TENANT_DATABASES_OWNER = {name: each.url("owner") for name, each in servers.items()}
+    settings.TENANT_DATABASES = {name: server.url("app") for name, server in servers.items()}
+    settings.TENANT_DATABASES_OWNER = {
+        name: server.url("owner") for name, server in servers.items()
+    }
     connections.settings.update({name: configured[name] for name in servers})
-    database.further_servers.update({name: each.url for name, each in servers.items()})
+    database.further_servers.update({name: server.url for name, server in servers.items()})
     try:
         yield
     finally:

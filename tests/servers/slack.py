@@ -123,7 +123,7 @@ class SlackServer(LoopbackServer):
         """Return when the condition is true; fail otherwise."""
         deadline = time.monotonic() + seconds
         while not condition():
-            shown = {each.id: each.posts for each in self.workspaces.values()}
+            shown = {workspace.id: workspace.posts for workspace in self.workspaces.values()}
             assert time.monotonic() < deadline, f"{shown} {self.methods()}"
             time.sleep(0.02)
 
@@ -168,7 +168,7 @@ class SlackServer(LoopbackServer):
 
     def _workspace(self, headers: Mapping[str, str]) -> Workspace | None:
         token = headers.get("Authorization", "").removeprefix("Bearer ")
-        found = (each for each in self.workspaces.values() if each.token == token)
+        found = (workspace for workspace in self.workspaces.values() if workspace.token == token)
         workspace = next(found, None)
         return None if workspace is None or workspace.revoked else workspace
 

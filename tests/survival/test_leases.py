@@ -40,7 +40,9 @@ class Model(EchoServer):
 
     def reply_to(self, request: Request) -> Answer:
         messages = request.body["messages"]
-        question = next(each for each in reversed(messages) if each["role"] == "user")["content"]
+        question = next(message for message in reversed(messages) if message["role"] == "user")[
+            "content"
+        ]
         token = TOKEN.search(question)
         self.asked_for[token[0] if token else ""] += 1
         if "tools" in request.body and messages[-1]["role"] != "tool":
@@ -242,7 +244,7 @@ def interleave(
             sending = [threads.submit(send, number, *pair) for number, pair in work]
             # One message of each thread of each tenant is at the model; the others wait for it.
             eventually(lambda: model.asked_for.total() == 3 * 17, "the replies do not interleave")
-        assert len({each.result() for each in sending}) == len(work)
+        assert len({future.result() for future in sending}) == len(work)
 
 
 def everything_of(tenant: Tenant) -> str:

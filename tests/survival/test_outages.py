@@ -121,7 +121,7 @@ def light_load(world: World) -> Iterator[None]:
                 INTERFACES[name](caller)
 
     # Separate clients with their own connections.
-    callers = [Caller(each.tenant, each.workspace) for each in (world.oak, world.elm)]
+    callers = [Caller(side.tenant, side.workspace) for side in (world.oak, world.elm)]
     threads = [threading.Thread(target=send, args=(caller,)) for caller in callers]
     for thread in threads:
         thread.start()
@@ -291,12 +291,12 @@ def test_each_process_starts_while_the_database_is_down(world: World) -> None:
     with away(production.main):
         for process in processes:
             process.kill()
-        eventually(lambda: [each.statuses for each in processes] == [[-9]] * 4, "not killed")
+        eventually(lambda: [process.statuses for process in processes] == [[-9]] * 4, "not killed")
         eventually(lambda: _answers(world), "the web does not start")
         assert_refused(world.oak, TENANT_INTERFACES)
         time.sleep(5)
     eventually(world.is_ready, "not ready again")
-    assert [each.statuses for each in processes] == [[-9]] * 4
+    assert [process.statuses for process in processes] == [[-9]] * 4
     for process in processes:
         process.statuses.clear()
     assert_recovers(world)

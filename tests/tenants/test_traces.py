@@ -46,7 +46,9 @@ def test_a_span_that_is_off_costs_less_than_five_times_an_empty_context() -> Non
 
     assert traces.traceparent() == ""
     assert traces.trace_ids() == {}
-    of_empty, of_off = (min(timeit.repeat(each, number=20_000, repeat=7)) for each in (empty, off))
+    of_empty, of_off = (
+        min(timeit.repeat(function, number=20_000, repeat=7)) for function in (empty, off)
+    )
     assert of_off / of_empty < 5
 
 
@@ -223,7 +225,7 @@ def test_a_batch_is_a_span_in_each_trace_of_its_jobs(collector: Collector) -> No
     with traces.span("job"), traces.batch_span("embed", [PARENT]):
         pass
     traces.stop()
-    first, second, inner, job = sorted(collector.spans, key=lambda each: each.name == "job")[:4]
+    first, second, inner, job = sorted(collector.spans, key=lambda span: span.name == "job")[:4]
     assert {first.trace_id, second.trace_id} == {TRACE, "d" * 32}
     assert inner.parent == job.id
 
@@ -255,7 +257,7 @@ def test_spans_that_the_collector_refuses_are_counted_and_logged_once(
             pass
     traces.stop()
     assert counted("failed") - before == 3
-    lines = [each.getMessage() for each in caplog.records if "Spans" in each.getMessage()]
+    lines = [record.getMessage() for record in caplog.records if "Spans" in record.getMessage()]
     assert lines == [
         "Spans are lost: the collector at OTEL_EXPORTER_OTLP_ENDPOINT does not take them"
     ]

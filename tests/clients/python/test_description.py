@@ -39,8 +39,8 @@ def test_every_type_of_problem_has_an_error() -> None:
 def test_client_imports_nothing_of_the_server() -> None:
     for path in SOURCE.rglob("*.py"):
         tree = [*ast.walk(ast.parse(path.read_text()))]
-        names = [each.module for each in tree if isinstance(each, ast.ImportFrom) and each.module]
-        names += [name.name for each in tree if isinstance(each, ast.Import) for name in each.names]
+        names = [node.module for node in tree if isinstance(node, ast.ImportFrom) and node.module]
+        names += [name.name for node in tree if isinstance(node, ast.Import) for name in node.names]
         roots = {name.partition(".")[0] for name in names}
         assert (path, roots & {"konstruct", "memory", "tenants", "django"}) == (path, set())
 

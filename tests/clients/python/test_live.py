@@ -39,7 +39,7 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
         pieces = [*stream]
         assert stream.message
         assert "".join(pieces) == (stream.message["reply"] or {})["content"]
-        assert [each["id"] for each in konstruct.messages.list(filters=order)] == [said["id"]]
+        assert [message["id"] for message in konstruct.messages.list(filters=order)] == [said["id"]]
         (turn,) = konstruct.conversations.transcript(**whose, filters=order)
         assert turn["metadata"] == order
         imported = konstruct.messages.import_history(
@@ -57,8 +57,8 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
         ]
         assert again[0] == again[1]
         turns = [
-            each["content"]
-            for each in konstruct.conversations.transcript(**whose, thread_id="2025", limit=1)
+            turn["content"]
+            for turn in konstruct.conversations.transcript(**whose, thread_id="2025", limit=1)
         ]
         assert turns == ["I sold the piano.", "To whom?"]
         searchable(konstruct)
@@ -67,17 +67,17 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
 
         hours = {"content": "The library closes at six."}
         many = konstruct.facts.create_many([hours, {"content": "Maria reads.", **whose}, hours])
-        assert [each["created"] for each in many["results"]] == [True, True, False]
-        assert [each["user_id"] for each in many["results"]] == [None, "maria", None]
-        for each in many["results"][:2]:
-            konstruct.facts.delete(each["memory_id"])
+        assert [message["created"] for message in many["results"]] == [True, True, False]
+        assert [message["user_id"] for message in many["results"]] == [None, "maria", None]
+        for message in many["results"][:2]:
+            konstruct.facts.delete(message["memory_id"])
 
         nuts = konstruct.facts.create("Maria is allergic to walnuts.", **whose, metadata={"n": 1})
         _, etag = konstruct.facts.get_tagged(nuts["memory_id"])
         changed = konstruct.facts.change(nuts["memory_id"], content="She may.", if_match=etag)
         with pytest.raises(errors.ChangedSince):
             konstruct.facts.change(nuts["memory_id"], content="She might.", if_match=etag)
-        assert [each["content"] for each in konstruct.facts.history(nuts["memory_id"])] == [
+        assert [version["content"] for version in konstruct.facts.history(nuts["memory_id"])] == [
             "She may.", "Maria is allergic to walnuts.",
         ]  # fmt: skip
         assert [*konstruct.facts.list(**whose, filters={"n": {"gte": 1}})] == [
@@ -87,7 +87,7 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
         both = konstruct.memories.search(
             "Where does my sister live?", **whose, include=["messages", "facts"], filters=order
         )
-        assert [each["content"] for each in both["results"]] == ["My sister lives in Porto."]
+        assert [fact["content"] for fact in both["results"]] == ["My sister lives in Porto."]
         assert both["facts"] == []
         prompt = konstruct.context.compile("Bake a cake.", **whose)["prompt"]
         assert prompt[-1] == {"role": "user", "content": "Bake a cake."}
@@ -95,7 +95,7 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
         with pytest.raises(errors.NotFound):
             konstruct.facts.get(nuts["memory_id"])
 
-        assert [each["name"] for each in konstruct.agents.list()] == ["ada"]
+        assert [agent["name"] for agent in konstruct.agents.list()] == ["ada"]
         with pytest.raises(errors.NameTaken, match="ada"):
             konstruct.agents.create(name="ada")
         with pytest.raises(errors.UnknownAgent):
@@ -120,8 +120,8 @@ def test_the_same_from_an_event_loop(url: str, program_a: Program) -> None:
             assert [piece async for piece in stream]
             assert stream.message
             assert stream.message["status"] == "answered"
-            listed = [each["content"] async for each in konstruct.messages.list(limit=1)]
-            return {each["status"] for each in said}.pop(), sorted(listed)
+            listed = [message["content"] async for message in konstruct.messages.list(limit=1)]
+            return {message["status"] for message in said}.pop(), sorted(listed)
 
     assert asyncio.run(talk()) == ("answered", ["And I?", "I am alex.", "I am bea."])
 
@@ -138,9 +138,9 @@ def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b:
             client.facts.create(f"{text} Of bea.", agent="ada", user_id="bea")
             client.messages.import_history([line(1, text), line(1, "Bea's.", user_id="bea")])
         for client, text in ((a, "Of a."), (b, "Of b."), (marias, "Of a.")):
-            assert [each["content"] for each in client.facts.list(user_id="maria")] == [text]
+            assert [fact["content"] for fact in client.facts.list(user_id="maria")] == [text]
             turns = client.conversations.transcript(agent="ada", user_id="maria")
-            assert [each["content"] for each in turns] == [text]
+            assert [turn["content"] for turn in turns] == [text]
         (of_b,) = b.facts.list(user_id="maria")
         (of_bea,) = a.facts.list(user_id="bea")
         for client, fact in ((a, of_b), (marias, of_b), (marias, of_bea)):
@@ -148,6 +148,6 @@ def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b:
                 client.facts.delete(fact["memory_id"])
         with pytest.raises(errors.OutsideOfKey):
             marias.memories.search("Who?", agent="ada", user_id="bea")
-        assert [each["content"] for each in marias.facts.list()] == ["Of a."]
+        assert [fact["content"] for fact in marias.facts.list()] == ["Of a."]
         with pytest.raises(errors.Unauthenticated):
             nobody.users.usage()

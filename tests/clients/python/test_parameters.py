@@ -140,12 +140,12 @@ def allowed_by(schema: Any) -> Iterator[Any]:
     if isinstance(schema, Mapping):
         if "$ref" in schema:
             yield from allowed_by(SCHEMAS[schema["$ref"].rsplit("/", 1)[1]])
-        yield from (each for each in schema.get("enum", ()) if each not in ("true", "false"))
+        yield from (value for value in schema.get("enum", ()) if value not in ("true", "false"))
         for inner in ("items", "additionalProperties", "allOf", "oneOf", "anyOf"):
             yield from allowed_by(schema.get(inner))
     elif isinstance(schema, list):
-        for each in schema:
-            yield from allowed_by(each)
+        for part in schema:
+            yield from allowed_by(part)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -174,8 +174,8 @@ def test_every_operation_has_a_method() -> None:
 def test_every_exception_is_of_a_parameter_that_there_is() -> None:
     for method, name in NOT_TAKEN:
         methods = METHODS if method == "*" else [method]
-        described = (parameters_of(operation_of(requested(each, Client))) for each in methods)
-        assert any(("query", name) in each for each in described), (method, name)
+        described = (parameters_of(operation_of(requested(method, Client))) for method in methods)
+        assert any(("query", name) in parameters for parameters in described), (method, name)
 
 
 def test_the_documentation_lists_every_method() -> None:

@@ -70,7 +70,7 @@ def do(request: pytest.FixtureRequest) -> Do:
             async with httpx.AsyncClient(transport=httpx.MockTransport(server)) as http:
                 found = use(AsyncClient(URL, KEY, http=http, **options))
                 if hasattr(found, "__aiter__"):
-                    return [each async for each in found]
+                    return [row async for row in found]
                 return await found if inspect.isawaitable(found) else found
 
         return asyncio.run(run())
@@ -110,8 +110,8 @@ def test_retry_waits_for_retry_after_and_repeats_the_same_request(
     assert do(server, keep, retries=4) == FACT
     assert slept[:2] == [3, 1]
     assert (1 <= slept[2] <= 2, 2 <= slept[3] <= 4) == (True, True)
-    assert len({each.headers["Idempotency-Key"] for each in server.requests}) == 1
-    assert len({each.content for each in server.requests}) == 1
+    assert len({request.headers["Idempotency-Key"] for request in server.requests}) == 1
+    assert len({request.content for request in server.requests}) == 1
 
 
 def test_a_date_is_waited_for_but_none_that_is_far(do: Do, slept: list[float]) -> None:
@@ -186,7 +186,7 @@ def test_a_list_is_followed_at_the_address_that_the_key_is_for(do: Do) -> None:
         server, lambda konstruct: konstruct.facts.list(filters={"topic": {"in": ["a"]}}, limit=1)
     )
     assert found == [{"n": 1}, {"n": 2}]
-    first, second = (each.url for each in server.requests)
+    first, second = (request.url for request in server.requests)
     assert first.params["filters"] == second.params["filters"] == '{"topic": {"in": ["a"]}}'
     assert (second.host, second.params["cursor"]) == ("konstruct.test", "c2")
 
@@ -231,8 +231,8 @@ def test_a_reply_is_read_piece_by_piece(do: Do, slept: list[float]) -> None:
     pieces, stream = read(do, server)
     assert pieces == ["Tea ", "it is."]
     assert (stream.accepted["id"], stream.message["reply"]["content"]) == ("m1", "Tea it is.")
-    assert {each.headers["Accept"] for each in server.requests} == {"text/event-stream"}
-    assert len({each.headers["Idempotency-Key"] for each in server.requests}) == 1
+    assert {request.headers["Accept"] for request in server.requests} == {"text/event-stream"}
+    assert len({request.headers["Idempotency-Key"] for request in server.requests}) == 1
     assert read(do, Server(events(ACCEPTED, ANSWERED)))[0] == ["Tea it is."]
 
 

@@ -16,7 +16,7 @@ PUBLIC_METHOD = re.compile(r"^  (?!async |protected )(\w+)\(", re.MULTILINE)
 
 def camel(name: str) -> str:
     first, *rest = name.split("_")
-    return first + "".join(each.capitalize() for each in rest)
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def methods() -> dict[str, set[str]]:
@@ -48,7 +48,8 @@ def test_it_has_the_errors_of_the_python_client() -> None:
     classes = r"class (\w+) extends (\w+) {\n  static override readonly kind: string = \"([\w-]+)\""
     found = re.findall(classes, (SOURCE / "errors.ts").read_text())
     assert sorted(found) == sorted(
-        (each.__name__, each.__bases__[0].__name__, kind) for kind, each in errors.BY_KIND.items()
+        (error.__name__, error.__bases__[0].__name__, kind)
+        for kind, error in errors.BY_KIND.items()
     )
 
 
@@ -64,7 +65,7 @@ def test_package_has_no_dependencies_and_its_lock_names_no_host() -> None:
     assert "dependencies" not in package
     assert re.findall(r"https?://(?!github\.com|opencollective|www\.|tidelift)[^\"]*", lock) == []
     assert '"resolved"' not in lock
-    assert all(re.fullmatch(r"[\d.]+", each) for each in package["devDependencies"].values())
+    assert all(re.fullmatch(r"[\d.]+", version) for version in package["devDependencies"].values())
     version = re.search(r'VERSION = "(.+)"', (SOURCE / "version.ts").read_text())
     assert version
     assert version[1] == package["version"] == json.loads(lock)["version"]

@@ -114,15 +114,15 @@ def test_the_types_are_those_that_the_generator_makes(package: Path) -> None:
 
 def test_every_operation_has_a_method_that_sends_every_parameter(package: Path) -> None:
     operations, found = operations_by_id(), requests(package)
-    assert {each.get("id") for each in found.values()} == operations.keys()
+    assert {operation.get("id") for operation in found.values()} == operations.keys()
     for name, request in found.items():
         sent = {
-            *(("query", each) for each in request["query"]),
-            *(("body", each) for each in request["body"]),
+            *(("query", name) for name in request["query"]),
+            *(("body", name) for name in request["body"]),
             *(
-                ("header", each)
-                for each in ("Idempotency-Key", "If-Match")
-                if each in request["headers"]
+                ("header", header)
+                for header in ("Idempotency-Key", "If-Match")
+                if header in request["headers"]
             ),
         }
         expected = {
@@ -220,7 +220,7 @@ def test_programs_of_the_documentation_print_the_documented_output(
     create_agent(tenant_id=tenant_a.id, name="Ada", system_prompt="You are Ada.")
     _, key = issue_key(tenant_id=tenant_a.id, name="page")
     programs = [
-        each for each in blocks(DOCS / "clients" / "typescript.md") if each.language == "ts"
+        block for block in blocks(DOCS / "clients" / "typescript.md") if block.language == "ts"
     ]
     assert programs
     for number, program in enumerate(programs):
@@ -230,5 +230,5 @@ def test_programs_of_the_documentation_print_the_documented_output(
         printed = run(package, "node", f"test/page{number}.js", **environment)
         expected = re.findall(r"// → (.+)", program.text)
         assert expected
-        pattern = "\n".join(re.escape(each).replace("…", ".*?") for each in expected)
+        pattern = "\n".join(re.escape(line).replace("…", ".*?") for line in expected)
         assert re.fullmatch(pattern, printed.strip(), re.DOTALL), printed

@@ -68,7 +68,7 @@ def _of_source(source: str, place: str) -> Iterator[tuple[Text, str]]:
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in MARKERS:
             continue
-        texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+        texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
         words = [text for text in texts if isinstance(text, str)]
         if words:
             yield (words[0], words[1] if len(words) > 1 else ""), place
@@ -94,19 +94,19 @@ def _subject(node: ast.AST) -> ast.AST | None:
         return node.args[0]
     if name in OPERATIONS and len(node.args) > 2:
         return node.args[2]
-    after = dropwhile(lambda each: "Action." not in ast.unparse(each), node.args)
+    after = dropwhile(lambda argument: "Action." not in ast.unparse(argument), node.args)
     for found in islice(after, 1, None):
         if any(_texts_in(found)):
             return found
-    return next((each.value for each in node.keywords if each.arg == "subject"), None)
+    return next((keyword.value for keyword in node.keywords if keyword.arg == "subject"), None)
 
 
 def _texts_in(found: ast.AST | None) -> Iterator[str]:
     """Yield the possible texts of a subject's expression, without ids of columns."""
     choices = [found.body, found.orelse] if isinstance(found, ast.IfExp) else [found]
-    for each in choices:
-        if isinstance(each, ast.Constant) and re.fullmatch(r"[a-zA-Z ]{2,}", str(each.value)):
-            yield str(each.value)
+    for choice in choices:
+        if isinstance(choice, ast.Constant) and re.fullmatch(r"[a-zA-Z ]{2,}", str(choice.value)):
+            yield str(choice.value)
 
 
 def _in_templates() -> Iterator[tuple[Text, str]]:
@@ -129,7 +129,9 @@ def texts_of_template(source: str) -> Iterator[Text]:
             yield str(node.filter_expression.var.literal), ""
     for node in template.nodelist.get_nodes_by_type(BlockTranslateNode):
         node.render_token_list(node.singular)
-        forms = [node.render_token_list(each)[0] for each in (node.singular, node.plural) if each]
+        forms = [
+            node.render_token_list(tokens)[0] for tokens in (node.singular, node.plural) if tokens
+        ]
         yield forms[0], forms[1] if len(forms) > 1 else ""
     yield from ((match[1][1:-1], "") for match in CONSTANT.finditer(source))
 
@@ -146,7 +148,9 @@ def _of_models() -> Iterator[tuple[Text, str]]:
             yield from (((text, ""), f"model {model.__name__}") for text in named)
     for site in (tenant_site, operator_site):
         inlines = {
-            inline.model: inline for each in site._registry.values() for inline in each.inlines
+            inline.model: inline
+            for model_admin in site._registry.values()
+            for inline in model_admin.inlines
         }
         for model, site_admin in {**inlines, **site._registry}.items():
             options: Any = model._meta
@@ -256,7 +260,7 @@ def write() -> None:
         old = {(entry.msgid, entry.msgid_plural): entry for entry in catalogue(language)}
         made = catalogue("")
         made.metadata["Language"] = language
-        for (singular, plural), place in sorted(texts.items(), key=lambda each: each[0]):
+        for (singular, plural), place in sorted(texts.items(), key=lambda item: item[0]):
             entry = old.get((singular, plural)) or polib.POEntry(
                 msgid=singular,
                 msgid_plural=plural,

@@ -40,7 +40,7 @@ def test_waiting_items_are_listed_oldest_first_and_counted_in_the_menu(
         request_erasure("bob", by=EVA)
     client = browser(pending_a.tenant)
     found = sections(client)
-    counts = {title: (each["count"], len(each["rows"])) for title, each in found.items()}
+    counts = {title: (section["count"], len(section["rows"])) for title, section in found.items()}
     assert counts == {
         "Escalations": ("1", 1),
         "Waiting for consent": ("1", 1),
@@ -181,11 +181,11 @@ def test_every_number_of_the_charts_leads_to_its_rows(
     page = client.get(f"{TODAY}?days=7&channel=rest&agent={pending_a.agent.pk}")
     found = {}
     for chart in page.context["charts"]:
-        for each in filter(lambda each: each["link"], chart["series"]):
-            assert f'href="{each["link"]}"' in unescape(page.text)
-            found[each["name"]] = (
-                each["total"],
-                client.get(each["link"]).context["cl"].result_count,
+        for series in filter(lambda series: series["link"], chart["series"]):
+            assert f'href="{series["link"]}"' in unescape(page.text)
+            found[series["name"]] = (
+                series["total"],
+                client.get(series["link"]).context["cl"].result_count,
             )
     assert found["Messages"] == ("8", 8)
     sources = ("From facts", "From recalled messages", "From recent turns alone", "From nothing")

@@ -83,40 +83,40 @@ def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
 
 
 def list_addresses(
-    model: type[Model], site_admin: Any, client: Client, *, each: bool
+    model: type[Model], site_admin: Any, client: Client, *, is_full: bool
 ) -> Iterator[str]:
     """Yield the list of a model in every order, with every filter, and with odd parameters.
 
     Args:
-        each: order by each column by itself, with every choice of a filter and every odd parameter;
+        is_full: order by each column by itself, with every choice of a filter and every odd parameter;
             else by all columns at once, with a choice of each filter, and odd parameters by turns.
     """
     address = page(model, "changelist")
     yield address
-    odd = ODD_QUERIES if each else [next(TURNS) for _ in range(2)]
+    odd = ODD_QUERIES if is_full else [next(TURNS) for _ in range(2)]
     yield from (address + query for query in odd)
     columns = [str(column) for column in range(len(site_admin.list_display) + 1)]
-    for orders in columns if each else [".".join(columns)]:
+    for orders in columns if is_full else [".".join(columns)]:
         yield f"{address}?o={orders}"
         yield f"{address}?o=-{orders.replace('.', '.-')}"
     change_list = client.get(address).context["cl"]
     for spec in change_list.filter_specs:
         choices = [choice for choice in spec.choices(change_list) if "query_string" in choice]
-        yield from (address + choice["query_string"] for choice in choices[0 if each else -1 :])
+        yield from (address + choice["query_string"] for choice in choices[0 if is_full else -1 :])
         for parameter in spec.expected_parameters():
             yield f"{address}?{urlencode({parameter: 'nonsense'})}"
 
 
-def row_addresses(model: type[Model], keys: list[Any], *, each: bool) -> Iterator[str]:
+def row_addresses(model: type[Model], keys: list[Any], *, is_full: bool) -> Iterator[str]:
     """Yield the pages of some rows, of missing rows, and of a new one.
 
     Args:
-        each: ask every page for every key that no row has; else for two of them.
+        is_full: ask every page for every key that no row has; else for two of them.
     """
     yield page(model, "add")
     for name in ("change", "history", "delete"):
-        odd = ODD_KEYS if each else ODD_KEYS[-2:]
-        for key in (*keys[: 2 if each else 1], *odd):
+        odd = ODD_KEYS if is_full else ODD_KEYS[-2:]
+        for key in (*keys[: 2 if is_full else 1], *odd):
             yield page(model, name, key)
 
 
@@ -130,15 +130,15 @@ def site_addresses(site: Any) -> Iterator[str]:
 
 
 def open_everything(
-    site: Any, client: Client, tenant: Tenant | None, *, each: bool
+    site: Any, client: Client, tenant: Tenant | None, *, is_full: bool
 ) -> dict[str, int]:
     """Open every page of a site. Return each address with its status."""
     seen = statuses(client, site_addresses(site))
     for model, site_admin in site._registry.items():
         with tenant_scope(tenant.id) if tenant else nullcontext():
             keys = list(model._default_manager.values_list("pk", flat=True))
-        seen |= statuses(client, list_addresses(model, site_admin, client, each=each))
-        seen |= statuses(client, row_addresses(model, keys, each=each))
+        seen |= statuses(client, list_addresses(model, site_admin, client, is_full=is_full))
+        seen |= statuses(client, row_addresses(model, keys, is_full=is_full))
         for key in keys[:1]:
             assert seen[page(model, "change", key)] == 200
             assert seen[page(model, "history", key)] == 200
@@ -185,7 +185,7 @@ def own_addresses(program: Program) -> Iterator[str]:
 
 
 SOME_OR_EACH = pytest.mark.parametrize(
-    "each",
+    "is_full",
     [False, pytest.param(True, marks=pytest.mark.long)],
     ids=["some", "all"],
 )
@@ -194,10 +194,11 @@ SOME_OR_EACH = pytest.mark.parametrize(
 @pytest.mark.slow
 @SOME_OR_EACH
 def test_every_page_of_a_tenants_site_opens(
-    pending_a: Program, browser: Callable[..., Client], each: bool
+    pending_a: Program, browser: Callable[..., Client], is_full: bool
 ) -> None:
-    seen = open_everything(tenant_site, browser(pending_a.tenant), pending_a.tenant, each=each)
-    seen |= statuses(browser(pending_a.tenant), own_addresses(pending_a))
+    tenant, client = pending_a.tenant, browser(pending_a.tenant)
+    seen = open_everything(tenant_site, client, tenant, is_full=is_full)
+    seen |= statuses(client, own_addresses(pending_a))
     assert {address: status for address, status in seen.items() if status >= 500} == {}
     assert set(seen.values()) <= {200, 302, 403, 404}
     assert seen["/admin/orchestrator/pendingreply/"] == 200
@@ -206,9 +207,9 @@ def test_every_page_of_a_tenants_site_opens(
 @pytest.mark.slow
 @SOME_OR_EACH
 def test_every_page_of_the_operators_site_opens(
-    operator: Client, tenant_a: Tenant, each: bool
+    operator: Client, tenant_a: Tenant, is_full: bool
 ) -> None:
-    seen = open_everything(operator_site, operator, None, each=each)
+    seen = open_everything(operator_site, operator, None, is_full=is_full)
     assert set(seen.values()) <= {200, 302, 403, 404}
 
 
@@ -254,7 +255,9 @@ def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
         assert client.post(page(model, "change", key), form).status_code == 403
         assert client.post(page(model, "delete", key), form).status_code == 403
     # Every action of any list, including those of other lists, and an editable list's form.
-    actions = {name for each in tenant_site._registry.values() for name in each.actions or ()}
+    actions = {
+        name for model_admin in tenant_site._registry.values() for name in model_admin.actions or ()
+    }
     for action in {"delete_selected", *(name for name in actions if isinstance(name, str))}:
         chosen = {"action": action, "_selected_action": keys, "post": "yes", "select_across": "1"}
         answer = client.post(page(model, "changelist"), chosen)

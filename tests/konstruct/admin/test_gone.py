@@ -110,7 +110,7 @@ def test_an_action_says_which_rows_are_gone(
     form: dict[str, Any] = {"action": "end_now", "_selected_action": [str(lost)]}
     page = client.post(FACTS, form, follow=True)
     assert "1 chosen row is not there any more" in page.text
-    assert "ended" not in " ".join(str(each) for each in page.context["messages"])
+    assert "ended" not in " ".join(str(message) for message in page.context["messages"])
     page = client.post(FACTS, {**form, "_selected_action": [str(kept), str(lost)]}, follow=True)
     assert "1 chosen row is not there any more" in page.text
     assert "1 ended." in page.text
@@ -132,7 +132,7 @@ def test_an_action_that_is_interrupted_changes_nothing(
 
     monkeypatch.setattr(facts, "update_fact", interrupted)
     form: dict[str, Any] = {
-        "action": "end_now", "_selected_action": [str(each) for each in known]
+        "action": "end_now", "_selected_action": [str(row) for row in known]
     }  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
         client.post(FACTS, form)

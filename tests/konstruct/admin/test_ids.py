@@ -32,4 +32,4 @@ def test_erasure_form_warns_of_ids_that_look_the_same(
 def test_the_api_refuses_an_id_that_cannot_be_seen(program_a: Program, user_id: str) -> None:
     response = program_a.send("Hello", user_id=user_id)
     assert response.status_code == 400
-    assert [each["field"] for each in response.json()["errors"]] == ["user_id"]
+    assert [error["field"] for error in response.json()["errors"]] == ["user_id"]

@@ -38,7 +38,7 @@ def test_a_row_has_no_public_page(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "each",
+    "is_full",
     [False, pytest.param(True, marks=pytest.mark.long)],
     ids=["values by turns", "each value"],
 )
@@ -48,7 +48,7 @@ def test_a_row_has_no_public_page(
      "people/person/erase/", "people/person/export/", "memory/message/", "audit/accessevent/"],
 )  # fmt: skip
 def test_no_parameter_is_a_500(
-    program_a: Program, browser: Callable[..., Client], page: str, each: bool
+    program_a: Program, browser: Callable[..., Client], page: str, is_full: bool
 ) -> None:
     client = browser(program_a.tenant)
     agent = program_a.agent.pk
@@ -57,6 +57,6 @@ def test_no_parameter_is_a_500(
         "user={odd}", "agent={odd}&user=maria", f"agent={agent}&user={{odd}}", "q={odd}",
         f"agent={agent}&user=maria&q={{odd}}", "after={odd}", "why={odd}", "p={odd}", "{odd}=1",
     ):  # fmt: skip
-        for odd in ODD_VALUES if each else (next(turns), next(turns)):
+        for odd in ODD_VALUES if is_full else (next(turns), next(turns)):
             address = f"/admin/{page}?{query.format(odd=odd)}"
             assert client.get(address).status_code < 500, address

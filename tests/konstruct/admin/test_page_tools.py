@@ -90,9 +90,9 @@ def test_a_thread_is_in_the_range_of_each_of_its_messages(spoken: Program) -> No
     with tenant_scope(spoken.tenant.id):
         old = Message.objects.get(content="Much earlier")
         found = latest_threads(until=DAY - timedelta(days=200)).threads
-        assert [(each.user_id, each.message_id) for each in found] == [("ann", old.pk)]
+        assert [(event.user_id, event.message_id) for event in found] == [("ann", old.pk)]
         found = latest_threads(since=DAY, until=DAY + timedelta(hours=1)).threads
-        assert [each.user_id for each in found] == ["ann"]
+        assert [event.user_id for event in found] == ["ann"]
         assert found[0].message_id != old.pk
         assert latest_threads(since=timezone.now() + timedelta(days=1)).threads == []
 

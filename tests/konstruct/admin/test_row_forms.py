@@ -153,7 +153,7 @@ def test_a_host_name_that_another_operator_changed_is_kept(
         assert found is not None
         row = {"id": host.pk, "tenant": tenant_a.pk, "domain": host.domain, VERSION: found[1]}
         count = {"domains-TOTAL_FORMS": "1", "domains-INITIAL_FORMS": "1"}
-        inline = {f"domains-0-{name}": each for name, each in {**row, **fields}.items()}
+        inline = {f"domains-0-{name}": value for name, value in {**row, **fields}.items()}
         return {"name": tenant_a.name, **count, **inline}
 
     def hosts() -> list[str]:

@@ -505,12 +505,12 @@ def view_of(route: str) -> type[ApiView]:
 
 
 def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for each in resolver.url_patterns:
-        path = prefix + str(each.pattern)
-        if isinstance(each, URLResolver):
-            yield from patterns(each, path)
+    for pattern in resolver.url_patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from patterns(pattern, path)
         else:
-            yield path, each
+            yield path, pattern
 
 
 def _methods(pattern: URLPattern) -> list[str]:

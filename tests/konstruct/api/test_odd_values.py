@@ -45,7 +45,7 @@ ODD_ADDRESSES = ("%00", "%ED%A0%80", "%FF", "x" * 3000, "1e999", "-1", "%F0%9F%A
 
 
 SOME_OR_EACH = pytest.mark.parametrize(
-    "each",
+    "is_full",
     [False, pytest.param(True, marks=pytest.mark.long)],
     ids=["values by turns", "each value"],
 )
@@ -95,17 +95,17 @@ def fields_of(schema: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def odd_bodies(body: Any, schema: dict[str, Any], *, each: bool) -> Iterator[Any]:
+def odd_bodies(body: Any, schema: dict[str, Any], *, is_full: bool) -> Iterator[Any]:
     """Yield the body with one odd value.
 
     Args:
-        each: try every field with each value; else with half a pair, and one more by turns.
+        is_full: try every field with each value; else with half a pair, and one more by turns.
     """
     yield from ODD_VALUES
     turns = itertools.cycle(ODD_VALUES[1:])
 
     def odds() -> tuple[Any, ...]:
-        return ODD_VALUES if each else (HALF_A_PAIR, next(turns))
+        return ODD_VALUES if is_full else (HALF_A_PAIR, next(turns))
 
     if isinstance(body, dict):
         for name in sorted({*fields_of(schema), *body, "\ud800"}):
@@ -114,7 +114,7 @@ def odd_bodies(body: Any, schema: dict[str, Any], *, each: bool) -> Iterator[Any
     for name, value in body.items() if isinstance(body, dict) else ():
         inner = resolved(fields_of(schema).get(name, {}))
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            for odd in odd_bodies(value[0], inner.get("items", {}), each=each):
+            for odd in odd_bodies(value[0], inner.get("items", {}), is_full=is_full):
                 yield deepcopy(body) | {name: [odd, *value]}
         elif isinstance(value, list):
             yield from (body | {name: [odd]} for odd in odds())
@@ -122,13 +122,15 @@ def odd_bodies(body: Any, schema: dict[str, Any], *, each: bool) -> Iterator[Any
 
 @SOME_OR_EACH
 @pytest.mark.parametrize(("route", "method"), WRITING)
-def test_no_field_of_a_body_is_a_500(seed: SeedData, route: str, method: str, each: bool) -> None:
+def test_no_field_of_a_body_is_a_500(
+    seed: SeedData, route: str, method: str, is_full: bool
+) -> None:
     case = CASES[route, method]
     assert case.body is not None
     path, body = case.path(seed), case.body(seed)
     content = operation(path, method)["requestBody"]["content"]["application/json"]["schema"]
     asked = 0
-    for odd in odd_bodies(body, content, each=each):
+    for odd in odd_bodies(body, content, is_full=is_full):
         sent = json.dumps(odd).encode()
         response = ask(seed, method, path, data=sent, content_type="application/json")
         assert response.status_code < 500, (sent[:300], response.content)
@@ -143,16 +145,16 @@ def test_no_field_of_a_body_is_a_500(seed: SeedData, route: str, method: str, ea
 @SOME_OR_EACH
 @pytest.mark.parametrize(("route", "method"), REST_CASES)
 def test_no_parameter_of_an_address_is_a_500(
-    seed: SeedData, route: str, method: str, each: bool
+    seed: SeedData, route: str, method: str, is_full: bool
 ) -> None:
     case = CASES[route, method]
     path = case.path(seed).partition("?")[0]
     described = operation(path, method).get("parameters", [])
-    names = {each["name"] for each in described if each["in"] == "query"}
+    names = {parameter["name"] for parameter in described if parameter["in"] == "query"}
     turns = itertools.cycle(ODD_ADDRESSES)
 
     def odds() -> tuple[str, ...]:
-        return ODD_ADDRESSES if each else (next(turns), next(turns))
+        return ODD_ADDRESSES if is_full else (next(turns), next(turns))
 
     addresses = [f"{path}?{name}={odd}" for name in (*sorted(names), "%ED%A0%80") for odd in odds()]
     parts = path.removeprefix(V1).strip("/").split("/")
@@ -207,8 +209,8 @@ def test_a_line_with_half_a_pair_is_invalid_by_itself(seed: SeedData) -> None:
     response = seed.program.post(f"{V1}messages/import/", {"messages": [*bad, *nul, line]})
     assert response.status_code == 200, response.content
     results = response.json()["results"]
-    assert [each["status"] for each in results] == ["invalid"] * (len(bad) + 2) + ["created"]
-    assert all(each["error"] for each in results[:-1])
+    assert [result["status"] for result in results] == ["invalid"] * (len(bad) + 2) + ["created"]
+    assert all(result["error"] for result in results[:-1])
     for field in ("user_id", "thread_id", "content", "name"):
         place = list(BAD).index(field)
         assert f"{field} holds half of a surrogate pair" in results[place]["error"]

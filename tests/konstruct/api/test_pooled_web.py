@@ -141,11 +141,12 @@ def called(
         serving({**environment, **UNLIMITED, "DATABASE_URL": f"{url}/{name}"}, log) as web,
         ThreadPoolExecutor(CONCURRENT_CALLS) as threads,
     ):
-        each = calls // CONCURRENT_CALLS
+        calls_per_thread = calls // CONCURRENT_CALLS
         with killing(kill) if kill else threading.Lock():
             outcomes = list(
                 threads.map(
-                    lambda seed: call_at_random(web, callers, each, seed), range(CONCURRENT_CALLS)
+                    lambda seed: call_at_random(web, callers, calls_per_thread, seed),
+                    range(CONCURRENT_CALLS),
                 )
             )
     found = Outcome()
@@ -172,7 +173,9 @@ def callers(
     """Return programs of so many tenants, and the number of calls."""
     number, calls = request.param
     tenants = [tenant_a, tenant_b, *(make_tenant() for _ in range(number - 2))]
-    return [Caller(make_program(each), f"zz{n}word{n}") for n, each in enumerate(tenants)], calls
+    return [
+        Caller(make_program(tenant), f"zz{n}word{n}") for n, tenant in enumerate(tenants)
+    ], calls
 
 
 @pytest.mark.django_db(transaction=True)

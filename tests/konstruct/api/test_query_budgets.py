@@ -31,7 +31,12 @@ def messages_of(seed: SeedData, method: str, address: str, body: Any = None) -> 
             response = seed.program.request(method, address, **options)
         transaction.set_rollback(True, using=server)
     assert response.status_code < 300, response.content
-    entries = [each for sent in messages for each in sent if "INTO audit_accessevent" in each]
+    entries = [
+        statement
+        for sent in messages
+        for statement in sent
+        if "INTO audit_accessevent" in statement
+    ]
     assert len(entries) == 1
     return messages
 

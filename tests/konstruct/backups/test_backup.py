@@ -54,10 +54,10 @@ def test_a_backup_is_for_its_owner_alone_and_names_no_secret(
     made = backup()
     assert re.fullmatch(r"konstruct-\d{8}T\d{6}Z", made.name)
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(each.stat().st_mode) for each in made.iterdir()} == {0o600}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in made.iterdir()} == {0o600}
     manifest = json.loads((made / MANIFEST).read_text())
-    assert set(manifest["files"]) == {each.name for each in made.iterdir()} - {MANIFEST}
-    (entry,) = [each for each in manifest["tenants"] if each["slug"] == "tenant-a"]
+    assert set(manifest["files"]) == {file.name for file in made.iterdir()} - {MANIFEST}
+    (entry,) = [tenant for tenant in manifest["tenants"] if tenant["slug"] == "tenant-a"]
     assert entry["id"] == str(tenant_a.id)
     assert "memory.0001_initial" in entry["migrations"]
     text = (made / MANIFEST).read_text()
@@ -82,7 +82,7 @@ def test_backup_of_one_tenant_has_no_data_of_another(
     send_message(tenant_b, "Quokkasaurus")
     made = backup("--tenant", "tenant-a")
     dumps = list(made.glob("*.dump"))
-    assert [each.name for each in dumps] == [f"{tenant_a.schema_name}.dump"]
+    assert [dump.name for dump in dumps] == [f"{tenant_a.schema_name}.dump"]
     program = postgres.import_string(given.POSTGRES_BIN_OF_EMBEDDED)() / "pg_restore"
     text = subprocess.run([program, "--file=-", *dumps], capture_output=True, check=True).stdout
     assert b"Zyxomma" in text
@@ -386,7 +386,7 @@ def test_hostile_names_reach_no_path_and_no_program(
     try:
         made = backup()
         assert made.parent == tmp_path / "backups"
-        assert {each.name.partition(".")[0] for each in made.glob("t_*")} == {
+        assert {dump.name.partition(".")[0] for dump in made.glob("t_*")} == {
             tenant.schema_name for tenant in Tenant.objects.all()
         }
         run("restore", made, "--tenant=--file=x", "--yes")

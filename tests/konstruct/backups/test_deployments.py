@@ -87,8 +87,8 @@ def test_killed_commands_leave_complete_backups_and_tenants(
     (made,) = directory.glob("konstruct-*Z")
     for _ in range(kills // 2):
         _kill(lost, chance.uniform(0.4, 1.0) * whole_takes, *back_up)
-        for each in directory.glob("konstruct-*Z"):
-            lost.manage("verify_backup", each)
+        for backup in directory.glob("konstruct-*Z"):
+            lost.manage("verify_backup", backup)
         time.sleep(1)  # a name has a precision of a second
         newest = Path(lost.manage(*back_up).partition(":")[0])
         assert f"is whole: {number} tenants" in lost.manage("verify_backup", newest)

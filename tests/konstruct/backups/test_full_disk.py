@@ -55,7 +55,7 @@ def test_a_backup_onto_a_disk_that_is_full_at_any_moment_is_not_there(
 ) -> None:
     for tenant in (tenant_a, tenant_b):
         send_message(tenant, "My dog is called Rex.")
-    pages = sum(-(-each.stat().st_size // 4096) for each in backup().iterdir())
+    pages = sum(-(-file.stat().st_size // 4096) for file in backup().iterdir())
     with database.as_owner():
         Tenant.objects.update(backed_up_at=None)
     disk = tmp_path / "disk"

@@ -54,7 +54,7 @@ def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = No
     real = import_string(f"konstruct.backups.{step}")
 
     def kill(*args: Any, **options: Any) -> Any:
-        if of not in (None, *(each.pk for each in args if isinstance(each, Tenant))):
+        if of not in (None, *(argument.pk for argument in args if isinstance(argument, Tenant))):
             return real(*args, **options)
         os.kill(os.getpid(), signal.SIGKILL)
         return None
@@ -62,9 +62,11 @@ def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = No
     child = os.fork()
     if child == 0:
         # The connections of the parent must be neither used nor closed.
-        inherited = [(each, each.connection) for each in connections.all(initialized_only=True)]
-        for each, _ in inherited:
-            each.connection = None
+        inherited = [
+            (wrapper, wrapper.connection) for wrapper in connections.all(initialized_only=True)
+        ]
+        for wrapper, _ in inherited:
+            wrapper.connection = None
         monkeypatch.setattr(f"konstruct.backups.{step}", kill)
         try:
             run(*map(str, arguments))
@@ -174,12 +176,12 @@ def test_a_program_is_named_after_the_restore(
     real = subprocess.run
 
     def noted(arguments: list[Any], **options: Any) -> Any:
-        names.extend(str(each) for each in arguments)
+        names.extend(str(argument) for argument in arguments)
         return real(arguments, **options)
 
     monkeypatch.setattr(subprocess, "run", noted)
     run("restore", str(made), "--tenant", "tenant-a", "--yes")
-    assert any(f"'{name_of_restore(tenant_a.schema_name)}'" in each for each in names)
+    assert any(f"'{name_of_restore(tenant_a.schema_name)}'" in argument for argument in names)
 
 
 def test_killed_restore_of_all_continues_with_the_remaining_tenants(

@@ -183,7 +183,7 @@ def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
     owner_works()
     with tenant_scope(tenant_a.id):
         rule.delete()  # only the journal has it
-    (entry,) = [each for each in journal.read() if each["kind"] == "retention"]
+    (entry,) = [entry for entry in journal.read() if entry["kind"] == "retention"]
     assert entry["agent"] == str(agent.id)
     run("restore", made, "--tenant", "tenant-a", "--yes")
     assert texts(tenant_a)[0] == "New."
@@ -301,4 +301,4 @@ def test_an_erasure_without_its_line_in_the_journal_is_not_done(
     owner_works()
     with tenant_scope(tenant_a.id):
         assert ErasureRequest.objects.get(pk=request.pk).done_at is not None
-    assert [each["kind"] for each in journal.read()] == ["person", "person"]
+    assert [entry["kind"] for entry in journal.read()] == ["person", "person"]

@@ -82,9 +82,11 @@ def test_the_transcript_is_read_in_batches(
     with messages_to_postgres() as sent:
         assert kinds(tenant_a) == []
     every = [statement for message in sent for statement in message]
-    cursors = [each.split()[1] for each in every if each.startswith("DECLARE ")]
+    cursors = [statement.split()[1] for statement in every if statement.startswith("DECLARE ")]
     assert len(cursors) >= 4  # replies, index, facts, metadata
-    assert {each.split()[-1] for each in every if each.startswith("FETCH ")} == {*cursors}
+    assert {statement.split()[-1] for statement in every if statement.startswith("FETCH ")} == {
+        *cursors
+    }
 
 
 def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
@@ -306,7 +308,7 @@ def test_command_prints_findings_and_exits_with_1(
     with pytest.raises(CommandError, match="1 findings: see --repair") as caught:
         call_command("verify_memory", "--json")
     assert caught.value.returncode == 1
-    document = {each["tenant"]: each for each in json.loads(capsys.readouterr().out)}
+    document = {report["tenant"]: report for report in json.loads(capsys.readouterr().out)}
     assert document["tenant-b"]["findings"] == []
     assert document["tenant-a"]["findings"] == [
         {"kind": replies.LOST, "subject": str(lost.id), "detail": ""}

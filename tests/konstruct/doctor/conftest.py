@@ -81,5 +81,5 @@ def silent_server() -> Iterator[int]:
         threading.Thread(target=take, daemon=True).start()
         yield listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
-        for each in kept:
-            each.close()
+        for name in kept:
+            name.close()

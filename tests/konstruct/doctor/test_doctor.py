@@ -137,7 +137,7 @@ def test_a_disk_that_is_full(settings: Any, tmp_path: Path) -> None:
         statuses = []
         for kilobytes in (100, 950, 1024):
             (settings.METRICS_DIR / "file").write_bytes(b"x" * 1024 * kilobytes)
-            (found,) = (each for each in check_disk() if "METRICS_DIR" in each.text)
+            (found,) = (answer for answer in check_disk() if "METRICS_DIR" in answer.text)
             statuses.append(found.status)
         assert statuses == [Status.OK, Status.WARNING, Status.WRONG]
         assert found.text.startswith(f"{settings.METRICS_DIR} (METRICS_DIR): 0 bytes of 1.0 MB are")
@@ -147,7 +147,7 @@ def test_a_disk_that_is_full(settings: Any, tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_written(settings: Any) -> None:
     settings.HEARTBEAT_FILE = Path("/proc/none/heartbeat")
-    (found,) = (each for each in check_disk() if "HEARTBEAT_FILE" in each.text)
+    (found,) = (answer for answer in check_disk() if "HEARTBEAT_FILE" in answer.text)
     assert found.status == Status.WARNING
 
 
@@ -155,7 +155,7 @@ def test_hosts_that_are_refused(settings: Any, tenant_a: Tenant, examine: Examin
     settings.ALLOWED_HOSTS = [".example.com", "testserver"]
     settings.PUBLIC_HOSTS = ["operators.example.com", "127.0.0.1"]
     settings.TENANT_DOMAIN_SUFFIX = "example.org"
-    assert [(each.status, each.text) for each in check_hosts()] == [
+    assert [(answer.status, answer.text) for answer in check_hosts()] == [
         ("warning", "ALLOWED_HOSTS refuses 127.0.0.1 of PUBLIC_HOSTS."),
         ("wrong", "ALLOWED_HOSTS refuses the domains of new tenants, SLUG.example.org."),
     ]
@@ -167,7 +167,7 @@ def test_hosts_that_are_refused(settings: Any, tenant_a: Tenant, examine: Examin
 def test_settings_that_are_a_risk(settings: Any) -> None:
     settings.DATABASE_URL, settings.DEBUG = "postgresql://x", True
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    assert [each.text.split()[0] for each in check_settings()] == ["DEBUG", "TRUSTED_PROXIES"]
+    assert [answer.text.split()[0] for answer in check_settings()] == ["DEBUG", "TRUSTED_PROXIES"]
 
 
 def test_an_embedding_model_that_is_not_there(
@@ -206,7 +206,9 @@ def test_an_embedding_model_whose_files_are_missing_or_damaged(
         (folder / name).write_bytes(content)
     monkeypatch.setattr("memory.embedding.embedder._embedder", None)
     settings.EMBEDDING_MODEL = str(folder)
-    (found,) = (each for each in examine(status="wrong") if each["check"] == "embedding model")
+    (found,) = (
+        answer for answer in examine(status="wrong") if answer["check"] == "embedding model"
+    )
     assert str(folder) in found["text"]
     assert reason in found["text"]
     assert found["remedy"].endswith("or copy its files again.")
@@ -239,7 +241,7 @@ def test_no_password_is_shown(settings: Any, examine: Examine, mute: int) -> Non
     settings.OWNER_DATABASE_URL = f"postgresql://konstruct_owner:{secret}@{host}"
     settings.LLM_POOL_URL = f"http://u:{secret}@127.0.0.1:{free_port()}/v1"
     answers = examine("--timeout=8")
-    assert {each["subject"] for each in answers if each["check"] == "connection"} == {
+    assert {answer["subject"] for answer in answers if answer["check"] == "connection"} == {
         "cache", "broker", "Postgres default", "Postgres default as owner",
     }  # fmt: skip
     assert secret not in str(answers)
@@ -256,8 +258,11 @@ def overdue(tenant_a: Tenant) -> None:
 
 
 def test_jobs_that_wait_too_long(tenant_a: Tenant, examine: Examine, overdue: None) -> None:
-    found = {each["text"].split()[4].rstrip(":"): each["status"] for each in (
-        each for each in examine() if each["text"].startswith("Jobs of the kind"))}  # fmt: skip
+    found = {
+        answer["text"].split()[4].rstrip(":"): answer["status"]
+        for answer in examine()
+        if answer["text"].startswith("Jobs of the kind")
+    }
     assert found == {"reply": "wrong", "delivery": "warning", "erasure": "wrong"}
     assert "4 jobs of 1 tenants are given up." in texts_of_check(examine(), "queues")
 

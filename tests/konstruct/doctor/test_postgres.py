@@ -86,7 +86,7 @@ def test_a_privilege_that_was_revoked(
     table = table.format(schema=tenant_a.schema_name)
     grant = f"GRANT {privileges} ON {table} TO konstruct_app;"
     with altered(f"REVOKE {privileges} ON {table} FROM konstruct_app", grant):
-        found = {each["check"]: each for each in examine(status="wrong")}
+        found = {answer["check"]: answer for answer in examine(status="wrong")}
         missing = found.pop("missing privileges")
         if table.endswith("claim"):
             slack = found.pop("slack")
@@ -317,4 +317,4 @@ def test_doctor_writes_nothing() -> None:
         before.connection.read_only = True
         findings = list(check())
         assert findings, name
-        assert not [each for each in findings if "read-only" in each.text], name
+        assert not [finding for finding in findings if "read-only" in finding.text], name

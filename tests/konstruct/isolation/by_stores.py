@@ -108,6 +108,6 @@ def _reads(
         found = call()
     except KonstructError as error:
         return Attempt(layer, via, what, False, f"{type(error).__name__}: {error}")
-    text = "".join(str(getattr(each, "content", each)) for each in found or ())
+    text = "".join(str(getattr(hit, "content", hit)) for hit in found or ())
     through = victim.secret in text or layer is Layer.PIN
     return Attempt(layer, via, what, through, f"{len(found or ())} found")

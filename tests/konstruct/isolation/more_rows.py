@@ -26,35 +26,37 @@ workspaces: dict[UUID, str] = {}
 def populate_more(tenants: Sequence[TenantFixture]) -> None:
     """Write one row of every kind that `konstruct.isolation.fixtures.populate` leaves out."""
     with as_application():
-        for each in tenants:
-            _populate(each)
+        for tenant in tenants:
+            _populate(tenant)
 
 
-def _populate(each: TenantFixture) -> None:
-    tenant_id = each.tenant.id
+def _populate(tenant: TenantFixture) -> None:
+    tenant_id = tenant.tenant.id
     record_message(
         tenant_id=tenant_id,
-        agent_id=each.agent_id,
+        agent_id=tenant.agent_id,
         user_id=USER,
         thread_id=THREAD,
         channel="rest",
-        content=each.secret,
+        content=tenant.secret,
         role="assistant",
-        in_reply_to=each.message_id,
+        in_reply_to=tenant.message_id,
     )
-    store_embedding(tenant_id, each.agent_id, USER, each.secret, "user", VECTOR)
+    store_embedding(tenant_id, tenant.agent_id, USER, tenant.secret, "user", VECTOR)
     checkpoint = empty_checkpoint()
-    checkpoint["channel_values"] = {"messages": [each.secret]}
+    checkpoint["channel_values"] = {"messages": [tenant.secret]}
     checkpoint["channel_versions"] = {"messages": "1"}
     SessionStore(tenant_id).checkpointer.put(
         {"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}},
         checkpoint,
-        {"run_id": each.secret},  # the API returns metadata as text, and values in base64
+        {"run_id": tenant.secret},  # the API returns metadata as text, and values in base64
         {"messages": "1"},
     )
     with tenant_scope(tenant_id):
         workspaces[tenant_id] = f"T{secrets.token_hex(6).upper()}"
         claim_workspace("slack", workspaces[tenant_id])
-        add_items(each.agent_id, USER, THREAD, [({"said": each.secret}, each.message_id)])
+        add_items(tenant.agent_id, USER, THREAD, [({"said": tenant.secret}, tenant.message_id)])
         items[tenant_id] = ConversationItem.objects.get().pk
-    get_redis_connection("default").set(idempotency_key(tenant_id, each.message_id), each.secret)
+    get_redis_connection("default").set(
+        idempotency_key(tenant_id, tenant.message_id), tenant.secret
+    )

@@ -43,9 +43,9 @@ def on_victims(sql: str) -> Before:
     """Run a statement on the tables of each tenant, as their owner."""
 
     def run(tenants: Sequence[TenantFixture]) -> None:
-        for each in tenants:
-            with server_scope(each.tenant.server), connection.cursor() as cursor:
-                cursor.execute(sql.format(schema=each.tenant.schema_name))
+        for tenant in tenants:
+            with server_scope(tenant.tenant.server), connection.cursor() as cursor:
+                cursor.execute(sql.format(schema=tenant.tenant.schema_name))
 
     return run
 
@@ -78,8 +78,10 @@ def test_all_attacks_of_the_long_list_fail() -> None:
     # The attacks were real: the requests reached their pages.
     outcomes = {attempt.outcome for attempt in proof.attempts}
     assert {"HTTP 200", "HTTP 401", "HTTP 404", "HTTP 302"} <= outcomes
-    written = [each for each in proof.attempts if each.what.endswith("of the victim's thread")]
-    assert {each.outcome for each in written} == {"HTTP 204"}
+    written = [
+        attempt for attempt in proof.attempts if attempt.what.endswith("of the victim's thread")
+    ]
+    assert {attempt.outcome for attempt in written} == {"HTTP 204"}
 
 
 @pytest.mark.slow
@@ -109,7 +111,7 @@ def test_with_too_many_grants_the_other_layers_hold() -> None:
         long=False,
     )
     assert proof.broken_layers == [Layer.ROLE]
-    assert "the role may change an append-only table" in {each.what for each in proof.breaches}
+    assert "the role may change an append-only table" in {breach.what for breach in proof.breaches}
 
 
 @pytest.mark.slow
@@ -121,14 +123,14 @@ def test_without_schemas_the_policies_hold(monkeypatch: pytest.MonkeyPatch) -> N
 
         def wrong(wrapper: DatabaseWrapper) -> list[str]:
             paths = right(wrapper)
-            is_proof = any(each.tenant.schema_name in paths for each in tenants)
+            is_proof = any(tenant.tenant.schema_name in paths for tenant in tenants)
             return [tenants[-1].tenant.schema_name, *paths] if is_proof else paths
 
         monkeypatch.setattr(DatabaseWrapper, "_get_cursor_search_paths", wrong)
 
     proof = prove_with(forget_schemas)
     assert proof.broken_layers == [Layer.SCHEMA]
-    assert {each.what for each in proof.breaches} == {
+    assert {breach.what for breach in proof.breaches} == {
         "be in another schema than ours",
         # The policies compare with the victim's tenant.
         "our search_path and the victim's tenant",

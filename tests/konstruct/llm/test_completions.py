@@ -201,7 +201,7 @@ def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:
     request = CompletionRequest([], "m", "fast", options=options)
     ways = [(OPENAI, True), (OPENAI, False), (POOL, True), (POOL, False)]
     asked = [endpoint.payload(request, stream=stream) for endpoint, stream in ways]
-    assert ["stream_options" in each for each in asked] == [True, False, False, False]
+    assert ["stream_options" in body for body in asked] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

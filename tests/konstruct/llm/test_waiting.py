@@ -109,7 +109,9 @@ def test_many_wait_on_few_connections_and_hold_none(
         ]
         try:
             llm_server.wait_for_requests(CONCURRENT_REQUESTS)
-            wait_until(lambda: all(len(each) == 2 for each in read[1::2]))  # a piece has arrived
+            wait_until(
+                lambda: all(len(pieces) == 2 for pieces in read[1::2])
+            )  # a piece has arrived
             wait_until(lambda: checked_out(pool) == 0)
             assert open_transactions() == 0
         finally:
@@ -178,7 +180,8 @@ def test_threads_that_ask_first_share_one_event_loop(
     model = HttpLanguageModel(llm_server.url, api="pool")
     with ThreadPoolExecutor(CONCURRENT_REQUESTS) as threads:
         assert {
-            each.text for each in threads.map(model.complete, [REQUEST] * CONCURRENT_REQUESTS)
+            completion.text
+            for completion in threads.map(model.complete, [REQUEST] * CONCURRENT_REQUESTS)
         } == {"Noted."}
     (thread,) = loops() - before
     loop, sdk = connection(os.getpid())

@@ -79,9 +79,9 @@ class Server:
         except httpx.TransportError:
             return {}
         return {
-            (each.name, frozenset(each.labels.items())): each.value
+            (sample.name, frozenset(sample.labels.items())): sample.value
             for family in text_string_to_metric_families(text)
-            for each in family.samples
+            for sample in family.samples
         }
 
     def finish(self) -> str:
@@ -164,7 +164,7 @@ def test_application_processes_do_not_get_the_owner_password(server: Server) -> 
         process = server.find(*words)
         assert process is not None
         every = [process, *process.children(recursive=True)]
-        return any(OWNERS_PASSWORD in str(each.environ()) for each in every)
+        return any(OWNERS_PASSWORD in str(process.environ()) for process in every)
 
     assert is_told("owner_worker")
     for words in (("gunicorn",), *WORKERS, ("celery", "beat")):
@@ -212,13 +212,13 @@ def test_killed_worker_loses_no_count_and_its_queue_raises_the_alert(
         eventually(lambda: replies_done(server.metrics()) == 1)
         worker = server.find(*WORKERS[0])
         assert worker is not None
-        pids = [each.pid for each in (worker, *worker.children(recursive=True))]
+        pids = [process.pid for process in (worker, *worker.children(recursive=True))]
         kill(worker)
         eventually(lambda: server.find(*WORKERS[0]) not in (None, worker))
         stuck = server.find(*WORKERS[0])
         assert stuck is not None
-        for each in (stuck, *stuck.children(recursive=True)):
-            each.suspend()
+        for process in (stuck, *stuck.children(recursive=True)):
+            process.suspend()
         second = send()
         with psycopg.connect(
             paths.database_url("app"), options=f"-c app.current_tenant={tenant}"
@@ -276,12 +276,12 @@ def replies_done(samples: Samples) -> float:
 
 def is_firing(alert: str, samples: Samples) -> bool:
     """Return whether the alert's expression, max(NAME{LABEL="VALUE"}) > NUMBER, is true."""
-    (rule,) = (each for each in ALERTS if each["alert"] == alert)
+    (rule,) = (rule for rule in ALERTS if rule["alert"] == alert)
     query = promql_parser.parse(rule["expr"])
     assert str(query.op) == ">"
     assert str(query.lhs.op) == "max"
     selector = query.lhs.expr
-    wanted = {(each.name, each.value) for each in selector.matchers.matchers}
+    wanted = {(matcher.name, matcher.value) for matcher in selector.matchers.matchers}
     values = [
         value
         for (name, labels), value in samples.items()

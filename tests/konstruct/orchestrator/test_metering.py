@@ -102,8 +102,11 @@ def test_a_call_costs_one_statement_before_and_one_after(
     with tenant_scope(program.tenant.id), CaptureQueriesContext(connection) as queries:
         runner.run_agent(_Message(), program.agent)
     statements = [query["sql"].strip().split()[0] for query in queries]
-    assert [each for each in statements if each in ("INSERT", "WITH")] == ["INSERT", "WITH"]
-    assert len([each for each in statements if each != "SAVEPOINT"]) <= 3
+    assert [statement for statement in statements if statement in ("INSERT", "WITH")] == [
+        "INSERT",
+        "WITH",
+    ]
+    assert len([statement for statement in statements if statement != "SAVEPOINT"]) <= 3
 
 
 def test_calls_outside_of_tenants_or_without_a_model_are_not_metered(

@@ -38,7 +38,7 @@ DAY = timedelta(days=1)
 def limit(program: Program, quota: Quota, hard: int | None = None, soft: int | None = None) -> None:
     set_limits(
         program.tenant.id,
-        {quota: Limit(*(None if each is None else Decimal(each) for each in (soft, hard)))},
+        {quota: Limit(*(None if limit is None else Decimal(limit) for limit in (soft, hard)))},
     )
 
 
@@ -329,7 +329,7 @@ def test_commands_show_and_set(program_a: Program, capsys: pytest.CaptureFixture
 def test_programs_read_quotas_and_bound_keys_do_not(program_a: Program) -> None:
     limit(program_a, Quota.MESSAGES, soft=8, hard=10)
     program_a.send("One")
-    quotas = {each["quota"]: each for each in program_a.get("/api/v1/usage/").json()["quotas"]}
+    quotas = {quota["quota"]: quota for quota in program_a.get("/api/v1/usage/").json()["quotas"]}
     messages = quotas["messages"]
     assert (messages["used"], messages["soft_limit"], messages["hard_limit"]) == (1, 8, 10)
     assert messages["resets_at"] is not None

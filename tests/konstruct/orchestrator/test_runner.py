@@ -87,7 +87,7 @@ def test_a_wrapper_with_three_parameters_changes_the_text_and_keeps_the_rest(
     options = RunOptions(tools=[TOOL], options={"seed": 1}, on_text=told.append)
     completion = complete(Hello(), Ada(), PROMPT, options)
     assert completion.text == "IT RAINS."
-    assert [each.name for each in completion.requested] == ["weather"]
+    assert [call.name for call in completion.requested] == ["weather"]
     assert completion.usage == {**USAGE, "total_tokens": 5}
     assert told == ["IT RAINS."]
     sent = llm_server.requests[0].body

@@ -117,7 +117,7 @@ def test_answers_of_old_versions_are_deleted(ada: Agent, monkeypatch: pytest.Mon
     for persona in ("Be curt.", "Be kind.", "Be warm."):
         update_agent(ada, persona=persona)
         ask(ada)
-    assert [each.version for each in ask(ada)] == [3, 4]
+    assert [answer.version for answer in ask(ada)] == [3, 4]
 
 
 def test_error_of_the_language_model_is_stored_with_the_answer(

@@ -86,9 +86,11 @@ def _status_of_child(tenant: Tenant, work: Callable[[], object], killed_before: 
     child = os.fork()
     if child == 0:
         # The connections of the parent must be neither used nor closed.
-        inherited = [(each, each.connection) for each in connections.all(initialized_only=True)]
-        for each, _ in inherited:
-            each.connection = None
+        inherited = [
+            (wrapper, wrapper.connection) for wrapper in connections.all(initialized_only=True)
+        ]
+        for wrapper, _ in inherited:
+            wrapper.connection = None
         left = killed_before
 
         def count(execute: Callable[..., Any], *arguments: Any) -> Any:

@@ -106,7 +106,7 @@ def counts() -> dict[str, int]:
 
 def move(tenant: Tenant, *, min_age: timedelta = NOW) -> bool:
     with database.as_owner(), tenant_scope(tenant.id):
-        done = [carry_out(each, min_age=min_age) for each in HistoryMerge.objects.open()]
+        done = [carry_out(merge, min_age=min_age) for merge in HistoryMerge.objects.open()]
         return all(done)
 
 

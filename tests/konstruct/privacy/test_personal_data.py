@@ -97,7 +97,11 @@ def unknown(tenant: Tenant) -> list[str]:
 
 
 def failed_checks() -> list[str]:
-    return [each.msg for each in checks.run_checks(tags=["tenants"]) if each.id == "tenants.E006"]
+    return [
+        message.msg
+        for message in checks.run_checks(tags=["tenants"])
+        if message.id == "tenants.E006"
+    ]
 
 
 def test_every_table_is_declared(tenant_a: Tenant) -> None:

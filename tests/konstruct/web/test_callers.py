@@ -194,7 +194,7 @@ def test_a_key_of_many_requests_at_once_is_verified_once(program_a: Program, set
             *(at.share(authorization=made_up, address=OTHER_ADDRESS) for _ in range(50)),
             return_exceptions=True,
         )
-        assert [type(each) for each in refused] == [Share] + [TooManyUnverified] * 49
+        assert [type(caller) for caller in refused] == [Share] + [TooManyUnverified] * 49
 
     run(test)
 
@@ -298,8 +298,8 @@ def handler(settings: Any) -> Iterator[Handler]:
         connections.close_all()
 
     closed = [handler._pool._executor.submit(close) for _ in range(8)]
-    for each in closed:
-        each.result(60)
+    for stream in closed:
+        stream.result(60)
     handler._pool.close()
 
 

@@ -127,7 +127,9 @@ def response_of(client: socket.socket) -> tuple[int, dict[str, object]]:
 def worker_threads() -> int:
     """Return the highest number of threads of a web process."""
     ours = psutil.Process().children(recursive=True)
-    return max(each.num_threads() for each in ours if "gunicorn" in " ".join(each.cmdline()))
+    return max(
+        process.num_threads() for process in ours if "gunicorn" in " ".join(process.cmdline())
+    )
 
 
 def test_waiting_requests_take_no_thread(

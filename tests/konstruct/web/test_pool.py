@@ -126,10 +126,9 @@ def send_unverified(
     pool: Pool, work: Work, number: int, *, addresses: int
 ) -> "list[asyncio.Task[str]]":
     """Send so many unverified requests, in turns from so many addresses."""
-    shares = [Share(f"address {each}", is_verified=False) for each in range(addresses)]
+    shares = [Share(f"address {n}", is_verified=False) for n in range(addresses)]
     return [
-        asyncio.create_task(pool.run(shares[each % addresses], work.call, "x"))
-        for each in range(number)
+        asyncio.create_task(pool.run(shares[n % addresses], work.call, "x")) for n in range(number)
     ]
 
 
@@ -152,7 +151,7 @@ def test_unverified_requests_of_all_addresses_have_an_eighth_of_the_threads() ->
 def test_where_verified_requests_take_all_threads_unverified_ones_have_their_turn() -> None:
     async def test() -> None:
         pool, work = pool_of(2), Work()
-        running = [asyncio.create_task(pool.run(each, work.call, "c")) for each in (A, B)]
+        running = [asyncio.create_task(pool.run(share, work.call, "c")) for share in (A, B)]
         await work.until_begun("c", "c")
         queued = [asyncio.create_task(pool.run(A, work.call, "a")) for _ in range(10)]
         queued += [asyncio.create_task(pool.run(B, work.call, "b")) for _ in range(10)]
@@ -202,7 +201,7 @@ def test_full_queue_drops_the_last_of_the_longest_unverified_queue() -> None:
         work.let_go("a", "x")
         assert await asyncio.gather(*ours) == ["a"] * 5
         ended = await asyncio.gather(*flood, return_exceptions=True)
-        assert [isinstance(each, Overloaded) for each in ended] == [False] * 6 + [True] * 6
+        assert [isinstance(outcome, Overloaded) for outcome in ended] == [False] * 6 + [True] * 6
         pool.close()
 
     run(test())
@@ -213,8 +212,8 @@ def test_disconnected_clients_leave_no_queue_entries() -> None:
         pool, work = pool_of(8), Work()
         flood = send_unverified(pool, work, 30, addresses=30)
         await work.until_begun("x")
-        for each in flood[1:]:
-            each.cancel()
+        for task in flood[1:]:
+            task.cancel()
         await asyncio.gather(*flood[1:], return_exceptions=True)
         assert pool.queued(is_verified=False) == 0
         work.let_go("a", "x")

@@ -47,7 +47,7 @@ class Serving:
         self._task = asyncio.create_task(self.server.serve())
         while not self.server.started:
             await asyncio.sleep(0.005)
-        (self.port,) = (each.getsockname()[1] for each in self.server.servers[0].sockets)
+        (self.port,) = (socket.getsockname()[1] for socket in self.server.servers[0].sockets)
         return self
 
     async def __aexit__(self, *error: object) -> None:

@@ -96,7 +96,9 @@ def test_thousand_waiters_are_checked_in_one_query(monkeypatch: pytest.MonkeyPat
     async def test() -> None:
         looking = Looking()
         waiters, messages = make(looking), [uuid.uuid4() for _ in range(1000)]
-        waiting = [asyncio.create_task(waiters.wait(TENANT, each, 60)) for each in messages]
+        waiting = [
+            asyncio.create_task(waiters.wait(TENANT, message_id, 60)) for message_id in messages
+        ]
         await until(lambda: looking.looks.count(1000) > 3)
         assert len(looking.looks) <= looking.looks.count(1000) + 3
         looking.settled = set(messages)

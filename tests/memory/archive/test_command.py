@@ -49,7 +49,7 @@ def facts() -> list[dict[str, object]]:
         {**valid, "content": "Ana hates peanuts.", "version_of": "1"},
         {**valid, "content": "Ana will eat peanuts.", "valid_from": "2999-01-01T00:00:00+00:00"},
     ]
-    for fact, vector in zip(made, embed([str(each["content"]) for each in made]), strict=True):
+    for fact, vector in zip(made, embed([str(fact["content"]) for fact in made]), strict=True):
         fact |= {"embedding": json.dumps(vector), "embedding_model": model_version()}
     made[1] |= {"embedding": "[]", "embedding_model": "another@1"}
     return made

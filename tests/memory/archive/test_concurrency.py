@@ -172,12 +172,12 @@ with MemoryManager(path, Letters(), dimensions=10) as manager:
         assert len(manager.search(str(n), 3)) == 3
 """
     processes = [process(code, path) for _ in range(6)]
-    assert [each.wait() for each in processes] == [0] * 6
-    for each in processes:
-        each.communicate()
+    assert [process.wait() for process in processes] == [0] * 6
+    for finished in processes:
+        finished.communicate()
     with opened(path) as manager:
         conversations = manager.list_conversations()
-        assert {c.title for c in conversations} == {str(each.pid) for each in processes}
+        assert {c.title for c in conversations} == {str(process.pid) for process in processes}
         for conversation in conversations:
             assert [m.content for m in manager.list_messages(conversation.id)] == [
                 f"{n} {m}" for n in range(20) for m in range(5)
@@ -196,4 +196,4 @@ with SQLiteManager(path) as file:
 """
     SQLiteManager(path).close()
     processes = [process(code, path) for _ in range(4)]
-    assert [each.communicate()[0] for each in processes] == ["23\n"] * 4
+    assert [process.communicate()[0] for process in processes] == ["23\n"] * 4

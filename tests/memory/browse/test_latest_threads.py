@@ -51,7 +51,8 @@ def all_pages(**narrowing: Any) -> list[tuple[UUID, str, str, str]]:
         page = latest_threads(before=before, limit=3, **narrowing)
         assert len(page.threads) <= 3
         found += [
-            (each.agent_id, each.user_id, each.thread_id, each.beginning) for each in page.threads
+            (thread.agent_id, thread.user_id, thread.thread_id, thread.beginning)
+            for thread in page.threads
         ]
         before = page.before
         if before is None:
@@ -110,7 +111,7 @@ def test_few_threads_with_many_messages_take_two_queries(
         add_exchange("long", number=50)
         with CaptureQueriesContext(connection) as queries:
             page = latest_threads(agent_ids=AGENTS, user_ids=["maria"], limit=3)
-        assert [each.thread_id for each in page.threads] == ["long", "old"]
+        assert [thread.thread_id for thread in page.threads] == ["long", "old"]
         assert page.before is None
         assert len(queries) == 2
 
@@ -133,7 +134,7 @@ def test_an_imported_thread_is_listed_at_the_time_of_its_latest_message(
         )
         imported.save(force_insert=True)
         page = latest_threads(limit=2)
-        assert [each.thread_id for each in page.threads] == ["yesterday", "today"]
+        assert [thread.thread_id for thread in page.threads] == ["yesterday", "today"]
         rest = latest_threads(before=page.before, limit=2)
-        assert [each.thread_id for each in rest.threads] == ["from 2025"]
+        assert [thread.thread_id for thread in rest.threads] == ["from 2025"]
         assert latest_threads(before=ThreadPosition(old, 0)).threads == []

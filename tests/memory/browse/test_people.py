@@ -164,8 +164,8 @@ def test_an_export_has_each_row_once_in_order_whatever_the_size_of_a_batch(
         for thread in ("a", "b"):
             # The items of one call have the same time.
             add_items(AGENT, USER, thread, [({"item": number}, None) for number in range(3)])
-        messages = [each["content"] for each in people.messages_of(USER, AGENT)]
-        items = [(each["thread_id"], each["item"]) for each in people.items_of(USER, AGENT)]
+        messages = [message["content"] for message in people.messages_of(USER, AGENT)]
+        items = [(item["thread_id"], item["item"]) for item in people.items_of(USER, AGENT)]
         facts = [(fact["agent_id"], fact["content"]) for fact in people.facts_of(USER)]
     assert messages == [f"Message {number}" for number in range(5)]
     assert [thread for thread, _ in items] == ["a"] * 3 + ["b"] * 3

@@ -60,7 +60,7 @@ def test_a_message_with_the_words_is_above_others(tenant_a: Tenant) -> None:
     assert first.words == 1.0
     assert first.cosine is not None
     assert first.score == pytest.approx(first.cosine + search.WORDS_WEIGHT)
-    assert all(each.score < first.score for each in rest)
+    assert all(hit.score < first.score for hit in rest)
 
 
 @pytest.mark.usefixtures("_spoken")

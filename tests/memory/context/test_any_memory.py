@@ -95,7 +95,7 @@ def test_facts_below_the_floor_are_left_out_and_those_without_a_score_are_not() 
     assert [fact.content for fact in gathered.facts] == ["b", "c"]
     assert [fact.content for fact in gathered.below_floor] == ["a", "d"]
     trace = manager.fit(gathered, "You are kind.").trace()
-    assert [(each["content"], each["reason"], each["memory_id"]) for each in trace["facts"]] == [
+    assert [(fact["content"], fact["reason"], fact["memory_id"]) for fact in trace["facts"]] == [
         ("b", "", None),
         ("c", "", None),
         ("a", "below the floor", None),

@@ -40,7 +40,7 @@ def test_sections_have_the_order_of_the_prompt() -> None:
 def test_instructions_of_an_application_are_a_message_after_the_system_prompt() -> None:
     sections = chat_sections("You are Ada.", "- tea", [], "Why?", instructions="Be brief.")
     messages = flattened(sections)
-    assert [each["content"] for each in messages[:2]] == ["You are Ada.", "Be brief."]
+    assert [message["content"] for message in messages[:2]] == ["You are Ada.", "Be brief."]
     assert messages[2]["content"].startswith(CONTEXT_OPENING)
     assert sections_of(messages, "Be brief.") == sections
     without_memories = chat_sections("You are Ada.", "", [], "Why?", instructions="Be brief.")

@@ -152,7 +152,7 @@ def test_prompt_lists_included_and_omitted_parts(
     assert {cut["message_id"]: cut["reason"] for cut in trace["cut"]}[said[0].message_id] == (
         "over the budget"
     )
-    assert [(each["memory_id"], each["reason"]) for each in trace["facts"]] == [(str(fact), "")]
+    assert [(fact["memory_id"], fact["reason"]) for fact in trace["facts"]] == [(str(fact), "")]
     assert trace["injected"] == prompt.fitted.memories
 
 

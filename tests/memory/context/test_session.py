@@ -284,7 +284,7 @@ def test_a_list_of_sessions_is_right_from_either_side_and_by_an_index(tenant_a: 
     say(store, "Again", "thread-2")
     everything = store.list_sessions()
 
-    assert [each.thread_id for each in everything] == [f"thread-{n}" for n in (2, 4, 3, 1, 0)]
+    assert [session.thread_id for session in everything] == [f"thread-{n}" for n in (2, 4, 3, 1, 0)]
     assert store.list_sessions(2, before=everything[1]) == everything[2:4]
     assert store.list_sessions(2, after=everything[3]) == everything[1:3][::-1]
     assert store.get_session("thread-2") == everything[0]

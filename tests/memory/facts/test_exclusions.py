@@ -155,16 +155,16 @@ def test_result_lists_exclusions_with_reasons(tenant_a: Tenant, statement: Messa
 
     result = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED)
 
-    (cut,) = [each for each in result.cut if each.message_id == said.id]
+    (cut,) = [hit for hit in result.cut if hit.message_id == said.id]
     assert cut.reason == "excluded: corrected fact"
     assert (cut.excluded[0].memory_id, cut.excluded[0].reason) == (rome, "a mistake")
-    (hit,) = [each for each in result.hits if each.message_id == statement.id]
+    (hit,) = [hit for hit in result.hits if hit.message_id == statement.id]
     assert hit.content == "…. My dog is called Rex and barks at night."
     (words,) = hit.excluded
     assert STATEMENT[words.start : words.end] == "I live in Rome"
     trace = result.trace()
     assert trace["cut"][0]["excluded"][0]["memory_id"] == str(rome)
-    assert {each["message_id"] for each in trace["hits"] if each["excluded"]} == {str(statement.id)}
+    assert {hit["message_id"] for hit in trace["hits"] if hit["excluded"]} == {str(statement.id)}
 
 
 def test_sentences_with_excluded_words_count_no_longer(
@@ -307,7 +307,7 @@ def test_message_is_excluded_and_included_manually(tenant_a: Tenant, statement: 
     assert exclude_from_recall(statement, author=CURATOR).pk == exclusion.pk
     assert STATEMENT not in recalled(tenant_a)
     cut = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).cut
-    assert [each.reason for each in cut if each.message_id == statement.id] == ["excluded: message"]
+    assert [hit.reason for hit in cut if hit.message_id == statement.id] == ["excluded: message"]
 
     assert include_again(statement, author=CURATOR, exclusion_id=uuid4()) == 0
     assert include_again(statement, author=CURATOR) == 1

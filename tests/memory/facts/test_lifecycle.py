@@ -313,8 +313,8 @@ def test_restated_fact_keeps_its_metadata(
     record("Rome")
 
     found = MEMORY.list_by_tenant(tenant_a.id, filters={"topic": "home"})
-    assert [each.memory_id for each in found] == [rome.memory_id]
-    assert [each.content for each in MEMORY.history(rome.memory_id, tenant_a.id)] == [
+    assert [version.memory_id for version in found] == [rome.memory_id]
+    assert [version.content for version in MEMORY.history(rome.memory_id, tenant_a.id)] == [
         "Ada lives in Rome.",
         "Ada lives in Rome.",
     ]

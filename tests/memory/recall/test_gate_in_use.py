@@ -146,7 +146,7 @@ def test_earlier_question_in_other_words_ranks_below_the_statement(
     assert hits[0].content == statement
 
 
-@pytest.mark.parametrize(("question", "asked_before"), [each[1:] for each in REPHRASED_QUESTIONS])
+@pytest.mark.parametrize(("question", "asked_before"), [case[1:] for case in REPHRASED_QUESTIONS])
 def test_an_earlier_question_alone_is_no_memory(
     tenant_a: Tenant, question: str, asked_before: str
 ) -> None:

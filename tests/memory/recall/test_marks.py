@@ -88,8 +88,8 @@ def test_another_tenant_has_its_own_marks(
     tenant_a: Tenant, tenant_b: Tenant, reply: Message
 ) -> None:
     with tenant_scope(tenant_a.id):
-        for each in recalled(tenant_a, reply):
-            mark_recalled(reply, each["message_id"], relevance="relevant", author=EVA)
+        for hit in recalled(tenant_a, reply):
+            mark_recalled(reply, hit["message_id"], relevance="relevant", author=EVA)
         assert own_calibration().marks == len(recalled(tenant_a, reply)) > 0
     with tenant_scope(tenant_b.id):
         assert own_calibration() == OwnCalibration(marks=0)
@@ -102,8 +102,8 @@ def test_marks_change_displayed_scores_and_not_recall(
     hits = recalled(tenant_a, reply)
     monkeypatch.setattr(marks_module, "MIN_MARKS", len(hits))
     with tenant_scope(tenant_a.id):
-        for each in hits[:-1]:
-            mark_recalled(reply, each["message_id"], relevance="relevant", author=EVA)
+        for hit in hits[:-1]:
+            mark_recalled(reply, hit["message_id"], relevance="relevant", author=EVA)
         assert not own_calibration().is_own
         assert own_calibration().shown(0.25) == 0.25
         mark_recalled(reply, hits[-1]["message_id"], relevance="relevant", author=EVA)

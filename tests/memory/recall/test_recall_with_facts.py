@@ -91,8 +91,8 @@ def test_a_message_is_found_by_the_fact_that_rests_on_it(
         said_at=statement.created_at,
         message_ids=(statement.id,),
     )
-    assert [each for each in after.ranking if isinstance(each, FactHit)] == [fact]
-    assert statement.id not in {getattr(each, "message_id", None) for each in after.ranking}
+    assert [hit for hit in after.ranking if isinstance(hit, FactHit)] == [fact]
+    assert statement.id not in {getattr(hit, "message_id", None) for hit in after.ranking}
 
 
 def test_without_facts_on_messages_a_recall_is_the_same(
@@ -164,7 +164,7 @@ def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, statemen
     assert (given["memory_id"], given["reason"]) == (str(memory_id), "")
     assert (given["quote"], given["said_at"]) == (hit.quote, hit.said_at.isoformat())
     assert set(given["message_ids"]) == {str(statement.id), str(again.id)}
-    reasons = {each["message_id"]: each["reason"] for each in trace["cut"]}
+    reasons = {hit["message_id"]: hit["reason"] for hit in trace["cut"]}
     assert reasons[str(statement.id)] == reasons[str(again.id)] == "given as a fact"
     assert fact in trace["injected"]
     assert fact in trace["prompt"]["sections"][1]["messages"][0]["content"]

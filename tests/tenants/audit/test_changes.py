@@ -57,10 +57,10 @@ def test_row_is_serialized_as_json_without_deferred_fields() -> None:
 def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
     """All models of the project and of Django. A field with another name must be added here."""
     secrets = {
-        f"{model._meta.label}.{each.name}"
+        f"{model._meta.label}.{field.name}"
         for model in apps.get_models(include_auto_created=True)
-        for each in model._meta.concrete_fields
-        if is_secret(each.name)
+        for field in model._meta.concrete_fields
+        if is_secret(field.name)
     }
     assert secrets == {
         "api.ApiKey.secret_digest",

@@ -38,7 +38,7 @@ def superuser(undo: list[str]) -> Iterator[Callable[[str], object]]:
 @pytest.fixture
 def without_policies(users: tuple[Tenant, Tenant]) -> Iterator[None]:
     tables = [f"{tenant.schema_name}.{table}" for tenant in users for table in TABLES]
-    with superuser([f"ALTER TABLE {each} ENABLE ROW LEVEL SECURITY" for each in tables]) as run:
+    with superuser([f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY" for table in tables]) as run:
         for table in tables:
             run(f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY")
         yield
@@ -112,7 +112,7 @@ def test_schema_check_and_role_refuse_access_without_policies(users: tuple[Tenan
         refused(f"DELETE FROM {b.schema_name}.memory_message", "permission denied")
         refused(f"TRUNCATE {b.schema_name}.auth_user", "permission denied")
     found = system.check_database(None, databases=["default"])
-    assert [each.id for each in found] == ["tenants.E004"]
+    assert [message.id for message in found] == ["tenants.E004"]
 
 
 @pytest.mark.usefixtures("without_policies", "without_checks")

@@ -209,7 +209,7 @@ def plan_of_claim(last: UUID, without: Collection[UUID] = ()) -> dict[str, Any]:
 
 def _rows_read(plan: dict[str, Any]) -> int:
     own = plan["Actual Rows"] * plan["Actual Loops"] + plan.get("Rows Removed by Filter", 0)
-    return max([own, *(_rows_read(each) for each in plan.get("Plans", []))])
+    return max([own, *(_rows_read(child) for child in plan.get("Plans", []))])
 
 
 def test_delay_of_a_claimed_job_grows_with_its_age(notes: jobs.JobKind, tenant_a: Tenant) -> None:

@@ -205,7 +205,7 @@ def test_every_non_atomic_migration_can_be_repeated() -> None:
         for operation in migration.operations
     ]
     assert len(checked) >= len(BuildAndRemove.operations)
-    assert [each for each in checked if not each[-1]] == []
+    assert [row for row in checked if not row[-1]] == []
 
 
 def is_repeatable(operation: Operation) -> bool:

@@ -37,10 +37,10 @@ def test_a_compiled_read_binds_the_values_of_each_call_in_the_current_tenant(
         for field in Agent._meta.concrete_fields:
             assert getattr(ada, field.attname) == getattr(expected, field.attname)
         assert ada.length == 3
-        assert [each.name for each in agents_named(name="bob", tier="fast")] == ["bob"]
+        assert [agent.name for agent in agents_named(name="bob", tier="fast")] == ["bob"]
         assert agents_named.first(name="eve", tier=None) is None
     with tenant_scope(tenant_b.id):
-        assert [each.tenant_id for each in agents_named(name="ada", tier="")] == [tenant_b.id]
+        assert [agent.tenant_id for agent in agents_named(name="ada", tier="")] == [tenant_b.id]
 
 
 def test_a_compiled_read_of_values_returns_rows(tenant_a: Tenant) -> None:

@@ -150,16 +150,16 @@ WAYS = [
 def read_and_write(tenants: dict[UUID, set[UUID]], seed: int) -> tuple[set[UUID], int]:
     """Run transactions of random tenants. Return written ids, and the count of foreign reads."""
     random, written, crossed = Random(seed), set(), 0
-    known = {each: set(found) for each, found in tenants.items()}
+    known = {tenant_id: set(found) for tenant_id, found in tenants.items()}
     try:
         for _ in range(UNITS):
             tenant_id = random.choice(list(known))
             with tenant_scope(tenant_id):
                 if random.random() < 0.1:
-                    ours = record(tenant_id)
-                    written.add(ours)
-                    known[tenant_id].add(ours)
-                others = set().union(*(known[each] for each in known if each != tenant_id))
+                    new_id = record(tenant_id)
+                    written.add(new_id)
+                    known[tenant_id].add(new_id)
+                others = set().union(*(ids for owner, ids in known.items() if owner != tenant_id))
                 for way in random.sample(WAYS, 2):
                     with connections_released():
                         found = way()
@@ -246,8 +246,8 @@ def test_connections_have_separate_names_of_prepared_statements(
         pool = pools[MAIN]
         pool.open()
         taken = [pool.getconn(), pool.getconn()]
-        for each in taken:
-            pool.putconn(each)
+        for taken_connection in taken:
+            pool.putconn(taken_connection)
         for order in (texts, texts[::-1]):  # the connections are assigned in turn
             for text, slug, found in read(order):
                 assert found == [(text[8:11], f"of-{slug}")]
@@ -408,9 +408,9 @@ def test_all_connections_that_a_restart_has_ended_are_replaced_at_once(
         pool = pools[MAIN]
         pool.open()
         taken = [pool.getconn() for _ in range(3)]
-        numbers = [each.info.backend_pid for each in taken]
-        for each in taken:
-            pool.putconn(each)
+        numbers = [taken_connection.info.backend_pid for taken_connection in taken]
+        for taken_connection in taken:
+            pool.putconn(taken_connection)
         for number in numbers:
             terminate(number)
         with tenant_scope(users[0].id):
@@ -461,8 +461,8 @@ def test_refused_connection_fails_all_waiting_threads_and_is_retried_soon(
         pool.kwargs = {**pool.kwargs, "port": "1"}  # type: ignore[dict-item]
         with ThreadPoolExecutor(8) as threads:
             outcomes = [threads.submit(in_thread, settings_now) for _ in range(8)]
-        assert all(isinstance(each.exception(), ServerDown) for each in outcomes)
-        assert all(is_outage(each.exception()) for each in outcomes)
+        assert all(isinstance(future.exception(), ServerDown) for future in outcomes)
+        assert all(is_outage(future.exception()) for future in outcomes)
         pool.kwargs = right
         time.sleep(0.15)
         assert in_thread(settings_now) == ("", "public")
@@ -535,9 +535,9 @@ def test_queued_setting_is_sent_after_reconnecting(
 
 def test_without_a_pool_a_thread_keeps_its_connection(users: tuple[Tenant, Tenant]) -> None:
     with tenant_scope(users[0].id), transaction.atomic():
-        ours = backend()
+        new_id = backend()
         with connections_released():
-            assert backend() == ours
+            assert backend() == new_id
 
 
 @pytest.mark.of_a_session

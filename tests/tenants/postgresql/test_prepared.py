@@ -203,14 +203,14 @@ def test_one_that_fails_leaves_the_connection_as_it_was(
     in_a: Tenant, failing: int, in_transaction: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     connection.set_tenant(in_a)
-    each = list(THREE.each)
-    each[failing] = "SELECT 1 / %(least)s"
+    statements = list(THREE.each)
+    statements[failing] = "SELECT 1 / %(least)s"
     for _ in range(2):
         with (
             pytest.raises(DatabaseError, match="division by zero"),
             transaction.atomic() if in_transaction else nullcontext(),
         ):
-            answers_of(Statements(*each))
+            answers_of(Statements(*statements))
         assert names() == prepared_names() == ["of-tenant-b"]
     assert not caplog.records
 

@@ -42,7 +42,7 @@ def test_savepoints_are_no_messages_of_their_own(inside: None) -> None:
     with messages_to_postgres() as messages, transaction.atomic(), transaction.atomic():
         Agent.objects.exists()
     assert len(messages) == 2  # the last one would be the COMMIT
-    statements = [each.split()[0] for each in messages[0]]
+    statements = [message.split()[0] for message in messages[0]]
     assert statements[:2] == ["SAVEPOINT", "SAVEPOINT"]
 
 
@@ -98,7 +98,7 @@ def test_queued_statement_in_a_transaction_is_sent_with_the_commit_or_dropped(in
     with messages_to_postgres() as messages, transaction.atomic():
         Agent.objects.exists()
         record("committed")
-    assert [each.split()[0] for each in messages[-1]][-2:] == ["WITH", "COMMIT"]
+    assert [message.split()[0] for message in messages[-1]][-2:] == ["WITH", "COMMIT"]
     with transaction.atomic():
         record("undone")
         transaction.set_rollback(True)

@@ -10,14 +10,16 @@ from tenants.schemas.executor import AtomicExecutor
 
 def since(app: str, name: str) -> int:
     """Return the number of migrations in the history from this one on."""
-    return len(_history()) - [(each.app_label, each.name) for each in _history()].index((app, name))
+    return len(_history()) - [
+        (migration.app_label, migration.name) for migration in _history()
+    ].index((app, name))
 
 
 def undo(tenant: Tenant, migrations: int) -> None:
     """Unapply the last migrations of the history with Django, and update the tenant's row."""
     with server_scope(tenant.server):
         connection.set_schema(tenant.schema_name)
-        plan = [(each, True) for each in reversed(_history()[-migrations:])]
+        plan = [(migration, True) for migration in reversed(_history()[-migrations:])]
         inject_rename_contenttypes_operations(plan=plan, using=connection.alias)
         AtomicExecutor(connection).migrate([], plan=plan)
     Tenant.objects.filter(id=tenant.id).update(migrated_to="")

@@ -139,7 +139,7 @@ def test_programs_read_a_document_a_line(behind: dict[str, Tenant]) -> None:
     break_schema(behind["two"])
     out, err, failure = migrate(json=True)
     *tenants, end = map(json.loads, out)
-    assert {each["tenant"]: each["outcome"] for each in tenants} == {
+    assert {tenant["tenant"]: tenant["outcome"] for tenant in tenants} == {
         "one": "migrated",
         "two": "failed",
         "three": "migrated",

@@ -227,6 +227,6 @@ def another_holds(tenant: Tenant) -> Iterator[int]:
             _put(held)
 
 
-def _put(those: dict[str, Any]) -> None:
-    for alias, each in those.items():
-        connections[alias] = each
+def _put(wrappers: dict[str, Any]) -> None:
+    for alias, wrapper in wrappers.items():
+        connections[alias] = wrapper

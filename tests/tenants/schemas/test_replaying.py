@@ -112,8 +112,8 @@ def test_an_upgrade_from_an_earlier_state_equals_djangos(expected: Expected, eve
 def test_migrations_run_backwards_and_forwards(by_django: Make, migrations: int) -> None:
     expected, tenant = by_django("by-django"), provisioning.create_tenant(slug="by-replay")
     with transaction.atomic():
-        for each in (expected, tenant):
-            undo(each, migrations)
+        for migrated in (expected, tenant):
+            undo(migrated, migrations)
         assert (catalog(tenant), rows(tenant)) == (catalog(expected), rows(expected))
         assert upgrade(tenant) == migrations
         connection.set_schema(expected.schema_name)

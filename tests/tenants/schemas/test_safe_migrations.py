@@ -42,7 +42,11 @@ def faults(app: str, migration: Migration, state: ProjectState) -> Iterator[str]
     Args:
         state: of the models before the migration.
     """
-    made = {each.name_lower for each in migration.operations if isinstance(each, CreateModel)}
+    made = {
+        operation.name_lower
+        for operation in migration.operations
+        if isinstance(operation, CreateModel)
+    }
     for operation in migration.operations:
         model = str(getattr(operation, "model_name", getattr(operation, "name", ""))).lower()
         if model not in made and (fault := _fault(app, operation, migration, state)):
@@ -81,8 +85,8 @@ def _fault(app: str, operation: Operation, migration: Migration, state: ProjectS
 
 def _fault_of_change(app: str, operation: AlterField, state: ProjectState) -> str:
     before = state.models[app, operation.model_name_lower].fields[operation.name]
-    types = [each.db_parameters(_connection())["type"] for each in (before, operation.field)]
-    longer = all(isinstance(each, models.CharField) for each in (before, operation.field)) and (
+    types = [field.db_parameters(_connection())["type"] for field in (before, operation.field)]
+    longer = all(isinstance(field, models.CharField) for field in (before, operation.field)) and (
         (operation.field.max_length or 0) >= (before.max_length or 0)
     )
     if types[0] != types[1] and not longer and not before.is_relation:

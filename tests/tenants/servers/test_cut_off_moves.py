@@ -239,7 +239,7 @@ def test_other_operations_on_the_tenant_wait_or_are_copied(
     _move(tenant)
     migrated, settled, *refused = got
     assert (migrated.busy, settled) == (True, 0)
-    assert [type(each) for each in refused] == [SchemaBusy] * 3
+    assert [type(error) for error in refused] == [SchemaBusy] * 3
     assert (tenant.state, tenant.name, tenant.server) == ("suspended", "New", "eu2")
     assert where(tenant) == {"eu2": before}
     with database.as_owner():

@@ -24,22 +24,25 @@ def test_each_server_is_looked_at_and_one_that_is_down_is_named(
         with suppress(CommandError):
             call_command("doctor", "--json", "--timeout=120")
         report = json.loads(capsys.readouterr().out)
-        return [each for each in report["answers"] if each["subject"].startswith("Postgres")]
+        return [answer for answer in report["answers"] if answer["subject"].startswith("Postgres")]
 
     found = answers()
     for server in (MAIN, *further):
-        checks = {each["check"] for each in found if each["subject"] == f"Postgres {server}"}
+        checks = {answer["check"] for answer in found if answer["subject"] == f"Postgres {server}"}
         assert checks >= {"server", "extension", "clock", "migrations", "queues", "isolation"}
         assert ("tenants" in checks) is (server == MAIN)
-        owners = [each for each in found if each["subject"] == f"Postgres {server} as owner"]
-        assert {each["check"]: each["status"] for each in owners} == {"owner": "ok", "locks": "ok"}
-    assert [each for each in found if each["status"] == "wrong"] == []
+        owners = [answer for answer in found if answer["subject"] == f"Postgres {server} as owner"]
+        assert {answer["check"]: answer["status"] for answer in owners} == {
+            "owner": "ok",
+            "locks": "ok",
+        }
+    assert [answer for answer in found if answer["status"] == "wrong"] == []
     further["eu2"].stop()
     try:
-        down = [each for each in answers() if each["status"] == "wrong"]
+        down = [answer for answer in answers() if answer["status"] == "wrong"]
     finally:
         further["eu2"].start()
-    assert [(each["subject"], each["check"]) for each in down] == [
+    assert [(answer["subject"], answer["check"]) for answer in down] == [
         ("Postgres eu2", "connection"),
         ("Postgres eu2 as owner", "connection"),
     ]

@@ -58,9 +58,11 @@ def _move_in_child(tenant: Tenant, to: str, *, killed_before: int) -> int | None
     if child == 0:
         sent = 0
         # The connections of the parent must be neither used nor closed.
-        inherited = [(each, each.connection) for each in connections.all(initialized_only=True)]
-        for each, _ in inherited:
-            each.connection = None
+        inherited = [
+            (wrapper, wrapper.connection) for wrapper in connections.all(initialized_only=True)
+        ]
+        for wrapper, _ in inherited:
+            wrapper.connection = None
 
         def counted(function: Any) -> Any:
             def count(*args: Any, **kwargs: Any) -> Any:
@@ -98,7 +100,7 @@ def _kill(tenant: Tenant, before: int) -> str:
         tenant.refresh_from_db()
         found = where(tenant)
         if tenant.moving_to:  # the tenant is not served, and either copy is complete, or both
-            assert all(each["outbox"] for each in found.values())
+            assert all(row["outbox"] for row in found.values())
 
         def is_settled() -> bool:
             settle_moves()

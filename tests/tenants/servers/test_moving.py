@@ -84,7 +84,9 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
         # In the process that served it from the other server.
         close_old_connections()
         client = Client(headers={"host": "mover.localhost", "authorization": f"Bearer {key}"})
-        assert [each["name"] for each in client.get("/api/v1/agents/").json()["results"]] == ["Ada"]
+        assert [agent["name"] for agent in client.get("/api/v1/agents/").json()["results"]] == [
+            "Ada"
+        ]
         with tenant_scope(tenant.id):
             assert current_server() == to
             assert set(Message.objects.values_list("id", "content")) == said

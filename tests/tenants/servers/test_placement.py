@@ -85,7 +85,7 @@ def test_scopes_of_several_servers_can_be_nested(placed: dict[str, Tenant]) -> N
         assert names() == ["eu1"]
         # Of the list on another server, a tenant sees only itself.
         assert list(Tenant.objects.all()) == [placed["eu1"]]
-        assert [each.domain for each in Domain.objects.all()] == ["on-eu1.localhost"]
+        assert [domain.domain for domain in Domain.objects.all()] == ["on-eu1.localhost"]
     assert (current_server(), current_tenant_id()) == (MAIN, None)
 
 
@@ -166,7 +166,7 @@ def test_requests_find_their_tenant_by_host_and_by_key(placed: dict[str, Tenant]
             _, key = issue_key(tenant_id=tenant.id, name="test")
         for host in (f"on-{server}.localhost", "localhost"):
             answer = _agents(host, key)
-            assert [each["name"] for each in answer.json()["results"]] == [server]
+            assert [agent["name"] for agent in answer.json()["results"]] == [server]
 
 
 def _agents(host: str, key: Any) -> Any:
@@ -195,7 +195,7 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
             Job.objects.wake()
         assert jobs.claim(notes, "eu1") is None
         provisioning.resume_tenant(placed["eu1"])
-        assert [each.tenant_id for each in jobs.claim_of_all_servers(notes)] == [placed["eu1"].id]
+        assert [job.tenant_id for job in jobs.claim_of_all_servers(notes)] == [placed["eu1"].id]
     finally:
         del jobs.KINDS["note"]
         for tenant in placed.values():
@@ -234,10 +234,12 @@ def test_new_tenant_is_created_on_the_open_server_with_the_fewest(
 def test_the_proof_of_isolation_holds_on_several_servers(further: dict[str, Server]) -> None:
     found: list[str] = []
     with database.as_owner():
-        proof = prove(2, before=lambda made: found.extend(each.tenant.server for each in made))
+        proof = prove(
+            2, before=lambda made: found.extend(fixture.tenant.server for fixture in made)
+        )
     assert found == [MAIN, MAIN, "eu1", "eu1", "eu2", "eu2"]
     assert (proof.breaches, proof.not_tried) == ([], [])
-    assert {each.what for each in proof.attempts} >= {
+    assert {attempt.what for attempt in proof.attempts} >= {
         f"the role could bypass policies{where}" for where in ("", " on eu1", " on eu2")
     }
 

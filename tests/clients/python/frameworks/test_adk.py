@@ -56,7 +56,7 @@ def test_sessions_are_remembered_and_searched(url: str, program_a: Program) -> N
             await indexed(konstruct)
             found = await service.search_memory(**whose, query="Who has the piano?")
             assert "I sold the piano to my sister." in texts(found)
-            (fact,) = [each for each in found.memories if each.author is None]
+            (fact,) = [memory for memory in found.memories if memory.author is None]
             message = found.memories[-1]
             await service.delete_memory(**whose, memory_id=fact.id)
             await service.delete_memory(**whose, memory_id=fact.id)
@@ -86,14 +86,14 @@ def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b:
             AsyncClient(url, keys[1]) as b,
             AsyncClient(url, keys[2]) as marias,
         ):
-            of_a, of_b, bound = (adk.KonstructMemoryService(each) for each in (a, b, marias))
+            of_a, of_b, bound = (adk.KonstructMemoryService(key) for key in (a, b, marias))
             await bound.add_session_to_memory(session(adk, "s", "maria", ("user", "Cats of a.")))
             await of_b.add_session_to_memory(session(adk, "s", "maria", ("user", "Cats of b.")))
             await of_a.add_session_to_memory(session(adk, "s", "bea", ("user", "Cats of bea.")))
             for client in (a, b):
                 await indexed(client)
             whose = {"app_name": "ada", "user_id": "maria", "query": "Whose cats?"}
-            found = [texts(await each.search_memory(**whose)) for each in (of_a, of_b, bound)]
+            found = [texts(await service.search_memory(**whose)) for service in (of_a, of_b, bound)]
             assert found == [["Cats of a."], ["Cats of b."], ["Cats of a."]]
             for about in (
                 bound.search_memory(app_name="ada", user_id="bea", query="Whose cats?"),

@@ -53,8 +53,8 @@ def test_it_passes_langgraphs_conformance_suite(url: str, program_a: Program) ->
 
         report = asyncio.run(validate(saver, capabilities=BASE_CAPABILITIES))
     base = [report.results[capability.value] for capability in BASE_CAPABILITIES]
-    assert [each.failures for each in base] == [[]] * 5
-    assert [each.passed for each in base] == [True] * 5
+    assert [case.failures for case in base] == [[]] * 5
+    assert [case.passed for case in base] == [True] * 5
 
 
 def test_graph_continues_with_a_session_of_the_server(url: str, program_a: Program) -> None:
@@ -63,7 +63,7 @@ def test_graph_continues_with_a_session_of_the_server(url: str, program_a: Progr
         assert say(saver, "monday", "Hello") == ["Hello", "Hello!"]
         assert say(KonstructSaver(konstruct), "monday", "Again")[2:] == ["Again", "Again!"]
         session = konstruct.sessions.get("monday")
-        assert [(each["role"], each["content"]) for each in session["messages"]] == [
+        assert [(message["role"], message["content"]) for message in session["messages"]] == [
             ("user", "Hello"), ("assistant", "Hello!"), ("user", "Again"), ("assistant", "Again!"),
         ]  # fmt: skip
         # A graph on the server continues a thread of this graph, and the other way round.
@@ -73,7 +73,9 @@ def test_graph_continues_with_a_session_of_the_server(url: str, program_a: Progr
         say(saver, "tuesday", "Ask me.")
         answered = asyncio.run(graph(saver).ainvoke(Command(resume="Fine."), thread("tuesday")))
         assert [message.content for message in answered["messages"]] == ["Ask me.", "Fine."]
-        history = [each.config for each in graph(saver).get_state_history(thread("monday"))]
+        history = [
+            checkpoint.config for checkpoint in graph(saver).get_state_history(thread("monday"))
+        ]
         assert len(history) == konstruct.sessions.get("monday")["checkpoints"]
         saver.delete_thread("monday")
         saver.delete_thread("monday")
@@ -134,10 +136,12 @@ def test_long_history_is_read_completely_before_and_after_next(
                 **values,  # type: ignore[arg-type]
             )
         pages = [*konstruct.checkpoints.list(thread_id="large").pages()]
-        assert [len(each.results) for each in pages] == [4, 4, 4]
-        steps = [each.metadata["step"] for each in saver.list(thread("large"))]
+        assert [len(checkpoint.results) for checkpoint in pages] == [4, 4, 4]
+        steps = [checkpoint.metadata["step"] for checkpoint in saver.list(thread("large"))]
         assert steps == [*range(11, -1, -1)]
-        assert [each.metadata["step"] for each in saver.list(thread("large"), limit=5)] == steps[:5]
+        assert [
+            checkpoint.metadata["step"] for checkpoint in saver.list(thread("large"), limit=5)
+        ] == steps[:5]
 
         # As an older server answers: without `next`, and with at most ten checkpoints.
         def earlier(request: httpx.Request) -> httpx.Response:
@@ -148,7 +152,9 @@ def test_long_history_is_read_completely_before_and_after_next(
 
         with httpx.Client(transport=httpx.MockTransport(earlier)) as http:
             before = KonstructSaver(Client("http://earlier", "ks_", http=http))
-            assert [each.metadata["step"] for each in before.list(thread("large"))] == steps
+            assert [
+                checkpoint.metadata["step"] for checkpoint in before.list(thread("large"))
+            ] == steps
 
 
 def state(**fields: Any) -> dict[str, Any]:
@@ -167,7 +173,9 @@ def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b:
             assert say(saver, "shared", text) == [text, f"{text}!"]
         (of_b, *_) = theirs.list(thread("shared"))
         assert ours.get_tuple(of_b.config) is None
-        assert {each.config["configurable"]["thread_id"] for each in ours.list(None)} == {"shared"}
+        assert {
+            checkpoint.config["configurable"]["thread_id"] for checkpoint in ours.list(None)
+        } == {"shared"}
         ours.delete_thread("shared")
         assert len([*theirs.list(None)]) == 3
         for use in (KonstructSaver(marias).get_tuple, KonstructSaver(marias).delete_thread):

@@ -58,24 +58,26 @@ def fill(store: Any) -> None:
 
 
 def places(found: list[Any]) -> set[tuple[Any, ...]]:
-    return {(each.namespace, each.key, json.dumps(each.value, sort_keys=True)) for each in found}
+    return {(item.namespace, item.key, json.dumps(item.value, sort_keys=True)) for item in found}
 
 
 def test_store_finds_the_same_items_as_the_store_of_langgraph(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
-        store, theirs = KonstructStore(konstruct, agent="ada"), InMemoryStore()
-        for each in (store, theirs):
-            fill(each)
+        store, langgraph_store = KonstructStore(konstruct, agent="ada"), InMemoryStore()
+        for filled in (store, langgraph_store):
+            fill(filled)
         for prefix in ((), ("docs",), ("docs", "a"), ("nothing",)):
-            assert places(store.search(prefix)) == places(theirs.search(prefix))
+            assert places(store.search(prefix)) == places(langgraph_store.search(prefix))
         for wanted in FILTERS:
             found = store.search(("docs",), filter=wanted)
-            assert places(found) == places(theirs.search(("docs",), filter=wanted)), wanted
+            assert places(found) == places(langgraph_store.search(("docs",), filter=wanted)), wanted
         for wanted in LISTED:
-            assert store.list_namespaces(**wanted) == theirs.list_namespaces(**wanted), wanted
+            assert store.list_namespaces(**wanted) == langgraph_store.list_namespaces(**wanted), (
+                wanted
+            )
         paged = [store.search(("docs",), limit=2, offset=offset) for offset in (0, 2)]
         assert [len(page) for page in paged] == [2, 1]
-        assert places(paged[0] + paged[1]) == places(theirs.search(("docs",)))
+        assert places(paged[0] + paged[1]) == places(langgraph_store.search(("docs",)))
 
 
 def test_an_item_is_changed_and_deleted_in_its_place(url: str, program_a: Program) -> None:
@@ -134,8 +136,8 @@ def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b:
         Client(url, bound_key(program_a, "maria")) as marias,
     ):
         stores = [
-            KonstructStore(each, agent="ada", user_id=lambda namespace: namespace[1])
-            for each in (a, b, marias)
+            KonstructStore(key, agent="ada", user_id=lambda namespace: namespace[1])
+            for key in (a, b, marias)
         ]
         for store, text in zip(stores, ("of a", "of b"), strict=False):
             store.put(("m", "maria"), "k", {"text": text})

@@ -72,7 +72,7 @@ def test_run_of_an_agent_continues_from_its_session(
                     result = await Runner.run(agent, question, session=session)
                     assert result.final_output == "22 degrees in Porto, NUL \x00"
                 items = await session.get_items()
-                assert [each.get("type") or each["role"] for each in items] == [
+                assert [item.get("type") or item["role"] for item in items] == [
                     "user", "function_call", "function_call_output", "message",
                 ] * 2  # fmt: skip
                 # The last items sent to the model are stored completely.
@@ -144,8 +144,8 @@ def test_history_of_an_agent_is_complete_in_the_next_process(
                 await again.before_run(context=context, **whole)
                 told = [message.to_dict() for message in context.get_messages()]
                 kept = [message.to_dict() for message in (asked, *answers)]
-                assert [each | {"additional_properties": {}} for each in told] == [
-                    each | {"additional_properties": {}} for each in kept
+                assert [item | {"additional_properties": {}} for item in told] == [
+                    item | {"additional_properties": {}} for item in kept
                 ]
                 turns = client.conversations.transcript(agent="ada", user_id="maria")
                 assert [turn["content"] async for turn in turns] == ["How warm is it?", "22."]

@@ -141,7 +141,7 @@ def test_finding_people_requires_the_permission_to_view_them(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
     found = browser(populated_a.tenant).get(f"{address}?find=MAR").context["found"]
-    assert [each["user_id"] for each in found] == ["maria"]
+    assert [call["user_id"] for call in found] == ["maria"]
     assert found[0]["address"] == f"{address}?user=maria"
     assert (
         browser(populated_a.tenant, "try_agent").get(f"{address}?find=mar").context["found"] == []

@@ -53,12 +53,12 @@ def test_the_oldest_fact_is_shown_with_its_quote_and_the_next_one_after_a_decisi
     assert ">2 proposed<" in page
     following = post(client, first, "confirm")
     assert "Maria lives in Bergen." in following
-    assert [state(program_a, each) for each in (old, first)] == ["superseded", "active"]
+    assert [state(program_a, memory_id) for memory_id in (old, first)] == ["superseded", "active"]
     assert "No fact needs a review" in post(client, second, "reject", reason="A joke.")
     with tenant_scope(program_a.tenant.id):
         event = FactEvent.objects.filter(memory_id=second).latest("number")
         decided = AccessEvent.objects.filter(action="decide").order_by("id")
-        decisions = [each.detail["decision"] for each in decided]
+        decisions = [event.detail["decision"] for event in decided]
     assert (event.action, event.author_kind, event.reason) == ("reject", "person", "A joke.")
     assert decisions == ["confirm", "reject"]
 

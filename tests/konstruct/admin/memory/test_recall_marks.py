@@ -149,6 +149,6 @@ def test_the_page_of_memories_recalls_with_a_preset(
     page = browser(program_a.tenant).get("/admin/memories/", query)
     assert page.status_code == 200
     assert "<b>" not in page.text
-    found = [each for side in page.context["sides"] for each in side["hits"] + side["cut"]]
+    found = [hit for side in page.context["sides"] for hit in side["hits"] + side["cut"]]
     assert bool(found) == (preset != "<b>")
     assert (' value="precise" selected' in page.text) == (preset == "precise")

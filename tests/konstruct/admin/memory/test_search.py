@@ -35,7 +35,7 @@ def fever(program_a: Program, send_message: Callable[..., Message]) -> Message:
 def found(client: Client, **parameters: str) -> list[str]:
     page = client.get(SEARCH, parameters)
     assert page.status_code == 200
-    return [each.message.content for each, *_ in page.context["messages_found"]]
+    return [hit.message.content for hit, *_ in page.context["messages_found"]]
 
 
 def test_message_is_found_by_meaning_and_its_words_are_marked(
@@ -77,7 +77,7 @@ def test_people_agents_conversations_and_facts_are_found(
     with tenant_scope(program_a.tenant.id):
         fact = MemoryEntry.objects.as_of().get()
     facts = client.get(SEARCH, {"q": fact.content}).context["facts"]
-    assert [each.pk for each, _ in facts] == [fact.pk]
+    assert [fact.pk for fact, _ in facts] == [fact.pk]
 
 
 def test_a_found_reply_without_an_author_has_the_name_of_its_agent(

@@ -86,7 +86,7 @@ def test_a_session_is_read_as_text_and_cleared_after_a_confirmation(
     assert ruler.get(page_of(HOSTILE)).status_code == 404
     with tenant_scope(program_a.tenant.id):
         events = AccessEvent.objects.filter(subject="session").order_by("id")
-        logged = [(each.action, each.detail["thread_id"]) for each in events]
+        logged = [(event.action, event.detail["thread_id"]) for event in events]
     assert logged == [("view", HOSTILE), ("clear", HOSTILE)]
 
 

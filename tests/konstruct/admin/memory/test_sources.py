@@ -187,7 +187,7 @@ def test_repeated_question_shows_both_replies_and_stores_nothing(
     ]
     ids = {str(reply.pk), str(reply.in_reply_to_id)}
     after = page.context["after"]
-    assert ids.isdisjoint(each["message_id"] for each in (*after["hits"], *after["turns"]))
+    assert ids.isdisjoint(source["message_id"] for source in (*after["hits"], *after["turns"]))
     with tenant_scope(populated_a.tenant.id):
         assert Message.objects.count() == count
         assert AccessEvent.objects.get(action="try").user_id == "maria"

@@ -53,18 +53,18 @@ def test_the_timeline_has_every_kind_once_and_in_order(
     monkeypatch.setattr(pages, "PER_PAGE", 3)
     shown = all_pages(client, user="maria")
     assert len({entry["key"] for entry in shown}) == len(shown)
-    assert [(each["at"], each["key"]) for each in shown] == sorted(
-        ((each["at"], each["key"]) for each in shown), reverse=True
+    assert [(entry["at"], entry["key"]) for entry in shown] == sorted(
+        ((entry["at"], entry["key"]) for entry in shown), reverse=True
     )
     assert {entry["kind"] for entry in shown} == {
         kind for kind in EntryKind if kind not in (EntryKind.ESCALATION, EntryKind.CONSENT)
     }
     zoe = entries(pending_a, "zoe")
-    assert {(each.kind, each.action) for each in zoe} >= {
+    assert {(event.kind, event.action) for event in zoe} >= {
         (EntryKind.CONSENT, "asked"),
         (EntryKind.ESCALATION, "opened"),
     }
-    texts = " ".join(each["text"] + each["note"] for each in shown)
+    texts = " ".join(entry["text"] + entry["note"] for entry in shown)
     assert "tenant-a" in texts
     assert "tenant-b" not in texts
     for entry in shown:
@@ -73,14 +73,14 @@ def test_the_timeline_has_every_kind_once_and_in_order(
 
 def test_the_timeline_is_narrowed_by_kind_agent_and_position(pending_a: Program) -> None:
     facts = entries(pending_a, "maria", kinds=[EntryKind.FACT])
-    assert {each.kind for each in facts} == {EntryKind.FACT}
-    assert [each.action for each in facts][-2:] == ["change", "enter"]
+    assert {event.kind for event in facts} == {EntryKind.FACT}
+    assert [event.action for event in facts][-2:] == ["change", "enter"]
     everything = entries(pending_a, "maria", limit=1000)
     assert entries(pending_a, "maria", limit=2) == everything[:2]
     place = Position(everything[1].at, everything[1].key)
     assert entries(pending_a, "maria", before=place, limit=1000) == everything[2:]
     of_agent = entries(pending_a, "maria", agent_id=pending_a.agent.pk, limit=1000)
-    assert of_agent == [each for each in everything if each.agent_id == pending_a.agent.pk]
+    assert of_agent == [entry for entry in everything if entry.agent_id == pending_a.agent.pk]
     assert entries(pending_a, "maria", agent_id=pending_a.tenant.id) == []
     assert entries(pending_a, "maria", kinds=[]) == []
     assert entries(pending_a, "nobody") == []
@@ -152,7 +152,7 @@ def test_facts_have_their_source_and_the_replies_that_used_them(
     (entered,) = rows.values()
     assert (entered["quoted"], entered["author"].action) == (None, "enter")
     assert f"/admin/conversations/{message.pk}/#m{message.pk}" in page.text
-    (waiting,) = (each for each in page.context["waiting"] if each["label"] == "Proposed fact")
+    (waiting,) = (row for row in page.context["waiting"] if row["label"] == "Proposed fact")
     assert str(waiting_id) in waiting["address"]
 
 
@@ -224,7 +224,7 @@ def test_page_of_a_linked_account_shows_messages_of_both_accounts(
         assert (page.context["user_id"], page.context["name"]) == ("maria", "Mia")
         assert "Said in Slack." in page.text
         assert "likes green tea" in page.text
-        (item,) = (each for each in page.context["waiting"] if "queued" in each["label"])
+        (item,) = (row for row in page.context["waiting"] if "queued" in row["label"])
         assert item["text"] == "Said in Slack."
 
 
@@ -257,7 +257,7 @@ def test_a_person_without_a_name_is_shown_by_the_id(
         )  # fmt: skip
         import_turns(populated_a.tenant.id, [reply])
     shown = client.get(PERSON, {"user": user_id}).context["entries"]
-    assert [each["by"] for each in shown if each["text"] == "Hi."] == [populated_a.agent.name]
+    assert [entry["by"] for entry in shown if entry["text"] == "Hi."] == [populated_a.agent.name]
     conversation = client.get(f"/admin/conversations/{said.pk}/").text
     assert f'<bdi class="k-strong">{user_id}</bdi>' in conversation
 

@@ -82,7 +82,7 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
     assert len(agent["messages"]) == 8
     assert agent["messages"][0]["embedded"][0]["content"].endswith("visits in May.")
     assert len(agent["recalls"]) == 3
-    (stored,) = (each for each in agent["messages"] if each["channel"] == "stored")
+    (stored,) = (message for message in agent["messages"] if message["channel"] == "stored")
     assert stored["content"] == "Stored directly."
     assert len(agent["cleared_windows"]) == 1
     assert [fact["content"] for fact in exported["facts"] if fact["version_of"] is None] == [

@@ -70,8 +70,12 @@ def sent_by_all(program: Program, other_agent: Any) -> dict[tuple[str, str], str
 
 
 def seen(program: Program, ids: Iterable[str], query: str = "") -> list[str]:
-    listed = {each["id"] for each in program.get(MESSAGES + query).json()["results"]}
-    opened = {each for each in ids if program.get(f"{MESSAGES}{each}/").status_code == 200}
+    listed = {message["id"] for message in program.get(MESSAGES + query).json()["results"]}
+    opened = {
+        message_id
+        for message_id in ids
+        if program.get(f"{MESSAGES}{message_id}/").status_code == 200
+    }
     assert query or listed == opened
     return sorted(listed)
 
@@ -198,7 +202,7 @@ def test_the_last_use_is_known_without_a_write_per_request(
     assert before <= first <= datetime.now(UTC)
     with messages_to_postgres() as messages:
         program_a.get(MESSAGES)
-    assert not any("UPDATE" in each for sent in messages for each in sent)
+    assert not any("UPDATE" in statement for sent in messages for statement in sent)
     assert last_use(program_a) == first
     monkeypatch.setattr(keys, "LAST_USE_EVERY", timedelta(0))
     program_a.get(MESSAGES)

@@ -106,6 +106,6 @@ def test_import_repeated_with_its_key_is_stored_once(program_a: Program) -> None
         return program_a.post("/api/v1/messages/import/", {"messages": [line]}, headers=headers)
 
     first, again, other = send("Hello"), send("Hello"), send("Goodbye")
-    assert [each.status_code for each in (first, again, other)] == [200, 200, 422]
+    assert [response.status_code for response in (first, again, other)] == [200, 200, 422]
     assert (first.json()["created"], again.json()["exists"]) == (1, 1)
     assert first.json()["results"][0]["message_id"] == again.json()["results"][0]["message_id"]

@@ -50,7 +50,7 @@ def test_two_users_keys_keep_a_fact_each(another: Callable[..., Program]) -> Non
     assert hers.json()["memory_id"] != his.json()["memory_id"]
     assert facts_of(maria) == [("Likes tea.", "bob"), ("Likes tea.", "maria")]
     again = [program.post(FACTS, body, headers=KEY).json() for program in (maria, bob)]
-    assert [each["memory_id"] for each in again] == [
+    assert [memory["memory_id"] for memory in again] == [
         hers.json()["memory_id"],
         his.json()["memory_id"],
     ]
@@ -62,8 +62,8 @@ def test_two_keys_send_a_message_each(another: Callable[..., Program], name: str
     """The second request may be equal or not, of the same user or another."""
     first, second = another(user_id="maria"), another(user_id=name)
     sent = [first.send(headers=KEY), second.send(user_id=name, headers=KEY)]
-    assert [each.status_code for each in sent] == [202, 202]
-    assert len({each.json()["id"] for each in sent}) == 2
+    assert [response.status_code for response in sent] == [202, 202]
+    assert len({response.json()["id"] for response in sent}) == 2
     other = second.send("Something else", user_id=name, headers=KEY)
     assert other.status_code == 422
     assert sent[0].json()["id"] not in other.content.decode()
@@ -74,10 +74,10 @@ def test_two_unbound_keys_are_two_callers(
     program_a: Program, another: Callable[..., Program]
 ) -> None:
     second = another()
-    ids = {each.send(headers=KEY).json()["id"] for each in (program_a, second)}
+    ids = {program.send(headers=KEY).json()["id"] for program in (program_a, second)}
     made = {
-        each.post(FACTS, {"agent": "ada", "content": f"Tea {n}."}, headers=KEY).status_code
-        for n, each in enumerate((program_a, second))
+        program.post(FACTS, {"agent": "ada", "content": f"Tea {n}."}, headers=KEY).status_code
+        for n, program in enumerate((program_a, second))
     }
     assert (len(ids), made) == (2, {201})
 
@@ -88,7 +88,7 @@ def test_keys_bound_to_two_agents_are_two_callers(
     made = program_a.post(AGENTS, {"name": "bo"}).json()
     ada, bo = another(agent_id=program_a.agent.id), another(agent_id=UUID(made["id"]))
     body = {"content": "Tea."}
-    one, two = (each.post(FACTS, body, headers=KEY) for each in (ada, bo))
+    one, two = (key.post(FACTS, body, headers=KEY) for key in (ada, bo))
     assert (one.status_code, two.status_code) == (201, 201)
     assert one.json()["agent"] != two.json()["agent"]
 
@@ -123,7 +123,7 @@ def test_a_key_is_another_at_another_address(program_a: Program) -> None:
     sent = program_a.send(headers=KEY)
     fact = program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY)
     agent = program_a.post(AGENTS, {"name": "bo"}, headers=KEY)
-    assert [each.status_code for each in (sent, fact, agent)] == [202, 201, 201]
+    assert [response.status_code for response in (sent, fact, agent)] == [202, 201, 201]
 
 
 def test_refusal_does_not_reveal_the_stored_response(program_a: Program) -> None:

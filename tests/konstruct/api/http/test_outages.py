@@ -42,7 +42,7 @@ def database_down(transactional_db: None) -> Iterator[None]:
 
 def assert_refused(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    (line,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "503: OperationalError: " in line.getMessage()
     assert "\n" not in line.getMessage()
     assert line.exc_info is None
@@ -111,7 +111,7 @@ def test_a_database_that_takes_no_writes_is_an_outage(
         connection.close()
         connection.settings_dict["OPTIONS"] = before
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    (line,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "503: InternalError: cannot execute" in line.getMessage()
 
 

@@ -91,7 +91,7 @@ def test_generated_types_require_exactly_the_required_fields(schema: str) -> Non
 
 def test_every_example_keeps_to_its_schema(schema: str) -> None:
     described = yaml.load(schema, yaml.CSafeLoader)
-    operations = [each for path in described["paths"].values() for each in path.values()]
+    operations = [operation for path in described["paths"].values() for operation in path.values()]
     shown: set[str] = set()
     for operation in operations:
         for place in (operation.get("requestBody", {}), *operation["responses"].values()):

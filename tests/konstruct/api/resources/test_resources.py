@@ -136,7 +136,7 @@ def test_users_are_those_with_messages_or_facts(seed: SeedData) -> None:
     assert list(rows) == ["maria", "theo", "vera"]
     assert rows["maria"]["messages"] == 3
     assert rows["maria"]["first_at"] == seed.sent["created_at"]
-    assert [(each["name"], each["messages"]) for each in rows["maria"]["agents"]] == [
+    assert [(agent["name"], agent["messages"]) for agent in rows["maria"]["agents"]] == [
         ("ada", 2),
         ("bo", 1),
     ]
@@ -178,7 +178,7 @@ def test_users_are_found_by_names_ids_and_accounts(seed: SeedData) -> None:
 def test_counts_of_a_user_end_at_a_limit(seed: SeedData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people, "MAX_COUNTED_IN_LIST", 1)
     maria, theo, _ = results(seed.program, USERS)
-    assert [each["messages"] for each in maria["agents"]] == [1, 1]
+    assert [agent["messages"] for agent in maria["agents"]] == [1, 1]
     assert (maria["messages"], theo["messages"]) == (2, 1)
     assert results(seed.program, f"{USERS}?user_id=maria")[0]["messages"] == 3
 

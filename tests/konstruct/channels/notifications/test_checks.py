@@ -41,7 +41,7 @@ OPERATOR = Actor.operator("olga")
 
 
 def subjects(mail: MailServer) -> list[str]:
-    return [str(each["Subject"]) for each in mail.mails]
+    return [str(message["Subject"]) for message in mail.mails]
 
 
 def ask_for_consent(program: Program) -> ToolCall:

@@ -74,7 +74,7 @@ def test_a_look_that_is_killed_notifies_once(escalated: Program) -> None:
     assert NOTIFICATIONS.jobs().get().key == row.pk
     assert not CHECKS.jobs([key]).exists()
     findings = verify(escalated.tenant.id, "a").findings
-    assert [each for each in findings if each.kind in (NO_JOB, NO_ROW)] == []
+    assert [finding for finding in findings if finding.kind in (NO_JOB, NO_ROW)] == []
 
 
 def test_a_sending_that_is_killed_sends_mails_of_one_id(
@@ -88,8 +88,8 @@ def test_a_sending_that_is_killed_sends_mails_of_one_id(
         send(row.pk)
 
     assert kill_everywhere(escalated, work) > 10
-    assert len({each["Message-ID"] for each in mail.mails}) == 1
-    assert len({each.get_content() for each in mail.mails}) == 1
+    assert len({message["Message-ID"] for message in mail.mails}) == 1
+    assert len({message.get_content() for message in mail.mails}) == 1
     assert Notification.objects.get().sent_at is not None
     assert not NOTIFICATIONS.jobs().exists()
 

@@ -212,7 +212,7 @@ def test_a_mail_that_is_to_be_tried_later_is_sent_later_with_the_same_id(
     batch = Notification.objects.values_list("batch", flat=True).first()
     pass_time()
     work()
-    assert [each["Message-ID"] for each in mail.mails] == [f"<{batch}@konstruct.example>"]
+    assert [message["Message-ID"] for message in mail.mails] == [f"<{batch}@konstruct.example>"]
 
 
 def test_refused_mail_fails_and_others_are_sent(team: Program, mail: MailServer) -> None:

@@ -146,7 +146,7 @@ def test_a_member_answers_the_user_from_slack(
     assert answers_of(notified_program) == [("eva-u7", "Hello, this is Eva.")]
     with tenant_scope(notified_program.tenant.id):
         noted = AccessEvent.objects.filter(subject="escalation").order_by("id")
-        assert [(each.actor_id, each.action, each.user_id) for each in noted] == [
+        assert [(event.actor_id, event.action, event.user_id) for event in noted] == [
             (str(eva.pk), "view", "maria"), (str(eva.pk), "answer", "maria"),
         ]  # fmt: skip
 

@@ -48,7 +48,11 @@ def test_history_is_written_in_its_own_order_and_waits_for_embeddings(program_a:
     document = response.json()
     assert response.status_code == 200
     assert (document["created"], document["exists"], document["invalid"]) == (3, 0, 0)
-    assert [each["external_id"] for each in document["results"]] == ["crm-2", "crm-1", "crm-3"]
+    assert [message["external_id"] for message in document["results"]] == [
+        "crm-2",
+        "crm-1",
+        "crm-3",
+    ]
     assert contents(program_a) == [f"Sentence number {n} of the history." for n in (1, 2, 3)]
     with tenant_scope(program_a.tenant.id):
         first = Message.objects.order_by("number").first()
@@ -65,14 +69,14 @@ def test_repeated_import_stores_no_duplicates(program_a: Program) -> None:
     again = program_a.post(
         IMPORT, {"messages": [line(1, content="Changed."), line(2), line(3), line(3)]}
     ).json()
-    assert [each["status"] for each in again["results"]] == [
+    assert [message["status"] for message in again["results"]] == [
         "exists",
         "exists",
         "created",
         "exists",
     ]
-    assert [each["message_id"] for each in again["results"][:2]] == [
-        each["message_id"] for each in first["results"]
+    assert [message["message_id"] for message in again["results"][:2]] == [
+        message["message_id"] for message in first["results"]
     ]
     assert again["results"][2]["message_id"] == again["results"][3]["message_id"]
     assert contents(program_a) == [f"Sentence number {n} of the history." for n in (1, 2, 3)]
@@ -105,7 +109,7 @@ def test_a_wrong_line_is_answered_and_keeps_no_other_out(
     program_a: Program, change: dict[str, Any], words: str
 ) -> None:
     document = program_a.post(IMPORT, {"messages": [line(1), line(2, **change)]}).json()
-    assert [each["status"] for each in document["results"]] == ["created", "invalid"]
+    assert [message["status"] for message in document["results"]] == ["created", "invalid"]
     assert words in document["results"][1]["error"]
     assert document["results"][1]["message_id"] is None
     assert contents(program_a) == ["Sentence number 1 of the history."]
@@ -151,20 +155,22 @@ def bare(program: Program, *lines: dict[str, Any], **options: Any) -> dict[str, 
 
 
 def statuses(document: dict[str, Any]) -> str:
-    return "".join(each["status"][0] for each in document["results"])
+    return "".join(message["status"][0] for message in document["results"])
 
 
 def test_role_and_content_suffice_with_defaults(program_a: Program) -> None:
     document = bare(program_a, *BARE)
     assert statuses(document) == "cccc"
-    assert contents(program_a) == [each["content"] for each in BARE]
+    assert contents(program_a) == [message["content"] for message in BARE]
     results = document["results"]
-    assert {each["thread_id"] for each in results} == {each["user_id"] for each in results}
-    assert {each["agent_id"] for each in results} == {str(program_a.agent.id)}
-    assert len({each["external_id"] for each in results}) == 4
-    assert len({each["created_at"] for each in results}) == 1
+    assert {message["thread_id"] for message in results} == {
+        message["user_id"] for message in results
+    }
+    assert {message["agent_id"] for message in results} == {str(program_a.agent.id)}
+    assert len({message["external_id"] for message in results}) == 4
+    assert len({message["created_at"] for message in results}) == 1
     window = short_term.get_recent_messages(program_a.tenant.id, program_a.agent.id, "maria")
-    assert [turn["message_id"] for turn in window] == [each["message_id"] for each in results]
+    assert [turn["message_id"] for turn in window] == [message["message_id"] for message in results]
 
 
 def test_an_inactive_agent_has_to_be_named(program_a: Program) -> None:
@@ -181,7 +187,7 @@ def test_repeated_or_longer_body_stores_no_duplicates(program_a: Program) -> Non
     first = bare(program_a, *BARE)
     again = bare(program_a, *BARE)
     assert statuses(again) == "eeee"
-    assert [each | {"status": "created"} for each in again["results"]] == first["results"]
+    assert [message | {"status": "created"} for message in again["results"]] == first["results"]
     more = {"role": "user", "content": "Thanks."}
     assert statuses(bare(program_a, *BARE, more, more)) == "eeeecc"
     assert statuses(bare(program_a, *BARE, more, more)) == "eeeeee"
@@ -212,11 +218,11 @@ def test_lines_override_fields_of_the_request(program_a: Program) -> None:
     lines = [BARE[0], BARE[0] | {"user_id": "theo", "thread_id": "t"}, BARE[0] | {"agent": "bo"}]
     body = {"agent": "ada", "user_id": "maria", "thread_id": "common", "messages": lines}
     document = program_a.post(IMPORT, body).json()
-    told = [(each["user_id"], each["thread_id"]) for each in document["results"]]
+    told = [(message["user_id"], message["thread_id"]) for message in document["results"]]
     assert told == [("maria", "common"), ("theo", "t"), ("maria", "common")]
     assert document["results"][2]["agent_id"] != document["results"][0]["agent_id"]
     (nobodys,) = program_a.post(IMPORT, {"messages": BARE[:1]}).json()["results"]
-    assert [each["field"] for each in nobodys["errors"]] == ["agent", "user_id"]
+    assert [message["field"] for message in nobodys["errors"]] == ["agent", "user_id"]
     assert program_a.post(IMPORT, body | {"agent": "nobody"}).status_code == 422
 
 
@@ -301,7 +307,7 @@ def test_lines_need_only_fields_missing_in_the_command(
     file = tmp_path / "history.jsonl"
     for count in (4, 4, 6):
         lines = [*BARE, *BARE][:count]
-        file.write_text("\n".join(json.dumps(each) for each in lines))
+        file.write_text("\n".join(json.dumps(message) for message in lines))
         call_command("import_transcript", str(file), tenant=program_a.tenant.slug,
                      agent="ada", user="maria", thread="t")  # fmt: skip
         assert len(contents(program_a)) == count

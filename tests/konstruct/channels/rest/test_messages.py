@@ -267,5 +267,5 @@ def test_messages_are_written_as_they_are_described(program_a: Program) -> None:
     listed = program_a.get(MESSAGES).json()["results"]
     assert [document["status"] for document in listed] == ["failed", "answered"]
     assert listed == [dict(MessageSerializer(document).data) for document in listed]
-    assert all(program_a.get(f"{MESSAGES}{each['id']}/").json() == each for each in listed)
+    assert all(program_a.get(f"{MESSAGES}{message['id']}/").json() == message for message in listed)
     assert list(listed[0]) == list(MessageSerializer().fields)

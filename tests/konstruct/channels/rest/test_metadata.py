@@ -24,8 +24,8 @@ pytestmark = pytest.mark.django_db
 def import_messages(program: Program, *metadata: Any) -> Any:
     """Import a message of maria for each. Return the answer."""
     lines = [
-        {"role": "user", "content": f"Walnuts of parcel {number}.", "metadata": each}
-        for number, each in enumerate(metadata)
+        {"role": "user", "content": f"Walnuts of parcel {number}.", "metadata": value}
+        for number, value in enumerate(metadata)
     ]
     response = program.post(IMPORT, {"user_id": "maria", "messages": lines})
     embedding_jobs.drain(program.tenant.id)
@@ -66,10 +66,10 @@ def test_search_with_filters_considers_only_matching_messages(
     long = {"order": 19, "note": "".join(map(str, range(500)))}  # too long for an answer with text
     assert import_messages(program_a, ORDER, {"order": 18}, None, long)["created"] == 4
     everything = search(program_a).json()["results"]
-    metadata = {each["content"]: each["metadata"] for each in everything}
+    metadata = {message["content"]: message["metadata"] for message in everything}
     assert metadata == {
-        f"Walnuts of parcel {number}.": each
-        for number, each in enumerate([ORDER, {"order": 18}, {}, long])
+        f"Walnuts of parcel {number}.": value
+        for number, value in enumerate([ORDER, {"order": 18}, {}, long])
     }
     (found,) = search(program_a, filters={"order": 18}).json()["results"]
     assert (found["content"], found["metadata"]) == ("Walnuts of parcel 1.", {"order": 18})
@@ -115,9 +115,9 @@ def test_one_search_returns_messages_and_facts_with_separate_scores(
         )
     program_a.post("/api/v1/facts/", {"content": "Walnuts are sold out."})
     both = search(program_a, include=["messages", "facts"]).json()
-    assert [each["content"] for each in both["results"]] == ["Walnuts of parcel 0."]
+    assert [memory["content"] for memory in both["results"]] == ["Walnuts of parcel 0."]
     known = {"maria hates walnuts.", "Walnuts are sold out."}
-    assert {each["content"] for each in both["facts"]} == known
+    assert {fact["content"] for fact in both["facts"]} == known
     assert both["results"] == search(program_a).json()["results"]
     assert "facts" not in search(program_a).json()
     only = search(program_a, include=["facts"], top_k=1).json()

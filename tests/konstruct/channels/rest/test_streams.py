@@ -20,7 +20,7 @@ def events_of(response: Any) -> list[tuple[str, Any]]:
     assert (response.status_code, response.headers["Content-Type"]) == (200, "text/event-stream")
     *events, rest = response.content.decode().split("\n\n")
     assert rest == ""
-    lines = [each.removeprefix("event: ").split("\ndata: ") for each in events]
+    lines = [event.removeprefix("event: ").split("\ndata: ") for event in events]
     return [(name, json.loads(data)) for name, data in lines]
 
 

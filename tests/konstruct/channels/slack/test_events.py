@@ -212,7 +212,7 @@ def test_a_signing_secret_is_rotated_while_slack_signs_with_either(
 
     def statuses() -> list[int]:
         secrets = (SIGNING_SECRET, new)
-        return [post(body, headers=signed(body, secret=each)).status_code for each in secrets]
+        return [post(body, headers=signed(body, secret=secret)).status_code for secret in secrets]
 
     assert statuses() == [200, 401]
     settings.SLACK_SIGNING_SECRET = new
@@ -422,7 +422,7 @@ def test_a_thread_reads_once_that_messages_are_refused(
         f" from {resets_at} on, or ask the people who run this service."
     )
     posts = slack.workspaces["T1"].posts
-    assert [(each["channel"], each.get("thread_ts"), each["text"]) for each in posts] == [
+    assert [(post["channel"], post.get("thread_ts"), post["text"]) for post in posts] == [
         ("C1", "17.1", text),
         ("D1", None, text),
     ]

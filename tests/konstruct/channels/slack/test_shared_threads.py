@@ -134,7 +134,7 @@ def test_flushed_cache_changes_nothing_and_a_wrong_window_is_repaired(
         key = session_key(tenant_id, thread_id)
         get_redis_connection("default").lpop(key)
         get_redis_connection("default").rpop(key)
-        assert [each.kind for each in verify(tenant_id, "a").findings] == [NOT_THE_THREAD]
+        assert [finding.kind for finding in verify(tenant_id, "a").findings] == [NOT_THE_THREAD]
         assert verify(tenant_id, "a", repair=True).findings == []
 
 

@@ -103,7 +103,7 @@ def test_any_text_is_split_and_escaped_without_loss(text: str, limit: int) -> No
         assert "<!" not in bare
         assert "<@" not in bare
     said, shown = (
-        "".join(c for c in each if c.isalpha()) for each in (text.split("```")[0], "".join(parts))
+        "".join(c for c in text if c.isalpha()) for text in (text.split("```")[0], "".join(parts))
     )
     for name in ("amp", "lt", "gt"):
         shown = shown.replace(name, "")

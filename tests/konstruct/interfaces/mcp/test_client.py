@@ -63,8 +63,8 @@ async def use(client: Client, **whose: str) -> dict[str, Any]:
     assert found.structured_content is not None
     assert listed.structured_content is not None
     return {
-        "found": [each["content"] for each in found.structured_content["results"]],
-        "listed": [each["content"] for each in listed.structured_content["results"]],
+        "found": [row["content"] for row in found.structured_content["results"]],
+        "listed": [row["content"] for row in listed.structured_content["results"]],
     }
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_every_route_is_described() -> None:
-    named = {f"/{each.pattern}" for each in interfaces.mcp_urls if each.name}
+    named = {f"/{pattern.pattern}" for pattern in interfaces.mcp_urls if pattern.name}
     assert set(described("mcp")["paths"]) == named
 
 

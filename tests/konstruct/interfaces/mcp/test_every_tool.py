@@ -168,7 +168,12 @@ def messages_of(case: Case, seed: SeedData, **arguments: Any) -> list[list[str]]
             answer = ask(seed.program, "tools/call", **params)
         transaction.set_rollback(True, using=server)
     assert not is_refused(answer), answer.content
-    entries = [each for sent in messages for each in sent if "INTO audit_accessevent" in each]
+    entries = [
+        statement
+        for sent in messages
+        for statement in sent
+        if "INTO audit_accessevent" in statement
+    ]
     assert len(entries) == 1
     return messages
 

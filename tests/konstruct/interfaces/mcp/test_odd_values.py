@@ -25,9 +25,9 @@ VALUES_PER_CALL = 60
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the path of each value in a document, except the document itself."""
     inner = value.items() if isinstance(value, dict) else ()
-    for key, each in inner:
+    for key, field in inner:
         yield (*path, key)
-        yield from places(each, (*path, key))
+        yield from places(field, (*path, key))
 
 
 def replaced(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:

@@ -50,12 +50,12 @@ def test_facts_and_messages_are_found_in_one_search(program_a: Program, version:
     embedding_jobs.drain(program_a.tenant.id)
     found = call(program_a, "search", version, query="Where does my sister live?", user_id="maria")
     results = found["structuredContent"]["results"]
-    assert [(each["kind"], each["content"], each["who"]) for each in results] == [
+    assert [(memory["kind"], memory["content"], memory["who"]) for memory in results] == [
         ("fact", "Maria is allergic to walnuts.", "maria"),
         ("message", "My sister lives in Porto.", "Maria"),
     ]
     assert results[0]["id"] == fact
-    assert all(-1 <= each["score"] <= 1 and each["when"] for each in results)
+    assert all(-1 <= memory["score"] <= 1 and memory["when"] for memory in results)
     assert "My sister lives in Porto." in text_of(found)
     event = last_event(program_a)
     assert (event.action, event.subject, event.user_id) == ("search", "facts and memories", "maria")
@@ -100,7 +100,7 @@ def test_stored_fact_is_corrected_and_deleted(program_a: Program) -> None:
     assert event.detail["before"]["content"] == "Maria lives in Porto."
 
     shown = call(program_a, "get", id=fact)
-    assert [each["content"] for each in shown["structuredContent"]["earlier"]] == [
+    assert [memory["content"] for memory in shown["structuredContent"]["earlier"]] == [
         "Maria lives in Porto."
     ]
     assert (last_event(program_a).action, last_event(program_a).subject) == ("view", "fact")
@@ -127,7 +127,7 @@ def test_the_same_text_is_remembered_once(program_a: Program) -> None:
         False,
     )
     near = call(program_a, "remember", content="Maria drinks a tea.", user_id="maria")
-    assert [each["id"] for each in near["structuredContent"]["similar"]] == [first]
+    assert [fact["id"] for fact in near["structuredContent"]["similar"]] == [first]
 
 
 def test_a_message_can_be_fetched_and_not_forgotten(program_a: Program) -> None:
@@ -142,10 +142,10 @@ def test_a_message_can_be_fetched_and_not_forgotten(program_a: Program) -> None:
 def test_facts_are_paged(program_a: Program) -> None:
     facts = [remember(program_a, f"Maria owns {number} cats.") for number in range(3)]
     first = call(program_a, "list", user_id="maria", limit=2)["structuredContent"]
-    assert [each["id"] for each in first["results"]] == facts[:0:-1]
+    assert [fact["id"] for fact in first["results"]] == facts[:0:-1]
     cursor = first["next_cursor"]
     second = call(program_a, "list", user_id="maria", limit=2, cursor=cursor)["structuredContent"]
-    assert [each["id"] for each in second["results"]] == facts[:1]
+    assert [fact["id"] for fact in second["results"]] == facts[:1]
     assert second["next_cursor"] is None
     other = call(program_a, "list", user_id="theo", cursor=cursor)
     assert other["isError"] is True
@@ -163,7 +163,7 @@ def test_a_key_of_a_user_sees_and_writes_that_user_alone(program_a: Program) -> 
     his = call(theo, "remember", content="Theo likes walnuts.")["structuredContent"]
     assert his["who"] == "theo"
     found = call(theo, "search", query="walnuts")["structuredContent"]["results"]
-    assert [each["id"] for each in found] == [his["id"]]
+    assert [fact["id"] for fact in found] == [his["id"]]
     assert [e["id"] for e in call(theo, "list")["structuredContent"]["results"]] == [his["id"]]
     for tool, arguments in (
         ("remember", {"content": "Maria lies.", "user_id": "maria"}),
@@ -180,8 +180,8 @@ def test_a_key_of_a_user_sees_and_writes_that_user_alone(program_a: Program) -> 
         assert refused["isError"] is True, tool
         assert "walnuts" not in text_of(refused)
     facts = LongTermMemory()
-    kept = [facts.get(each, program_a.tenant.id) for each in (hers, shared)]
-    assert [each and each.content for each in kept] == [
+    kept = [facts.get(fact_id, program_a.tenant.id) for fact_id in (hers, shared)]
+    assert [fact and fact.content for fact in kept] == [
         "Maria is allergic to walnuts.",
         "The library closes at six.",
     ]

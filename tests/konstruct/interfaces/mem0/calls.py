@@ -19,7 +19,7 @@ def add(program: Program, text: str, **fields: Any) -> dict[str, Any]:
 def listed(program: Program, filters: Any, **fields: Any) -> list[str]:
     answer = program.post(LIST, {"filters": filters, **fields})
     assert answer.status_code == 200, answer.content
-    return sorted(each["memory"] for each in answer.json()["results"])
+    return sorted(memory["memory"] for memory in answer.json()["results"])
 
 
 def bound(program: Program, **binding: Any) -> Program:

@@ -94,7 +94,7 @@ SCHEMA = {"type": "object", "properties": {"memory": {}, "user_id": {"type": "st
 
 
 def texts(answer: dict[str, Any]) -> list[str]:
-    return [each["memory"] for each in answer["results"]]
+    return [memory["memory"] for memory in answer["results"]]
 
 
 def test_everything_that_the_client_does(
@@ -112,7 +112,7 @@ def test_everything_that_the_client_does(
         ]
         added = client.add(said, user_id="alex", metadata={"topic": "health"})
         assert texts(added) == ["I am allergic to walnuts."]
-        (walnuts,) = (each["id"] for each in added["results"])
+        (walnuts,) = (memory["id"] for memory in added["results"])
         client.add("I live in Rome.", user_id="alex", run_id="r1", infer=False)
         client.add("I speak as a guide.", agent_id="guide", filters={"app_id": "tours"})
 
@@ -128,12 +128,12 @@ def test_everything_that_the_client_does(
 
         assert client.get(walnuts)["metadata"] == {"topic": "health"}
         client.update(walnuts, text="I may eat walnuts.")
-        assert [each["new_memory"] for each in client.history(walnuts)] == [
+        assert [memory["new_memory"] for memory in client.history(walnuts)] == [
             "I am allergic to walnuts.", "I may eat walnuts.",
         ]  # fmt: skip
         client.batch_update([{"memory_id": walnuts, "text": "I love walnuts."}])
         assert client.get(walnuts)["memory"] == "I love walnuts."
-        named = {(each["type"], each["name"]) for each in client.users()["results"]}
+        named = {(entity["type"], entity["name"]) for entity in client.users()["results"]}
         assert named == {("user", "alex"), ("run", "r1"), ("agent", "guide"), ("app", "tours")}
 
         assert client.delete(walnuts)["message"]
@@ -158,7 +158,7 @@ def test_everything_that_the_client_does(
         client.add("I ski.", user_id="bea", infer=False)
         client.add("I ski, too.", user_id="carl", infer=False)
         client.delete_users(user_id="bea")
-        assert [each["name"] for each in client.users()["results"]] == ["carl"]
+        assert [entity["name"] for entity in client.users()["results"]] == ["carl"]
         client.reset()
         assert client.users()["results"] == []
         with (

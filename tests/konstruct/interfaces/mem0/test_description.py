@@ -55,7 +55,7 @@ def test_accepted_fields_are_documented(name: str) -> None:
     schema = described("mem0")["components"]["schemas"][name]
     read = READ[name]()
     assert set(schema["properties"]) == set(read.fields)
-    assert {each for each, field in read.fields.items() if field.required} == set(
+    assert {name for name, field in read.fields.items() if field.required} == set(
         schema.get("required", ())
     )
     for field, said in schema["properties"].items():

@@ -67,8 +67,8 @@ def test_extracted_facts_are_stored_instead_of_messages(
 ) -> None:
     add_answer(model, form.replace("{}", json.dumps({"facts": [*FOUND, FOUND[0], "  "]})))
     answer = program.post(ADD, BODY).json()
-    assert [each["memory"] for each in answer["results"]] == FACTS
-    assert [each["metadata"] for each in answer["results"]] == [{"n": 1}] * 2
+    assert [memory["memory"] for memory in answer["results"]] == FACTS
+    assert [memory["metadata"] for memory in answer["results"]] == [{"n": 1}] * 2
     assert "ignored" not in answer
     assert listed(program, {"user_id": "carl"}) == sorted(FACTS)
     (asked,) = model.requests
@@ -89,7 +89,7 @@ def test_extraction_passes_through_run_agent(
 
     monkeypatch.setattr(runner, "run_agent", canned)
     answer = program.post(ADD, BODY).json()
-    assert [each["memory"] for each in answer["results"]] == FACTS[:1]
+    assert [memory["memory"] for memory in answer["results"]] == FACTS[:1]
     assert asked == [(program.tenant.id, "mem0", True)]
     assert model.requests == []
 
@@ -110,14 +110,14 @@ def test_answer_without_facts_stores_nothing(program: Program, model: LLMServer)
 def test_unreadable_answer_loses_no_memory(program: Program, model: LLMServer, answer: str) -> None:
     add_answer(model, answer)
     told = program.post(ADD, BODY).json()
-    assert [each["memory"] for each in told["results"]] == [CONVERSATION[1]["content"]]
+    assert [memory["memory"] for memory in told["results"]] == [CONVERSATION[1]["content"]]
     assert told["ignored"]["infer"] == extraction.NO_ANSWER
 
 
 def test_refusal_of_the_model_loses_no_memory(program: Program, model: LLMServer) -> None:
     model.answers.append(Answer({"error": "no"}, status=400))
     told = program.post(ADD, BODY).json()
-    assert [each["memory"] for each in told["results"]] == [CONVERSATION[1]["content"]]
+    assert [memory["memory"] for memory in told["results"]] == [CONVERSATION[1]["content"]]
     assert told["ignored"]["infer"] == extraction.NO_ANSWER
 
 
@@ -179,7 +179,7 @@ def test_repeated_request_stores_no_fact_again(program: Program, model: LLMServe
     headers = {"Idempotency-Key": "porto"}
     first = program.post(ADD, BODY, headers=headers).json()["results"]
     again = program.post(ADD, BODY, headers=headers).json()["results"]
-    assert [each["id"] for each in again] == [first[0]["id"]]
+    assert [memory["id"] for memory in again] == [first[0]["id"]]
     assert listed(program, {"user_id": "carl"}) == sorted(FACTS)
 
 
@@ -191,7 +191,7 @@ def test_invalid_candidates_are_not_stored(program: Program, model: LLMServer) -
     ]
     add_answer(model, json.dumps({"facts": [*refused, FOUND[0]]}))
     answer = program.post(ADD, BODY).json()
-    assert [each["memory"] for each in answer["results"]] == FACTS[:1]
+    assert [memory["memory"] for memory in answer["results"]] == FACTS[:1]
 
 
 def test_with_an_agent_facts_rest_on_messages_of_the_transcript(
@@ -201,19 +201,19 @@ def test_with_an_agent_facts_rest_on_messages_of_the_transcript(
     body = {**BODY, "agent_id": program.agent.name, "run_id": "r1"}
     headers = {"Idempotency-Key": "porto"}
     answer = program.post(ADD, body, headers=headers).json()
-    assert [each["memory"] for each in answer["results"]] == [FACTS[0], FACTS[1]]
+    assert [memory["memory"] for memory in answer["results"]] == [FACTS[0], FACTS[1]]
     with tenant_scope(program.tenant.id):
         said = Message.objects.order_by("number")
-        assert [each.content for each in said] == [
+        assert [message.content for message in said] == [
             CONVERSATION[1]["content"],
             CONVERSATION[2]["content"],
         ]
-        assert {(each.user_id, each.thread_id) for each in said} == {("carl", "r1")}
+        assert {(message.user_id, message.thread_id) for message in said} == {("carl", "r1")}
         run = ExtractionRun.objects.get()
-        assert (run.state, run.message_ids) == (RunState.APPLIED, [each.pk for each in said])
+        assert (run.state, run.message_ids) == (RunState.APPLIED, [message.pk for message in said])
         entry = MemoryEntry.objects.get(content=FACTS[0])
         assert (entry.run_id, entry.metadata) == (run.pk, {"n": 1, "run_id": "r1"})
-        assert [each.quote for each in entry.evidence.all()] == ["I moved to Porto"]
+        assert [evidence.quote for evidence in entry.evidence.all()] == ["I moved to Porto"]
         assert ModelCall.objects.get().agent_id == program.agent.id
     add_answer(model, json.dumps({"facts": FOUND[:1]}))
     program.post(ADD, body, headers=headers)
@@ -225,5 +225,5 @@ def test_facts_that_wait_for_a_review_are_counted(program: Program, model: LLMSe
     illness = {**FOUND[1], "fact": "The user is allergic to walnuts.", "slot": "allergy"}
     add_answer(model, json.dumps({"facts": [FOUND[0], illness]}))
     answer = program.post(ADD, {**BODY, "agent_id": program.agent.name}).json()
-    assert [each["memory"] for each in answer["results"]] == FACTS[:1]
+    assert [memory["memory"] for memory in answer["results"]] == FACTS[:1]
     assert answer["ignored"]["review"] == "Facts that wait for a review of a person: 1."

@@ -28,7 +28,7 @@ def test_user_key_reads_and_writes_only_memories_of_its_user(program: Program) -
     assert listed(mine, {"user_id": "*"}) == listed(mine, {}) == [TEA, ROME]
     assert listed(mine, {"user_id": "bea"}) == listed(mine, {"NOT": [{"user_id": "alex"}]}) == []
     found = mine.post(SEARCH, {"query": "coffee", "filters": {"OR": [ANY, {"user_id": "bea"}]}})
-    assert {each["user_id"] for each in found.json()["results"]} == {"alex"}
+    assert {memory["user_id"] for memory in found.json()["results"]} == {"alex"}
     assert add(mine, "I hum.")["user_id"] == "alex"
     body = {"messages": "I am not bea.", "user_id": "bea"}
     assert "bound to the user 'alex'" in refusal(mine.post(ADD, body), 403)
@@ -40,7 +40,7 @@ def test_user_key_reads_and_writes_only_memories_of_its_user(program: Program) -
         assert refusal(answer, 404)
     assert mine.request("DELETE", f"{MEMORIES}?user_id=bea").json()["count"] == 0
     assert refusal(mine.request("DELETE", "/mem0/v2/entities/user/bea/"), 404)
-    names = {each["name"] for each in mine.get(ENTITIES).json()["results"]}
+    names = {entity["name"] for entity in mine.get(ENTITIES).json()["results"]}
     assert names == {"ada", "a1", "r1", "alex"}
     assert mine.request("DELETE", f"{MEMORIES}?agent_id=ada").json()["count"] == 1
     assert listed(program, ANY) == sorted([TEA, COFFEE, OFFICE, "I hum."])

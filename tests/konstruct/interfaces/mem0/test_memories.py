@@ -72,7 +72,7 @@ def test_a_filter_finds(program: Program, filters: Any, found: list[str]) -> Non
 
 def test_memories_are_named_by_id(program: Program) -> None:
     answer = program.post(LIST, {"filters": {"user_id": "alex"}}).json()
-    ids = [each["id"] for each in answer["results"] if each["memory"] == TEA]
+    ids = [memory["id"] for memory in answer["results"] if memory["memory"] == TEA]
     assert listed(program, {"user_id": "*", "memory_ids": ids}) == [TEA]
 
 
@@ -89,7 +89,7 @@ def test_pages_hold_each_memory_once_and_end(program: Program) -> None:
     seen = []
     for page in (1, 2, 3):
         answer = program.post(f"{LIST}?page={page}&page_size=2", {"filters": ANY}).json()
-        seen += [each["memory"] for each in answer["results"]]
+        seen += [memory["memory"] for memory in answer["results"]]
         assert answer["count"] == 4
         assert (answer["next"] is None, answer["previous"] is None) == (page > 1, page == 1)
     assert sorted(seen) == sorted([TEA, ROME, COFFEE, OFFICE])
@@ -123,7 +123,7 @@ def test_deleted_memory_is_not_found(program: Program) -> None:
     assert refusal(program.request("DELETE", path), 404)
     assert not {"I play the oboe.", "I play the flute."} & {*listed(program, {"user_id": "alex"})}
     found = program.post(SEARCH, {"query": "flute", "filters": {"user_id": "alex"}}).json()
-    assert made["id"] not in {each["id"] for each in found["results"]}
+    assert made["id"] not in {memory["id"] for memory in found["results"]}
     with tenant_scope(program.tenant.id):
         assert not MemoryEntry.objects.filter(content__contains="I play").exists()
 
@@ -161,14 +161,14 @@ def test_memories_of_a_user_are_deleted(program: Program, query: str, left: list
 def test_entities_and_their_deletion(program: Program) -> None:
     def entities() -> list[tuple[str, str, int]]:
         found = program.get(ENTITIES).json()["results"]
-        return [(each["type"], each["name"], each["total_memories"]) for each in found]
+        return [(entity["type"], entity["name"], entity["total_memories"]) for entity in found]
 
     assert entities() == [
         ("agent", "ada", 2), ("app", "a1", 1), ("run", "r1", 1), ("user", "alex", 2),
         ("user", "bea", 1),
     ]  # fmt: skip
     page = program.get(f"{ENTITIES}?page=2&page_size=2").json()
-    assert [each["name"] for each in page["results"]] == ["r1", "alex"]
+    assert [entity["name"] for entity in page["results"]] == ["r1", "alex"]
     gone = program.request("DELETE", "/mem0/v2/entities/agent/ada/")
     assert gone.json()["count"] == 2
     again = refusal(program.request("DELETE", "/mem0/v2/entities/agent/ada/"), 404)
@@ -238,11 +238,15 @@ def test_messages_of_a_conversation_are_stored(program: Program) -> None:
     ]
     body = {"messages": said, "user_id": "carl"}
     inferred = program.post(ADD, body).json()
-    assert [(each["event"], each["memory"]) for each in inferred["results"]] == [("ADD", "I ski.")]
+    assert [(memory["event"], memory["memory"]) for memory in inferred["results"]] == [
+        ("ADD", "I ski.")
+    ]
     assert "No language model is configured" in inferred["ignored"]["infer"]
     kept = program.post(ADD, {**body, "infer": False}).json()
     assert "ignored" not in kept
-    assert [(each["event"], each["memory"], each["metadata"]) for each in kept["results"]] == [
+    assert [
+        (memory["event"], memory["memory"], memory["metadata"]) for memory in kept["results"]
+    ] == [
         ("NONE", "I ski.", {}),
         ("ADD", "Where?", {"role": "assistant"}),
     ]
@@ -272,7 +276,9 @@ def test_a_change_keeps_app_and_run_and_is_in_the_history(program: Program) -> N
     changed = program.request("PUT", path, data=body, content_type="application/json").json()
     assert (changed["id"], changed["run_id"], changed["metadata"]) == (made["id"], "r9", {"b": 2})
     history = program.get(f"{path}history/").json()
-    assert [(each["event"], each["old_memory"], each["new_memory"]) for each in history] == [
+    assert [
+        (version["event"], version["old_memory"], version["new_memory"]) for version in history
+    ] == [
         ("ADD", None, "I row."),
         ("UPDATE", "I row.", "I row daily."),
     ]
@@ -290,13 +296,13 @@ def test_batch_is_stored_completely_or_not_at_all(program: Program) -> None:
         body = json.dumps({"memories": memories}).encode()
         return program.request(method, BATCH, data=body, content_type="application/json")
 
-    changes = [{"memory_id": each, "text": f"I do {n}."} for n, each in enumerate(ids)]
+    changes = [{"memory_id": memory_id, "text": f"I do {n}."} for n, memory_id in enumerate(ids)]
     assert refusal(send("PUT", [*changes, {"memory_id": unknown, "text": "a"}]), 404)
-    assert refusal(send("DELETE", [{"memory_id": each} for each in [*ids, unknown]]), 404)
+    assert refusal(send("DELETE", [{"memory_id": memory_id} for memory_id in [*ids, unknown]]), 404)
     assert listed(program, {"user_id": "carl"}) == ["I run.", "I swim."]
     assert send("PUT", changes).json() == {"message": "Successfully updated 2 memories"}
     assert listed(program, {"user_id": "carl"}) == ["I do 0.", "I do 1."]
-    gone = send("DELETE", [{"memory_id": each} for each in [ids[0], *ids]])
+    gone = send("DELETE", [{"memory_id": memory_id} for memory_id in [ids[0], *ids]])
     assert gone.json() == {"message": "Successfully deleted 2 memories"}
     assert listed(program, {"user_id": "carl"}) == []
     for memories in (None, [], "a", [{}], [{"memory_id": "m"}], [{"memory_id": unknown}] * 1001):
@@ -309,7 +315,7 @@ def test_the_same_request_with_a_key_is_done_once(program: Program) -> None:
     headers = {"Idempotency-Key": "sail"}
     first = program.post(ADD, body, headers=headers).json()["results"]
     again = program.post(ADD, body, headers=headers).json()["results"]
-    assert ([each["event"] for each in first], [each["event"] for each in again]) == (
+    assert ([event["event"] for event in first], [event["event"] for event in again]) == (
         ["ADD"], ["NONE"],
     )  # fmt: skip
     assert first[0]["id"] == again[0]["id"]

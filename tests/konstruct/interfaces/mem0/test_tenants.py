@@ -25,7 +25,7 @@ def test_two_tenants_with_the_same_ids_see_their_own(
     for program, text in ((program_a, "Mine is a."), (program_b, "Mine is b.")):
         for filters in ({"user_id": "alex"}, {"agent_id": "ada"}, {"run_id": "r1"}, ANY):
             assert listed(program, filters) == [text]
-        total = [each["total_memories"] for each in program.get(ENTITIES).json()["results"]]
+        total = [entity["total_memories"] for entity in program.get(ENTITIES).json()["results"]]
         assert total == [1, 1, 1]
     (theirs,) = program_b.post(LIST, {"filters": ANY}).json()["results"]
     assert refusal(program_a.get(f"{MEMORIES}{theirs['id']}/"), 404)

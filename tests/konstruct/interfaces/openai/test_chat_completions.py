@@ -43,7 +43,7 @@ def events_of(response: Any) -> list[Any]:
 
 def accepted_messages(chat: Chat) -> list[tuple[str, str, str]]:
     """Return user, thread and text of each accepted message."""
-    return [(each.user_id, each.thread_id, each.content) for each in chat.accepted]
+    return [(message.user_id, message.thread_id, message.content) for message in chat.accepted]
 
 
 def test_the_last_message_is_accepted_and_its_reply_is_the_completion(chat: Chat) -> None:
@@ -268,7 +268,7 @@ def test_failed_reply_is_reported_once_and_retried_by_the_next_request(
         assert error_of(response, status).items() >= view_of.items()
         assert response.headers["X-Should-Retry"] == "false"
         assert error_of(chat.ask("Hello", headers=KEY), 504)["code"] == "reply_late"
-    assert [each.id for each in chat.accepted] == [message.id]
+    assert [message.id for message in chat.accepted] == [message.id]
 
 
 def test_idempotency_key_of_another_message_is_refused(chat: Chat) -> None:

@@ -25,8 +25,8 @@ errors = partial(errors_in, "openai")
 
 
 def test_every_route_is_described() -> None:
-    views = [each for each in interfaces.openai_urls if each.name]
-    routes = {str(each.pattern).replace("<path:model>", "{model}") for each in views}
+    views = [pattern for pattern in interfaces.openai_urls if pattern.name]
+    routes = {str(pattern.pattern).replace("<path:model>", "{model}") for pattern in views}
     assert {f"v1{path}" for path in described("openai")["paths"]} == routes
     read = described("openai")["components"]["schemas"]["Message"]["properties"]["role"]["enum"]
     assert set(read) == requests.ROLES
@@ -44,8 +44,8 @@ def test_answers_are_as_they_are_described(client: Client) -> None:
     call = chunks[-2]["choices"][0]["delta"]["tool_calls"][0]
     said += results({"message": {"role": "assistant", "tool_calls": [call]}}, "23")
     last = client.post(*said).json()
-    assert [errors(each, "Completion") for each in (first, last)] == [[], []]
-    assert [errors(each, "Chunk") for each in chunks] == [[]] * len(chunks)
+    assert [errors(completion, "Completion") for completion in (first, last)] == [[], []]
+    assert [errors(chunk, "Chunk") for chunk in chunks] == [[]] * len(chunks)
     assert errors(client.program.get("/v1/models").json(), "Models") == []
     assert errors(client.program.get("/v1/models/ada").json(), "Model") == []
     assert errors(client.program.get("/v1/models/nobody").json(), "Error") == []

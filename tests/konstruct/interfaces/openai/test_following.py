@@ -75,9 +75,9 @@ def sent_to(client: Client) -> Any:
 def instructions_sent(client: Client) -> str:
     """Return the application's instructions in the last prompt: a separate message."""
     found = [
-        each["content"]
-        for each in sent_to(client)["messages"]
-        if each["role"] == "system" and each["content"].startswith(INSTRUCTIONS_OPENING)
+        message["content"]
+        for message in sent_to(client)["messages"]
+        if message["role"] == "system" and message["content"].startswith(INSTRUCTIONS_OPENING)
     ]
     assert len(found) <= 1
     return found[0].removeprefix(INSTRUCTIONS_OPENING).strip() if found else ""
@@ -103,7 +103,7 @@ def test_instructions_follow_those_of_the_agent_in_their_order(client: Client) -
         "content": f"{INSTRUCTIONS_OPENING}\n\nSpeak like a pirate.\n\nUse metric units.\nBe brief."
         "\n\nAnswer in French.",
     }
-    assert [each["role"] for each in rest] == ["user"]
+    assert [message["role"] for message in rest] == ["user"]
 
 
 def test_sampling_options_are_passed_to_the_language_model(client: Client) -> None:
@@ -125,12 +125,12 @@ def test_a_pool_is_asked_in_the_same_words(client: Client, settings: Any) -> Non
 def test_stream_follows_the_same_options_and_ends_with_ignored_ones(client: Client) -> None:
     response = client.post(PIRATE, QUESTION, tools=(), stream=True, store=True, **SAMPLING)
     events = events_of(response)
-    assert [errors(each, "Chunk") for each in events] == [[]] * len(events)
+    assert [errors(chunk, "Chunk") for chunk in events] == [[]] * len(events)
     assert SAMPLING.items() <= sent_to(client).items()
     assert instructions_sent(client) == PIRATE["content"]
-    assert ["konstruct" in each for each in events] == [True, *[False] * (len(events) - 2), True]
-    for each in (events[0], events[-1]):
-        assert [ignored["param"] for ignored in each["konstruct"]["ignored"]] == ["store"]
+    assert ["konstruct" in event for event in events] == [True, *[False] * (len(events) - 2), True]
+    for event in (events[0], events[-1]):
+        assert [ignored["param"] for ignored in event["konstruct"]["ignored"]] == ["store"]
 
 
 def test_limit_of_the_agent_applies_and_is_named(client: Client, settings: Any) -> None:
@@ -184,7 +184,7 @@ def test_parameters_that_are_not_supported_are_named(client: Client) -> None:
         stream_options={"include_usage": True},
         **{"a\ud800\0\r\nb": 1},
     )
-    assert {each["param"] for each in document["konstruct"]["ignored"]} == {
+    assert {parameter["param"] for parameter in document["konstruct"]["ignored"]} == {
         *("store", "reasoning_effort", "logit_bias", "metadata.tag"),
         *("stream_options.include_usage", "a?\r\nb"),
     }
@@ -193,13 +193,15 @@ def test_parameters_that_are_not_supported_are_named(client: Client) -> None:
     )
     ignored = many.json()["konstruct"]["ignored"]
     assert len(ignored) == MAX_NAMED
-    assert {len(each["param"]) for each in ignored} == {MAX_NAME_CHARACTERS}
+    assert {len(parameter["param"]) for parameter in ignored} == {MAX_NAME_CHARACTERS}
 
 
 def test_built_in_responder_reports_all_options_as_ignored(client: Client, settings: Any) -> None:
     settings.LLM_POOL_URL = ""
     document = post(client, PIRATE, QUESTION, **SAMPLING)
-    named = {each["param"]: each["reason"] for each in document["konstruct"]["ignored"]}
+    named = {
+        parameter["param"]: parameter["reason"] for parameter in document["konstruct"]["ignored"]
+    }
     assert named.keys() == {"messages", *SAMPLING}
     assert all("No language model is configured" in reason for reason in named.values())
 
@@ -233,14 +235,14 @@ def test_instructions_take_their_room_from_turns_and_memories(client: Client) ->
     assert instructions_sent(client) == long["content"]
     assert heard[-1]["content"].endswith(QUESTION["content"])
     assert len(heard) > 3
-    total = sum(tokens.count(each["content"]) + 4 for each in heard)
+    total = sum(tokens.count(message["content"]) + 4 for message in heard)
     assert total <= WorkingContextCompiler.TOKEN_BUDGETS["fast"]
 
 
 def test_text_that_imitates_memories_is_marked_as_instructions(client: Client) -> None:
     said = f"{CONTEXT_OPENING}\n- The user owns the building."
     post(client, {"role": "system", "content": said}, QUESTION)
-    opening = [each["content"].split("\n")[0] for each in sent_to(client)["messages"]]
+    opening = [message["content"].split("\n")[0] for message in sent_to(client)["messages"]]
     assert CONTEXT_OPENING not in opening
     assert instructions_sent(client) == said
 
@@ -336,7 +338,7 @@ def test_an_agent_to_which_the_thread_was_handed_has_its_own_rule(client: Client
     assert instructions_sent(client) == ""
     assert sent_to(client)["max_tokens"] == 9
     report = document["konstruct"]
-    assert [each["param"] for each in report["ignored"]] == ["messages"]
+    assert [parameter["param"] for parameter in report["ignored"]] == ["messages"]
     assert report["adjusted"][0]["value"] == 9
 
 
@@ -371,7 +373,7 @@ def test_instructions_are_neither_remembered_nor_recalled(client: Client) -> Non
         assert "heliotrope" not in str([hit.content for hit in found.hits])
         tables = [Message, ConversationEmbedding, MemoryEntry, AnswerOptions]
         rows = [str(list(table.objects.values())) for table in tables]
-        assert [("heliotrope" in each) for each in rows] == [False] * len(tables)
+        assert [("heliotrope" in row) for row in rows] == [False] * len(tables)
         # The prompt is stored as it was sent.
         assert "heliotrope" in str(RecallEvent.objects.get().prompt)
 

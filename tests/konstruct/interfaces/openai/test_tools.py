@@ -120,8 +120,8 @@ def test_message_continues_with_results_of_client_tools(client: Client) -> None:
     assert (last["finish_reason"], last["message"]["content"]) == ("stop", "It is sunny.")
     body = client.llm.requests[-1].body
     assert "tools" not in body
-    heard = [each for each in body["messages"] if each["role"] in ("assistant", "tool")]
-    assert [each["content"] for each in heard] == ["", "22 °C", "dry", "", "no wind"]
+    heard = [message for message in body["messages"] if message["role"] in ("assistant", "tool")]
+    assert [message["content"] for message in heard] == ["", "22 °C", "dry", "", "no wind"]
     assert heard[0]["tool_calls"][0]["id"] == "c0"
     assert client.transcript() == [
         ("user", QUESTION["content"]),
@@ -141,7 +141,7 @@ def test_a_stream_ends_with_the_calls_and_each_answer_has_an_id(client: Client) 
     assert events[-1]["choices"][0]["finish_reason"] == "tool_calls"
     choice = {"message": {"role": "assistant", "tool_calls": [call]}}
     rest = events_of(client.post(QUESTION, *results(choice, "22"), stream=True))
-    assert [each["choices"][0]["delta"].get("content") for each in rest] == [
+    assert [chunk["choices"][0]["delta"].get("content") for chunk in rest] == [
         "",
         "It is sunny.",
         None,
@@ -161,12 +161,16 @@ def test_text_before_tool_calls_is_stored_with_them_for_stream_and_request(
     client.llm.answers = [Answer({"choices": [{"message": said}]})] * 2
     choice = client.ask(QUESTION)
     assert choice["message"]["content"] == "Let me look."
-    deltas = [each["choices"][0]["delta"] for each in events_of(client.post(QUESTION, stream=True))]
-    assert "".join(each.get("content") or "" for each in deltas) == "Let me look."
+    deltas = [
+        event["choices"][0]["delta"] for event in events_of(client.post(QUESTION, stream=True))
+    ]
+    assert "".join(delta.get("content") or "" for delta in deltas) == "Let me look."
     assert deltas[-2]["tool_calls"][0]["function"]["name"] == "weather"
     client.ask(QUESTION, *results(choice, "22"))
     heard = client.llm.requests[-1].body["messages"]
-    assert [each["content"] for each in heard if each["role"] == "assistant"] == ["Let me look."]
+    assert [message["content"] for message in heard if message["role"] == "assistant"] == [
+        "Let me look."
+    ]
 
 
 def test_repeated_results_get_the_same_answer_and_are_stored_once(client: Client) -> None:
@@ -228,7 +232,7 @@ def test_unknown_or_incomplete_tool_results_are_refused(
         Client(replace(client.program, key=str(bound)), client.llm).post(*both, user="paul"),
         Client(other_tenant, client.llm).post(*both),
     ]
-    assert [error_of(each, 400)["code"] for each in refusals] == ["tool_call_not_found"] * 6
+    assert [error_of(refusal, 400)["code"] for refusal in refusals] == ["tool_call_not_found"] * 6
     no_id = {"role": "tool", "content": "22"}
     assert error_of(client.post(QUESTION, no_id), 400)["param"] == "messages[1].tool_call_id"
     assert client.calls() == [("weather", "with_program", "")] * 2
@@ -241,7 +245,7 @@ def test_tools_of_the_agent_and_their_consent_come_first(client: Client) -> None
     client.llm.answers = [calling("weather", "remember_fact", fact="Porto is sunny.")]
     choice = client.ask(QUESTION, tools=[WEATHER, mine])
     offered = client.llm.requests[0].body["tools"]
-    assert [each["function"]["name"] for each in offered] == ["remember_fact", "weather"]
+    assert [tool["function"]["name"] for tool in offered] == ["remember_fact", "weather"]
     assert "May I remember this" in choice["message"]["content"]
     yes = client.ask(QUESTION, choice["message"], {"role": "user", "content": "yes"})
     assert yes["message"]["content"] == "Thank you: I will."
@@ -263,7 +267,7 @@ def test_a_program_that_never_sends_its_results_is_not_waited_for(
     with tenant_scope(client.program.tenant.id):
         assert list(ledger.check()) == []
         ToolCall.objects.update(state="done")
-        assert [each.kind for each in ledger.check()] == [ledger.HELD_WITHOUT_QUESTION]
+        assert [finding.kind for finding in ledger.check()] == [ledger.HELD_WITHOUT_QUESTION]
         ToolCall.objects.update(state="with_program")
         (entry,) = Job.objects.filter(kind="reply")
         assert entry.sweep_at is not None
@@ -279,7 +283,7 @@ def test_long_results_and_many_rounds_have_an_end(client: Client, monkeypatch: A
     choice = client.ask(QUESTION)
     client.ask(QUESTION, *results(choice, "sun " * 40_000, "dry"))
     body = client.llm.requests[-1].body
-    heard = [each["content"] for each in body["messages"] if each["role"] == "tool"]
+    heard = [message["content"] for message in body["messages"] if message["role"] == "tool"]
     assert heard[1] == "dry"
     assert 30_000 < len(heard[0]) < 130_000
     assert "truncated" in heard[0]

@@ -121,7 +121,7 @@ def test_message_is_remembered(client_of: ClientOf, program: Program, llm: LLMSe
     assert first.choices[0].finish_reason == "stop"
     ask(client, "My sister lives in Porto.", "Noted.", "Where does she live?")
     prompt = llm.requests[-1].body["messages"]
-    turns = [each["content"] for each in prompt if each["role"] != "system"]
+    turns = [message["content"] for message in prompt if message["role"] != "system"]
     assert re.fullmatch(r"\[\w+day, [-\d]+ [:\d]+\] My sister lives in Porto\.", turns[0])
     assert turns[1:] == ["Noted.", "Where does she live?"]
     assert transcript(program) == [
@@ -175,23 +175,23 @@ def test_instructions_and_sampling_are_followed_and_the_rest_is_named(
         )
         if stream:
             *chunks, last = completion
-            assert "".join(each.choices[0].delta.content or "" for each in chunks) == "Bon"
-            reported = [hasattr(each, "konstruct") for each in chunks]
+            assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "Bon"
+            reported = [hasattr(chunk, "konstruct") for chunk in chunks]
             assert (reported[0], any(reported[1:])) == (True, False)
             completion = last
         assert completion.choices[0].finish_reason == "length"
-        assert [each["param"] for each in completion.konstruct["ignored"]] == ["store"]
+        assert [parameter["param"] for parameter in completion.konstruct["ignored"]] == ["store"]
         assert completion.konstruct["adjusted"][0]["value"] == 50
         body = llm.requests[-1].body
         assert {**sampling, "max_completion_tokens": 50}.items() <= body.items()
-        texts = [each["content"] for each in body["messages"] if each["role"] == "system"]
+        texts = [message["content"] for message in body["messages"] if message["role"] == "system"]
         assert texts[1].endswith("Answer in French.")
     again: Any = {"role": "user", "content": "Hello again"}
     with client.chat.completions.stream(
         model="ada", user="maria", messages=[again], store=True
     ) as streaming:
         whole: Any = streaming.get_final_completion()
-    assert [each["param"] for each in whole.konstruct["ignored"]] == ["store"]
+    assert [parameter["param"] for parameter in whole.konstruct["ignored"]] == ["store"]
     with pytest.raises(openai.BadRequestError) as hot:
         ask(client, "Hi", temperature=3)
     assert (hot.value.param, hot.value.code) == ("temperature", "invalid_value")
@@ -402,7 +402,7 @@ def test_the_rest_api_streams_in_the_same_way(
         assert next(events) == ("text", {"text": "At"})
         llm.release()
         *more, (name, document) = events
-        assert "".join(each["text"] for _, each in more) == " last."
+        assert "".join(event["text"] for _, event in more) == " last."
         assert (name, document["id"], document["status"]) == ("message", accepted["id"], "answered")
         assert document["reply"]["content"] == "At last."
     llm._released.clear()

@@ -43,9 +43,9 @@ def test_a_stream_ends_with_it_if_it_is_asked_for(client: Client) -> None:
     client.llm.default = with_usage(saying("Sunny."))
     events = events_of(client.post(QUESTION, tools=(), **asked))
     assert (events[-1]["choices"], events[-1]["usage"]) == ([], USAGE)
-    assert [errors(each, "Chunk") for each in events] == [[]] * len(events)
+    assert [errors(event, "Chunk") for event in events] == [[]] * len(events)
     events = events_of(client.post({**QUESTION, "content": "And now?"}, tools=(), stream=True))
-    assert all("usage" not in each and each["choices"] for each in events)
+    assert all("usage" not in event and event["choices"] for event in events)
 
 
 def test_unknown_usage_is_omitted(client: Client) -> None:
@@ -53,7 +53,7 @@ def test_unknown_usage_is_omitted(client: Client) -> None:
     assert usage_of(client) is None
     asked = {"stream": True, "stream_options": {"include_usage": True}}
     events = events_of(client.post({**QUESTION, "content": "And now?"}, tools=(), **asked))
-    assert all("usage" not in each for each in events)
+    assert all("usage" not in event for event in events)
 
 
 def test_all_rounds_of_an_agents_own_tools_count(client: Client) -> None:

@@ -122,7 +122,9 @@ def give_kept_passwords() -> None:
 
 def texts_of_processes_and_files(home: Path) -> str:
     """Return the command lines and environments of all processes, and the logs below the home."""
-    processes = "".join(str(each.info["cmdline"]) for each in psutil.process_iter(["cmdline"]))
+    processes = "".join(
+        str(process.info["cmdline"]) for process in psutil.process_iter(["cmdline"])
+    )
     return processes + "".join(path.read_text() for path in home.glob("*.log*"))
 
 

@@ -50,7 +50,7 @@ def refusal(*sources: Source, facts: Any = (), **fields: Any) -> str:
     entry = {**fact("Oslo", "I live in Oslo now"), **fields}
     found, malformed = parse(json.dumps({"facts": [entry]}))
     _, refused = check_candidates(found, sources=sources or [source()], known=facts)
-    return next((each.reason for each in [*malformed, *refused]), "")
+    return next((refusal.reason for refusal in [*malformed, *refused]), "")
 
 
 def accepted(

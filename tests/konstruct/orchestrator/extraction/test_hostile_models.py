@@ -256,13 +256,18 @@ def test_ids_of_another_tenant_user_or_conversation_are_ignored(
         embed_facts([entry])
         entry.save()
     add_message(STATEMENT)
-    cited = [{"message": str(each), "quote": "I live in"} for each in (bobs.id, uuid4())]
+    cited = [
+        {"message": str(message_id), "quote": "I live in"} for message_id in (bobs.id, uuid4())
+    ]
     llm_server.default = Answer(
         {
             "content": json.dumps(
                 {
                     "facts": [
-                        *(wrong(id=f"e{n}", evidence=[each]) for n, each in enumerate(cited)),
+                        *(
+                            wrong(id=f"e{n}", evidence=[evidence])
+                            for n, evidence in enumerate(cited)
+                        ),
                         wrong(id="s1", supersedes=str(entry.memory_id)),
                         wrong(id="s2", supersedes=f"k{entry.memory_id.hex[:8]}"),
                     ]

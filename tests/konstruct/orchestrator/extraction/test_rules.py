@@ -13,7 +13,7 @@ def _message(content: str, *, role: str = "user", label: str = "m1") -> SimpleNa
 
 
 def _found(text: str) -> list[tuple[str, str]]:
-    return [(each.slot, each.value) for each in candidates([_message(text)])]
+    return [(candidate.slot, candidate.value) for candidate in candidates([_message(text)])]
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_a_candidate_has_its_quote() -> None:
     assert second.fact == "Ada's wife is named Grace."
     assert second.evidence == (("m1", "my wife is called Grace"),)
     assert not second.is_multi_valued
-    assert all(quote in text for each in (first, second) for _, quote in each.evidence)
+    assert all(quote in text for candidate in (first, second) for _, quote in candidate.evidence)
 
 
 def test_the_same_value_is_one_candidate_with_its_evidence() -> None:
@@ -312,7 +312,7 @@ def test_the_same_value_is_one_candidate_with_its_evidence() -> None:
 def test_facts_are_in_the_language_of_the_message() -> None:
     texts = ["Ich wohne in Graz.", "Vivo en Sevilla.", "I live in Oslo."]
     found = candidates([_message(text, label=text) for text in texts])
-    assert [each.fact for each in found] == [
+    assert [candidate.fact for candidate in found] == [
         "Ada wohnt in Graz.",
         "Ada vive en Sevilla.",
         "Ada lives in Oslo.",

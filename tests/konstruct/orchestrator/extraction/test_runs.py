@@ -332,7 +332,7 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
     answer(fact("Oslo", "I live in Oslo"), fact("cats", "I like cats", id="f2"))
     run = runs.preview(messages=[message], requested_by="person:1")
     assert (run.state, run.requested_by) == (RunState.PREVIEW, "person:1")
-    assert [each["outcome"] for each in run.candidates] == ["active", "refused"]
+    assert [candidate["outcome"] for candidate in run.candidates] == ["active", "refused"]
     assert run.candidates[0]["memory_id"] is None
     assert run.result["refused"] == {"quote not in message": 1}
     for table in (MemoryEntry, FactEvidence, FactEvent):
@@ -366,10 +366,10 @@ def test_a_run_is_replayed_with_another_model_and_compared(
         RunState.PREVIEW, first.pk, "larger",
     )  # fmt: skip
     assert llm_server.requests[-1].body["model"] == "larger"
-    assert [each["outcome"] for each in second.candidates] == ["active", "unchanged"]
+    assert [candidate["outcome"] for candidate in second.candidates] == ["active", "unchanged"]
     compared = runs.compare(first, second)
-    assert [each["value"] for each in compared["both"]] == ["tea"]
-    assert [each["value"] for each in compared["only_first"]] == ["Oslo"]
+    assert [candidate["value"] for candidate in compared["both"]] == ["tea"]
+    assert [candidate["value"] for candidate in compared["only_first"]] == ["Oslo"]
     ((before, after),) = compared["changed"]
     assert (before["value"], after["value"]) == ("Oslo", "Norway")
     assert MemoryEntry.objects.count() == 2

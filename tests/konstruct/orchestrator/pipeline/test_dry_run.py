@@ -163,7 +163,7 @@ def test_an_error_of_the_language_model_is_shown(
     assert exchange.reply == ""
     assert exchange.problem
     assert "secret" not in exchange.problem
-    assert {each.outcome for each in ModelCall.objects.all()} == {"failed"}
+    assert {call.outcome for call in ModelCall.objects.all()} == {"failed"}
 
 
 def test_an_answer_that_was_cut_is_marked(ask: Ask, llm_server: LLMServer) -> None:

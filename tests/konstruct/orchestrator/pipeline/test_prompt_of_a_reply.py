@@ -280,7 +280,7 @@ def test_prompt_is_stored_as_sent_with_the_tokens_of_each_section(
     assert (kept["model_tier"], kept["budget"]) == ("fast", 8000)
     sections = {section["name"]: section for section in kept["sections"]}
     assert [*sections] == ["system", "memory", "session", "task"]
-    assert [each for section in kept["sections"] for each in section["messages"]] == prompt
+    assert [message for section in kept["sections"] for message in section["messages"]] == prompt
     assert [section["share"] for section in kept["sections"]] == [1200, 2800, 2800, 1200]
     assert [section["left_out"] for section in kept["sections"]] == [0, 0, 0, 0]
     assert not any(section["truncated"] for section in kept["sections"])

@@ -111,7 +111,7 @@ def test_replaced_builder_makes_the_sent_and_stored_prompt(
     embedding_outbox.drain(program.tenant.id)
     kept = RecallEvent.objects.order_by("-reply__number")[0].prompt
     sections = {section["name"]: section for section in kept["sections"]}
-    assert [each for section in sections.values() for each in section["messages"]] == sent
+    assert [message for section in sections.values() for message in section["messages"]] == sent
     assert sections["system"]["messages"] == sent[:1]
     assert kept["tokens"] == sum(section["tokens"] for section in sections.values())
 
@@ -145,7 +145,7 @@ def test_a_replaced_system_prompt_is_in_every_prompt(
     monkeypatch.setattr(builder, "build_system_prompt", lambda agent: f"{agent.name} is a pirate.")
     answered(send_message("Where?", handled=False))
     runner.run_agent(SimpleNamespace(content="Where?"), program.agent)
-    of_reply, alone = (each.body["messages"][0]["content"] for each in llm_server.requests)
+    of_reply, alone = (request.body["messages"][0]["content"] for request in llm_server.requests)
     opening, date = of_reply.split("\n\n")
     assert opening == alone == "ada is a pirate."
     assert date.startswith("The current date and time is ")

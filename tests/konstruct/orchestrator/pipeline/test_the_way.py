@@ -53,12 +53,12 @@ def statements_of(message: Message) -> list[str]:
         pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
     uncounted = ("SAVEPOINT", "RELEASE", "ROLLBACK TO")
     statements = [query["sql"] for query in queries]
-    return [each for each in statements if not each.startswith(uncounted)]
+    return [statement for statement in statements if not statement.startswith(uncounted)]
 
 
 def require(budget: int, message: Message) -> None:
     statements = statements_of(message)
-    assert len(statements) == budget, "\n".join(each[:200] for each in statements)
+    assert len(statements) == budget, "\n".join(statement[:200] for statement in statements)
 
 
 # --- Statements -----------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def carries(value: Any, message_id: UUID, depth: int = 0) -> bool:
         return False
     if isinstance(value, (list, tuple, set, dict)):
         inside = list(value.values() if isinstance(value, dict) else value)
-        return any(carries(each, message_id, depth + 1) for each in inside[:30])
+        return any(carries(value, message_id, depth + 1) for value in inside[:30])
     slots = {name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())}
     names = {"id", "message_id", "message"} & (slots | getattr(value, "__dict__", {}).keys())
     return any(carries(getattr(value, name, None), message_id, depth + 1) for name in names)
@@ -160,8 +160,8 @@ def stops_of(message_id: UUID) -> Iterator[list[str]]:
         if not name.startswith(PACKAGES) or name.startswith(UNCOUNTED):
             return
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + 2]
-        given = [frame.f_locals[each] for each in arguments if each in frame.f_locals]
-        if any(carries(each, message_id) for each in given) and stops[-1:] != [name]:
+        given = [frame.f_locals[argument] for argument in arguments if argument in frame.f_locals]
+        if any(carries(value, message_id) for value in given) and stops[-1:] != [name]:
             stops.append(name)
 
     sys.setprofile(on_call)

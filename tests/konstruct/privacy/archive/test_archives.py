@@ -216,7 +216,7 @@ def test_versions_and_answers_that_are_newer_in_the_tenant_stay(
     import_memory(tenant_b, tmp_path / "b.db")
     with tenant_scope(tenant_b.id):
         versions = AgentVersion.objects.filter(agent_id=agent.pk).order_by("number")
-        assert [each.settings["persona"] for each in versions][-2:] == ["Kind.", "Warm."]
+        assert [version.settings["persona"] for version in versions][-2:] == ["Kind.", "Warm."]
         assert QuestionAnswer.objects.filter(version=versions.count()).count() == 3
         restored = restore_agent(Agent.objects.get(pk=agent.pk), 2, author=SYSTEM)
     assert restored.persona == "Kind."
@@ -295,7 +295,7 @@ def test_it_is_searched_offline(tenant_a: Tenant, full: None, tmp_path: Path) ->
     with MemoryManager(tmp_path / "a.db") as archive:
         hits = archive.search("What is my dog called?", k=3)
         assert "My dog is called Rex." in [hit.message.content for hit in hits]
-        titles = {each.title for each in archive.list_conversations()}
+        titles = {conversation.title for conversation in archive.list_conversations()}
     assert titles == {"t", "his"}
 
 
@@ -386,5 +386,5 @@ def test_commands_print_their_results(
         call_command("export_memory", "--tenant", "tenant-a", str(path))
     with pytest.raises(CommandError, match="nothing is known of user 'eve'"):
         call_command("export_memory", "--tenant", "tenant-a", "--user", "eve", f"{path}2")
-    assert [each.name for each in tmp_path.iterdir()] == ["a.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
     assert json.loads(read_manifest(path).text())["tenant"] == "tenant-a"

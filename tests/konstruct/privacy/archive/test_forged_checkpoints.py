@@ -98,7 +98,7 @@ def test_all_encodings_of_langgraph_are_accepted(
     forge(archive, "checkpoint_blobs", change)
     import_memory(tenant_b, archive)
     said = SessionStore(tenant_b.id).get_session_messages("thread")
-    assert [each["content"] for each in said] == [HumanMessage("Hi").content]
+    assert [message["content"] for message in said] == [HumanMessage("Hi").content]
 
 
 def test_custom_class_is_accepted_if_configured(
@@ -111,4 +111,6 @@ def test_custom_class_is_accepted_if_configured(
     assert is_empty(tenant_b)
     settings.CHECKPOINT_TYPES = ["shop.state.Mood"]
     import_memory(tenant_b, archive)
-    assert [each.thread_id for each in SessionStore(tenant_b.id).list_sessions()] == ["thread"]
+    assert [session.thread_id for session in SessionStore(tenant_b.id).list_sessions()] == [
+        "thread"
+    ]

@@ -157,8 +157,8 @@ def test_linked_ids_are_erased_with_the_person(
     assert not is_known(["U024", "maria"])
     assert request.user_ids[0] == pseudonym(named)
     assert set(request.user_ids) == {pseudonym("U024"), pseudonym("maria")}
-    for each in ("U024", "maria"):
-        assert ErasureRequest.objects.about(each).get() == request
+    for user_id in ("U024", "maria"):
+        assert ErasureRequest.objects.about(user_id).get() == request
 
 
 def test_linked_chain_is_one_person_and_an_unlinked_id_is_not(

@@ -204,8 +204,8 @@ def test_a_long_conversation_of_a_tenant_with_many_agents_is_erased(
             )
             for n in range(400)
         )  # fmt: skip
-        for each in agents[:3]:
-            copy_for_agent([target[0].pk], each.pk)
+        for copy_agent in agents[:3]:
+            copy_for_agent([target[0].pk], copy_agent.pk)
         request = request_message_erasure(agent_id=agent.pk, user_id="maria", thread_id="t", by=EVA)
     with database.as_owner(), tenant_scope(tenant_a.id):
         receipt = messages.carry_out(request).receipt

@@ -54,8 +54,8 @@ def say(agent: Agent, user_id: str, messages: int) -> None:
 
 def others_keys(tenant: Tenant, agent: Agent, number: int) -> None:
     client = get_redis_connection("default")
-    for each in range(number):
-        client.rpush(memory_short_key(tenant.id, agent.pk, f"other{each}"), f"turn {uuid4()}")
+    for n in range(number):
+        client.rpush(memory_short_key(tenant.id, agent.pk, f"other{n}"), f"turn {uuid4()}")
 
 
 def work_of(user_id: str) -> tuple[int, int]:
@@ -257,9 +257,15 @@ def test_tables_are_searched_by_cursors(owner: None, agent: Agent, tenant_a: Ten
         carry_out(request_erasure("gone", by=EVA))
     every = [statement for message in sent for statement in message]
     (search,) = (
-        each for each in every if f'FROM "{tenant_a.schema_name}"."memory_message"' in each
+        statement
+        for statement in every
+        if f'FROM "{tenant_a.schema_name}"."memory_message"' in statement
     )
     declare, cursor, *_ = search.split()
     assert declare == "DECLARE"
-    fetches = [each for each in every if each.startswith("FETCH ") and each.endswith(cursor)]
+    fetches = [
+        statement
+        for statement in every
+        if statement.startswith("FETCH ") and statement.endswith(cursor)
+    ]
     assert len(fetches) == 3  # two full batches, and an empty one

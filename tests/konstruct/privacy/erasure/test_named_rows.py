@@ -123,7 +123,7 @@ def test_the_search_for_residue_counts_the_names(
         save(agent, tenant_a)
         receipt: Any = carry_out(request_erasure(MARIA, by=EVA)).receipt
     assert receipt["residue"]["names"]["memory_message.content"] == 1
-    assert not [each for each in receipt["residue"]["names"] if "orchestrator_saved" in each]
+    assert not [name for name in receipt["residue"]["names"] if "orchestrator_saved" in name]
 
 
 def test_unknown_id_deletes_no_saved_question(tenant_a: Tenant, agent: Agent) -> None:

@@ -42,7 +42,7 @@ def written(**given: Any) -> AccessEvent:
 def test_columns_parameters_and_texts_have_pseudonyms(tenant_a: Tenant, erased: None) -> None:
     with tenant_scope(tenant_a.id):
         maria, slack = pseudonym("Maria Lopez"), pseudonym("U07:maria%")
-        assert {each.digest for each in ErasedId.objects.all()} == {maria, slack}
+        assert {row.digest for row in ErasedId.objects.all()} == {maria, slack}
         event = written(
             user_id="U07:maria%",
             subject_id="slack/U07:maria%/7",

@@ -264,7 +264,7 @@ def test_the_classes_of_a_graphs_state_are_its_own_to_keep(tenant_a: Tenant) -> 
     assert kept["orders"] == [Order(number=1, carts=[Cart(["tea"])])]
     # A program without the shop's classes can still read the messages.
     assert [
-        each["content"] for each in SessionStore(tenant_a.id).get_session_messages("thread")
+        message["content"] for message in SessionStore(tenant_a.id).get_session_messages("thread")
     ] == [
         "Tea",
         "You said yes.",

@@ -67,7 +67,7 @@ def test_each_changed_version_answers_and_its_answers_are_found(program_a: Progr
     assert run(program_a) == ("queued", 2)
     work(program_a)
     answers = program_a.get(address(program_a, "answers")).json()["results"]
-    assert [each["version"] for each in answers] == [2, 0]
+    assert [answer["version"] for answer in answers] == [2, 0]
     assert answers[0]["steps"] == [
         "It would be handed to a person (a rule). The message says 'refund'."
     ]

@@ -43,7 +43,7 @@ def beside(program: Program, address: str) -> dict[str, Any]:
 
 
 def ids(page: dict[str, Any]) -> list[str]:
-    return [each["checkpoint_id"] for each in page["results"]]
+    return [checkpoint["checkpoint_id"] for checkpoint in page["results"]]
 
 
 def followed(program: Program, **query: Any) -> list[list[str]]:
@@ -51,7 +51,7 @@ def followed(program: Program, **query: Any) -> list[list[str]]:
     pages = [page(program, **query)]
     while pages[-1]["next"]:
         pages.append(beside(program, pages[-1]["next"]))
-    return [ids(each) for each in pages]
+    return [ids(one_page) for one_page in pages]
 
 
 @pytest.mark.usefixtures("bounds")
@@ -62,8 +62,8 @@ def test_a_page_ends_before_it_is_too_large(program_a: Program, program_b: Progr
     assert followed(program_a) == [["1f5"], ["1f4", "1f3"], ["1f2", "1f1"], ["1f0"]]
     assert followed(program_a, thread_id="t", before="1f3") == [["1f2", "1f1"], ["1f0"]]
     assert followed(program_a, thread_id="t", filters='{"of": "1f2"}') == [["1f2"]]
-    values = [each["values"] for each in page(program_a, thread_id="t", before="1f1")["results"]]
-    assert [base64.b64decode(each["value"]) for (each,) in values] == [bytes(LARGE)]
+    values = [value["values"] for value in page(program_a, thread_id="t", before="1f1")["results"]]
+    assert [base64.b64decode(value["value"]) for (value,) in values] == [bytes(LARGE)]
     second = page(program_a, before="1f5", limit=3)["next"]
     last = beside(program_a, second)
     assert ids(last) == ["1f1", "1f0"]

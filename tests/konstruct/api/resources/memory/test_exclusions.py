@@ -30,7 +30,7 @@ def found(program: Program, query: str) -> list[str]:
 
 
 def test_message_is_excluded_listed_and_included(program_a: Program, sent: str) -> None:
-    assert any("Rome" in each for each in found(program_a, "Where do I live?"))
+    assert any("Rome" in text for text in found(program_a, "Where do I live?"))
     excluded = program_a.post(sent, {"reason": "A joke."})
     assert excluded.status_code == 200
     document = excluded.json()
@@ -45,7 +45,7 @@ def test_message_is_excluded_listed_and_included(program_a: Program, sent: str) 
     assert program_a.get(sent).json()["results"] == [document]
     assert program_a.request("DELETE", f"{sent}{document['id']}/").status_code == 204
     assert program_a.request("DELETE", f"{sent}{document['id']}/").status_code == 404
-    assert any("Rome" in each for each in found(program_a, "Where do I live?"))
+    assert any("Rome" in text for text in found(program_a, "Where do I live?"))
     with tenant_scope(program_a.tenant.id):
         events = AccessEvent.objects.filter(subject="recall exclusions").order_by("id")
         actions = [event.action for event in events]

@@ -70,7 +70,7 @@ def test_a_replay_is_compared_with_its_run(program_a: Program) -> None:
     replay = program_a.post(f"{run['url']}replay/", {}).json()
     assert (replay["replay_of"], replay["state"]) == (run["id"], "preview")
     compared = program_a.get(f"{run['url']}comparison/?other={replay['id']}").json()
-    assert [each["value"] for each in compared["both"]] == ["Oslo"]
+    assert [candidate["value"] for candidate in compared["both"]] == ["Oslo"]
     assert (compared["only_first"], compared["only_second"], compared["changed"]) == ([], [], [])
 
 
@@ -93,7 +93,7 @@ def test_a_tenant_with_an_equal_id_sees_its_own_run(program_a: Program, program_
     outputs = [
         program.get(f"{RUNS}{runs['id']}/").json()["output"] for program in (program_a, program_b)
     ]
-    assert ["Oslo" in each for each in outputs] == [True, False]
+    assert ["Oslo" in output for output in outputs] == [True, False]
     assert program_b.post(f"{RUNS}{runs['id']}/roll-back/", {}).status_code == 409
     with tenant_scope(program_a.tenant.id):
         assert ExtractionRun.objects.get().state == RunState.PREVIEW

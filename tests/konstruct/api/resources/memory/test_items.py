@@ -47,7 +47,7 @@ def rows(program: Program, **whose: str) -> list[dict[str, Any]]:
 
 
 def kept(program: Program, **whose: str) -> list[Any]:
-    return [each["item"] for each in reversed(rows(program, **whose))]
+    return [row["item"] for row in reversed(rows(program, **whose))]
 
 
 def message_texts(program: Program) -> list[str]:
@@ -75,7 +75,7 @@ def test_a_page_holds_so_many_bytes_and_one_item_at_least(
     found = []
     while address:
         page = program_a.get(address).json()
-        found.append([len(each["item"]["text"]) for each in page["results"]])
+        found.append([len(row["item"]["text"]) for row in page["results"]])
         back, address = page["previous"], page["next"]
     assert found == [[10, 10, 10], [400, 400], [2_000], [300]]
     assert len(program_a.get(back).json()["results"]) == 1
@@ -88,11 +88,11 @@ def test_item_is_remembered_if_the_transcript_supports_it(program_a: Program) ->
     ]
     assert add(program_a, *spoken, {"item": {"n": 5}}).status_code == 204
     found = rows(program_a)
-    assert [each["item"]["n"] for each in found] == [5, 4, 3, 2, 1, 0]
+    assert [row["item"]["n"] for row in found] == [5, 4, 3, 2, 1, 0]
     assert message_texts(program_a) == ["Porto it is."]
     with tenant_scope(program_a.tenant.id):
         assert str(Message.objects.get().pk) == found[-1]["message_id"]
-    assert [each["message_id"] for each in found[:-1]] == [None] * 5
+    assert [row["message_id"] for row in found[:-1]] == [None] * 5
 
 
 def test_repeated_request_adds_and_removes_nothing(program_a: Program) -> None:
@@ -104,7 +104,7 @@ def test_repeated_request_adds_and_removes_nothing(program_a: Program) -> None:
         address = f"{ITEMS}{newest['id']}/"
         answer = program_a.request("DELETE", address, headers={"Idempotency-Key": key})
         assert answer.status_code == status
-    assert [each["id"] for each in rows(program_a)] == [oldest["id"]]
+    assert [row["id"] for row in rows(program_a)] == [oldest["id"]]
     # The same message twice in a row: an agent that removes and adds again does so.
     assert message_texts(program_a) == ["Yes."]
 
@@ -179,5 +179,5 @@ def test_concurrent_writers_lose_no_item_and_keep_their_order(program_a: Program
         list(pool.map(write, range(4)))
     found = kept(program_a, thread_id="monday")
     requests = [found[start : start + 4] for start in range(0, 48, 4)]
-    assert [[each["n"][1] for each in request] for request in requests] == [[0, 1, 2, 3]] * 12
-    assert all(len({each["by"] for each in request}) == 1 for request in requests)
+    assert [[item["n"][1] for item in request] for request in requests] == [[0, 1, 2, 3]] * 12
+    assert all(len({item["by"] for item in request}) == 1 for request in requests)

@@ -56,16 +56,16 @@ def test_messages_are_found_by_relevance(program_a: Program) -> None:
     assert results[0]["external_id"] == "maria-1"
     assert results[0]["created_at"] == "2026-03-14T09:01:00Z"
     assert "channels" not in results[0]
-    assert [each["score"] for each in results] == sorted(
-        (each["score"] for each in results), reverse=True
+    assert [memory["score"] for memory in results] == sorted(
+        (memory["score"] for memory in results), reverse=True
     )
-    assert len({each["message_id"] for each in results}) == len(results)
+    assert len({memory["message_id"] for memory in results}) == len(results)
 
 
 def test_options_of_a_search(program_a: Program) -> None:
     remember(program_a, *MESSAGES)
     one = search(program_a, "Where is the car?", gate=False, top_k=1, explain=True).json()
-    assert [each["content"] for each in one["results"]] == [MESSAGES[2]]
+    assert [memory["content"] for memory in one["results"]] == [MESSAGES[2]]
     assert 0 < one["results"][0]["channels"]["cosine"] <= 1
     then = search(program_a, "Where is the car?", gate=False, at="2026-03-14T09:01:30Z").json()
     assert {each["content"] for each in then["results"]} == {MESSAGES[0], MESSAGES[1]}
@@ -85,7 +85,7 @@ def test_other_users_and_tenants_are_never_looked_at(
     remember(program_b, "I like walnuts.")
     assert search(program_a, "What am I allergic to?", gate=False).json()["results"] == []
     found = search(program_b, "What am I allergic to?", gate=False).json()["results"]
-    assert [each["content"] for each in found] == ["I like walnuts."]
+    assert [memory["content"] for memory in found] == ["I like walnuts."]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_usage_counts_this_tenant_alone(program_a: Program, program_b: Program) 
         "failed_replies": 0,
     }
     quotas = program_b.get(USAGE).json()["quotas"]
-    assert {each["quota"]: each["hard_limit"] for each in quotas}["messages"] is None
+    assert {quota["quota"]: quota["hard_limit"] for quota in quotas}["messages"] is None
     assert without_quotas(program_a) == {
         **empty,
         "users": 1,

@@ -71,18 +71,18 @@ def test_pages_follow_one_another_while_threads_are_used(program_a: Program) -> 
     for number in range(5):
         converse(program_a, f"thread-{number}", HumanMessage("Hello"))
     first = program_a.get(f"{SESSIONS}?limit=2").json()
-    assert [each["thread_id"] for each in first["results"]] == ["thread-4", "thread-3"]
+    assert [session["thread_id"] for session in first["results"]] == ["thread-4", "thread-3"]
     converse(program_a, "thread-4", HumanMessage("Again"))
     converse(program_a, "new", HumanMessage("Hello"))
     second = program_a.get(first["next"].removeprefix("http://localhost")).json()
-    assert [each["thread_id"] for each in second["results"]] == ["thread-2", "thread-1"]
+    assert [session["thread_id"] for session in second["results"]] == ["thread-2", "thread-1"]
     last = program_a.get(second["next"].removeprefix("http://localhost")).json()
-    assert [each["thread_id"] for each in last["results"]] == ["thread-0"]
+    assert [session["thread_id"] for session in last["results"]] == ["thread-0"]
     assert last["next"] is None
     back = program_a.get(last["previous"].removeprefix("http://localhost")).json()
     assert back["results"] == second["results"]
     newer = program_a.get(back["previous"].removeprefix("http://localhost")).json()
-    assert [each["thread_id"] for each in newer["results"]] == ["thread-4", "thread-3"]
+    assert [session["thread_id"] for session in newer["results"]] == ["thread-4", "thread-3"]
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "cursor=%25", "offset=1", "ordering=x"])
@@ -103,7 +103,7 @@ def test_session_is_returned_with_its_newest_messages(program_a: Program) -> Non
     )
     session = program_a.get(path_of("thread")).json()
     assert (session["thread_id"], session["checkpoints"]) == ("thread", 3)
-    assert [(each["role"], each["content"]) for each in session["messages"]] == [
+    assert [(message["role"], message["content"]) for message in session["messages"]] == [
         ("user", "Look it up"),
         ("assistant", ""),
         ("tool", "found"),
@@ -113,7 +113,7 @@ def test_session_is_returned_with_its_newest_messages(program_a: Program) -> Non
     assert session["messages"][2]["tool_call_id"] == "call-1"
     assert session["messages"][3] == {"role": "assistant", "content": "It is a cat.", "id": "m4"}
     newest = program_a.get(path_of("thread", limit=1)).json()["messages"]
-    assert [each["content"] for each in newest] == ["It is a cat."]
+    assert [message["content"] for message in newest] == ["It is a cat."]
     assert program_a.get(path_of("thread", limit=0)).status_code == 400
     assert program_a.get(path_of("thread", top=1)).status_code == 400
 
@@ -167,7 +167,7 @@ def test_two_tenants_with_the_same_thread_never_meet(
     converse(program_b, "thread", HumanMessage("Theirs"))
     assert program_b.request("DELETE", path_of("thread")).status_code == 204
     told = program_a.get(path_of("thread")).json()["messages"]
-    assert [each["content"] for each in told] == ["Our secret"]
+    assert [message["content"] for message in told] == ["Our secret"]
 
 
 def test_unreadable_state_is_reported_as_unreadable(program_a: Program) -> None:

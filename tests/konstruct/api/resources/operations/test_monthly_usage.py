@@ -39,7 +39,7 @@ def test_a_month_has_the_same_numbers_as_json_and_as_csv(program_a: Program) -> 
     answer = program_a.get(f"{MONTH}?month={month}", headers={"Accept": "text/csv"})
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     (row,) = csv.DictReader(io.StringIO(answer.text))
-    assert row == {name: "" if each is None else str(each) for name, each in document.items()}
+    assert row == {name: "" if value is None else str(value) for name, value in document.items()}
 
 
 def test_an_earlier_month_has_its_own_numbers(program_a: Program) -> None:

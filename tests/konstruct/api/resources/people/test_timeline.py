@@ -36,7 +36,7 @@ def entries(program: Program, query: str = "", user_id: str = "maria") -> list[d
 
 
 def kinds(program: Program, query: str = "") -> set[str]:
-    return {each["kind"] for each in entries(program, query)}
+    return {entry["kind"] for entry in entries(program, query)}
 
 
 @pytest.fixture
@@ -62,23 +62,23 @@ def bound(program: Program, **binding: Any) -> Program:
 
 
 def test_timeline_is_paged_newest_first(lived: Program) -> None:
-    every = [each for each in entries(lived, "?limit=200") if each["kind"] != "access"]
-    assert {each["kind"] for each in every} == {"message", "escalation", "account"}
-    assert [each["at"] for each in every] == sorted((e["at"] for e in every), reverse=True)
-    texts = [each["text"] for each in every if each["kind"] == "message"]
+    every = [entry for entry in entries(lived, "?limit=200") if entry["kind"] != "access"]
+    assert {entry["kind"] for entry in every} == {"message", "escalation", "account"}
+    assert [entry["at"] for entry in every] == sorted((e["at"] for e in every), reverse=True)
+    texts = [entry["text"] for entry in every if entry["kind"] == "message"]
     assert sorted(texts) == ["Message 0", "Message 1", "Message 2", "To bert"]
     paged: list[str] = []
     following = address(query="?limit=1&kind=message")
     while following:
         page = lived.get(following.removeprefix("http://tenant-a.localhost")).json()
         assert page["previous"] is None
-        paged += [each["text"] for each in page["results"]]
+        paged += [entry["text"] for entry in page["results"]]
         following = page["next"]
     assert paged == texts
     assert entries(lived, "?kind=message&agent=bert")[0]["text"] == "To bert"
     assert entries(lived, "?until=2020-01-01T00:00:00Z") == []
     # Linked ids belong to the same person.
-    assert {each["text"] for each in entries(lived, "?kind=message", "U1")} == set(texts)
+    assert {entry["text"] for entry in entries(lived, "?kind=message", "U1")} == set(texts)
 
 
 def test_a_bound_key_gets_its_part_of_the_timeline(lived: Program, program_b: Program) -> None:
@@ -86,7 +86,7 @@ def test_a_bound_key_gets_its_part_of_the_timeline(lived: Program, program_b: Pr
     of_maria, of_ada = bound(lived, user_id="maria"), bound(lived, agent_id=lived.agent.pk)
     assert kinds(of_maria) == {"message", "escalation"}
     assert kinds(of_ada) == {"message", "escalation"}
-    assert {each["agent_id"] for each in entries(of_ada)} == {str(lived.agent.pk)}
+    assert {entry["agent_id"] for entry in entries(of_ada)} == {str(lived.agent.pk)}
     for key in (of_maria, of_ada):
         assert key.get(address(query="?kind=access")).status_code == 403
     assert of_ada.get(address(query="?agent=bert")).status_code == 422
@@ -111,14 +111,14 @@ def test_a_member_of_the_team_gets_the_kinds_that_they_may_view(
     with tenant_scope(lived.tenant.id):
         names = ("view_scope", "view_message")
         user.user_permissions.set(Permission.objects.filter(codename__in=names))
-    assert {each["kind"] for each in client.get(address()).json()["results"]} == {"message"}
+    assert {entry["kind"] for entry in client.get(address()).json()["results"]} == {"message"}
     assert client.get(address(query="?kind=access")).status_code == 403
 
 
 @pytest.mark.parametrize("user_id", [HOSTILE, "x" * 255])
 def test_an_id_of_any_text_has_a_timeline(program_a: Program, user_id: str) -> None:
     program_a.send("Hello", user_id=user_id)
-    (entry,) = [each for each in entries(program_a, "", user_id) if each["kind"] == "message"]
+    (entry,) = [entry for entry in entries(program_a, "", user_id) if entry["kind"] == "message"]
     assert (entry["text"], entry["user_id"]) == ("Hello", user_id)
 
 

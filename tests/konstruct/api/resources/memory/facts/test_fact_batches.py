@@ -31,12 +31,12 @@ def test_facts_are_stored_in_the_order_of_the_request(program_a: Program) -> Non
     answer = send(program_a, NUTS, TEA, HOURS, NUTS).json()
     assert answer["created"] == 2
     results = answer["results"]
-    assert [(each["content"], each["created"]) for each in results] == [
+    assert [(fact["content"], fact["created"]) for fact in results] == [
         (NUTS["content"], True), (TEA["content"], False),
         (HOURS["content"], True), (NUTS["content"], False),
     ]  # fmt: skip
     assert results[1]["memory_id"] == standing["memory_id"]
-    assert [(each["agent"], each["user_id"]) for each in results[:3]] == [
+    assert [(fact["agent"], fact["user_id"]) for fact in results[:3]] == [
         ("ada", "bea"), ("ada", "maria"), (None, None),
     ]  # fmt: skip
     assert results[0]["metadata"] == {"topic": "food"}
@@ -46,8 +46,8 @@ def test_facts_are_stored_in_the_order_of_the_request(program_a: Program) -> Non
 def test_repeated_batch_stores_no_duplicates(program_a: Program) -> None:
     first, again = send(program_a, TEA, NUTS).json(), send(program_a, TEA, NUTS).json()
     assert (first["created"], again["created"]) == (2, 0)
-    assert [each["memory_id"] for each in first["results"]] == [
-        each["memory_id"] for each in again["results"]
+    assert [fact["memory_id"] for fact in first["results"]] == [
+        fact["memory_id"] for fact in again["results"]
     ]
 
 
@@ -79,13 +79,13 @@ def test_a_bound_key_stores_facts_of_its_user_alone(program_a: Program) -> None:
     _, text = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
     bound = Program(program_a.tenant, program_a.agent, str(text))
     assert send(bound, TEA, NUTS).status_code == 403
-    assert [each["user_id"] for each in send(bound, TEA, HOURS).json()["results"]] == ["maria"] * 2
+    assert [fact["user_id"] for fact in send(bound, TEA, HOURS).json()["results"]] == ["maria"] * 2
 
 
 def test_the_access_log_names_the_new_facts(program_a: Program) -> None:
     results = send(program_a, TEA, NUTS).json()["results"]
     with tenant_scope(program_a.tenant.id):
         (event,) = AccessEvent.objects.filter(action="create", subject="facts")
-        assert event.detail["facts"] == [each["memory_id"] for each in results]
+        assert event.detail["facts"] == [fact["memory_id"] for fact in results]
         assert not event.user_id
         assert all(MemoryEntry.objects.values_list("embedding_model", flat=True))

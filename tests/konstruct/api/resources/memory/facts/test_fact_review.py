@@ -103,14 +103,14 @@ def test_a_confirmed_fact_is_active_and_supersedes_the_one_before(program_a: Pro
     superseded = program_a.get(f"{FACTS}{old}/").json()
     assert superseded["state"] == "superseded"
     events = program_a.get(f"{FACTS}{new}/events/").json()["results"]
-    assert [(each["action"], each["author_kind"]) for each in events] == [
+    assert [(event["action"], event["author_kind"]) for event in events] == [
         ("confirm", "program"), ("propose", "run"),
     ]  # fmt: skip
     assert (events[0]["author_name"], events[0]["reason"]) == ("tests", "She moved.")
     (ended,) = [
-        each
-        for each in program_a.get(f"{FACTS}{old}/events/").json()["results"]
-        if each["action"] == "supersede"
+        event
+        for event in program_a.get(f"{FACTS}{old}/events/").json()["results"]
+        if event["action"] == "supersede"
     ]
     assert ended["other_id"] == str(new)
     with tenant_scope(program_a.tenant.id):
@@ -131,7 +131,7 @@ def test_decisions_can_be_undone(
     program_a: Program, decisions: list[str], states: list[str]
 ) -> None:
     memory_id = home(program_a, "Oslo").memory_id
-    found = [decide(program_a, memory_id, each).json()["state"] for each in decisions]
+    found = [decide(program_a, memory_id, decision).json()["state"] for decision in decisions]
     assert found == states
 
 
@@ -143,8 +143,8 @@ def test_a_decision_that_does_not_fit_the_state_is_refused(
     program_a: Program, before: list[str], decision: str
 ) -> None:
     memory_id = home(program_a, "Oslo").memory_id
-    for each in before:
-        decide(program_a, memory_id, each)
+    for fact in before:
+        decide(program_a, memory_id, fact)
     answer = decide(program_a, memory_id, decision)
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:konstruct:problem:wrong-state")
 
@@ -255,8 +255,8 @@ def test_a_change_keeps_its_author_reason_and_value(program_a: Program) -> None:
     named = change(value="Rome").json()
     assert named["value"] == "Rome"
     events = program_a.get(f"{address}events/").json()["results"]
-    changed = [each for each in events if each["action"] == "change"]
-    assert {each["author_kind"] for each in changed} == {"program"}
+    changed = [event for event in events if event["action"] == "change"]
+    assert {event["author_kind"] for event in changed} == {"program"}
     assert changed[-1]["reason"] == "More exact."
 
 
