@@ -244,14 +244,14 @@ def as_owner() -> Iterator[None]:
 
 @contextmanager
 def _on_connection_of(server: str, who: dict[str, Any]) -> Iterator[None]:
-    ours = connections[server]
-    others = ours.copy()
+    wrapper = connections[server]
+    others = wrapper.copy()
     others.settings_dict.update(who)
     connections[server] = others
     try:
         yield
     finally:
-        connections[server] = ours
+        connections[server] = wrapper
         others.close()
 
 

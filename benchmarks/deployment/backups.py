@@ -74,76 +74,80 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="konstruct-backups-") as folder:
         journal = Path(folder) / "erasures.jsonl"
         journal.touch()
-        with deployment("benchmark", journal) as ours:
-            made = measure(ours, Path(folder), options)
-            ours.stop()
+        with deployment("benchmark", journal) as running:
+            made = measure(running, Path(folder), options)
+            running.stop()
             with deployment("benchmark-new", journal) as new:
                 restore(new, made, "into an empty deployment", "--all", "--public")
-            ours.start()
+            running.start()
 
 
-def measure(ours: Deployment, folder: Path, options: argparse.Namespace) -> Path:
+def measure(running: Deployment, folder: Path, options: argparse.Namespace) -> Path:
     """Back up and restore the tenants of a deployment. Return the backup."""
-    run(ours, FILL, options.tenants, options.messages)
-    ((rows,),) = ours.ask(f"SELECT {_sum_over(ours, 'memory_message')}")
-    ((size,),) = ours.ask("SELECT pg_database_size(current_database())")
+    run(running, FILL, options.tenants, options.messages)
+    ((rows,),) = running.ask(f"SELECT {_sum_over(running, 'memory_message')}")
+    ((size,),) = running.ask("SELECT pg_database_size(current_database())")
     print(
         f"{options.tenants} tenants, {rows:,} messages, {int(str(size)) / 1e6:,.0f} MB in Postgres"
     )
-    seconds, said = timed(ours, "backup", folder / "backups")
-    made = Path(said.partition(":")[0])
+    seconds, output = timed(running, "backup", folder / "backups")
+    made = Path(output.partition(":")[0])
     size = sum(path.stat().st_size for path in made.iterdir())
     print(f"backup: {seconds:.1f} s, {size / 1e6:,.1f} MB", flush=True)
-    print(f"verify_backup: {timed(ours, 'verify_backup', made)[0]:.1f} s", flush=True)
-    run(ours, ERASE)
+    print(f"verify_backup: {timed(running, 'verify_backup', made)[0]:.1f} s", flush=True)
+    run(running, ERASE)
     for parallel in options.parallel.split(","):
-        restore(ours, made, f"--parallel {parallel}", "--all", "--again", f"--parallel={parallel}")
-    restore(ours, made, "one tenant", "--tenant", "tenant-0")
-    restore(ours, made, "one tenant of ten times the size", "--tenant", "tenant-9")
+        restore(
+            running, made, f"--parallel {parallel}", "--all", "--again", f"--parallel={parallel}"
+        )
+    restore(running, made, "one tenant", "--tenant", "tenant-0")
+    restore(running, made, "one tenant of ten times the size", "--tenant", "tenant-9")
     return made
 
 
-def restore(ours: Deployment, made: Path, name: str, *arguments: str) -> None:
+def restore(running: Deployment, made: Path, name: str, *arguments: str) -> None:
     """Restore tenants, and check the result."""
-    seconds, said = timed(ours, "restore", made, *arguments, "--yes")
-    erasures = sum(map(int, re.findall(r"(\d+) erasures repeated", said)))
+    seconds, output = timed(running, "restore", made, *arguments, "--yes")
+    erasures = sum(map(int, re.findall(r"(\d+) erasures repeated", output)))
     print(f"restore, {name}: {seconds:.1f} s, {erasures} erasures repeated", flush=True)
-    verified = json.loads(ours.manage("verify_memory", "--json"))
+    verified = json.loads(running.manage("verify_memory", "--json"))
     wrong = [
         f"{report['tenant']}: {len(report['findings'])}"
         for report in verified
         if report["findings"]
     ]
-    wrong += [f"{slug} is {state}" for slug, state in ours.states().items() if state != "active"]
-    of_erased = _sum_over(ours, "memory_message", f"WHERE user_id = '{ERASED}'", slice(0, None, 2))
-    ((left,),) = ours.ask(f"SELECT {of_erased}")
+    wrong += [f"{slug} is {state}" for slug, state in running.states().items() if state != "active"]
+    of_erased = _sum_over(
+        running, "memory_message", f"WHERE user_id = '{ERASED}'", slice(0, None, 2)
+    )
+    ((left,),) = running.ask(f"SELECT {of_erased}")
     if left:
         wrong.append(f"{left} messages of erased users are back")
     if wrong:
         sys.exit("\n".join(wrong))
 
 
-def timed(ours: Deployment, *arguments: object) -> tuple[float, str]:
+def timed(running: Deployment, *arguments: object) -> tuple[float, str]:
     """Run a command. Return its seconds and its output."""
     began = time.monotonic()
-    said = ours.manage(*arguments)
-    return time.monotonic() - began, said
+    output = running.manage(*arguments)
+    return time.monotonic() - began, output
 
 
-def run(ours: Deployment, code: str, *arguments: object) -> None:
+def run(running: Deployment, code: str, *arguments: object) -> None:
     """Run code as the owner role."""
     subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=PROJECT,
-        env={**ours.environment, "KONSTRUCT_DB_ROLE": "owner", "LOG_LEVEL": "WARNING"},
+        env={**running.environment, "KONSTRUCT_DB_ROLE": "owner", "LOG_LEVEL": "WARNING"},
         check=True,
     )
 
 
-def _sum_over(ours: Deployment, table: str, where: str = "", of: slice = slice(None)) -> str:
+def _sum_over(running: Deployment, table: str, where: str = "", of: slice = slice(None)) -> str:
     """Return an SQL expression that counts the rows of a table in these tenants."""
     schemas = [
-        schema for (schema,) in ours.ask("SELECT schema_name FROM tenants_tenant ORDER BY slug")
+        schema for (schema,) in running.ask("SELECT schema_name FROM tenants_tenant ORDER BY slug")
     ]
     return " + ".join(f"(SELECT count(*) FROM {schema}.{table} {where})" for schema in schemas[of])
 

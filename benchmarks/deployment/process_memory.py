@@ -66,8 +66,8 @@ def send(port: int, key: str, replies: int) -> None:
             timeout=120,
         ) as client:
             while (number := next(numbers)) < replies:
-                said = f"On day {number} I went {number % 17} miles to the market of Porto."
-                body = {"agent": "Iris", "user_id": f"user-{user}", "content": said}
+                text = f"On day {number} I went {number % 17} miles to the market of Porto."
+                body = {"agent": "Iris", "user_id": f"user-{user}", "content": text}
                 client.post("/api/v1/messages/?wait=60", json=body).raise_for_status()
 
     with ThreadPoolExecutor(USERS) as users:

@@ -53,38 +53,38 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="konstruct-upgrade-") as folder,
         SlowEcho(0.2) as model,
     ):
-        ours = LoadDeployment(Path(folder) / "home", model, (*SLUGS, *idle))
-        ours.environment |= {
-            "ERASURE_JOURNAL": str(ours.home / "erasures.jsonl"),
+        deployment = LoadDeployment(Path(folder) / "home", model, (*SLUGS, *idle))
+        deployment.environment |= {
+            "ERASURE_JOURNAL": str(deployment.home / "erasures.jsonl"),
             "POSTGRES_BIN": str(binaries()),
         }
-        (ours.home / "erasures.jsonl").touch()
+        (deployment.home / "erasures.jsonl").touch()
         revision = options.revision or before_the_newest_migration()
-        ours.checkout = checkout_of(revision, Path(folder) / "old")
-        with ours.running():
-            with ours.serving(replace(LAYOUT, proxy=False)):
-                prepare(ours, 8)
-                for tenant in ours.tenants:
+        deployment.checkout = checkout_of(revision, Path(folder) / "old")
+        with deployment.running():
+            with deployment.serving(replace(LAYOUT, proxy=False)):
+                prepare(deployment, 8)
+                for tenant in deployment.tenants:
                     tenant.send("I live in Porto.")
-                settle(ours.tenants)
-            with ours.serving(LAYOUT):
-                wrong = upgrade(ours, options.clients)
+                settle(deployment.tenants)
+            with deployment.serving(LAYOUT):
+                wrong = upgrade(deployment, options.clients)
     print("\n".join(wrong) or "nothing is wrong")
     sys.exit(bool(wrong))
 
 
-def upgrade(ours: LoadDeployment, clients: int) -> list[str]:
+def upgrade(deployment: LoadDeployment, clients: int) -> list[str]:
     """Upgrade a deployment while clients use it. Return the violations."""
     ended = threading.Event()
-    with traffic(ours, users=clients, seconds=MAX_SECONDS, until=ended) as done:
+    with traffic(deployment, users=clients, seconds=MAX_SECONDS, until=ended) as done:
         time.sleep(AROUND_SECONDS)
-        ours.checkout = PROJECT
-        step(ours, "backup", str(ours.home / "backups"))
-        said = step(ours, "migrate", "--canary", "1", "--stop", status=ONLY_CANARIES)
-        (canary,) = re.findall(r"^\[ *1/\d+\] (\S+)", said, re.MULTILINE)
-        step(ours, "verify_memory", "--tenant", canary)
-        step(ours, "migrate")
-        roll(ours)
+        deployment.checkout = PROJECT
+        step(deployment, "backup", str(deployment.home / "backups"))
+        output = step(deployment, "migrate", "--canary", "1", "--stop", status=ONLY_CANARIES)
+        (canary,) = re.findall(r"^\[ *1/\d+\] (\S+)", output, re.MULTILINE)
+        step(deployment, "verify_memory", "--tenant", canary)
+        step(deployment, "migrate")
+        roll(deployment)
         time.sleep(AROUND_SECONDS)
         ended.set()
     (run,) = done
@@ -92,21 +92,21 @@ def upgrade(ours: LoadDeployment, clients: int) -> list[str]:
     for name, call in sorted(run.calls.items()):
         print(f"  {name}: {call}")
     wrong = [f"{count} × {what}" for what, count in {**run.losses, **run.violations}.items()]
-    for ledger in json.loads(ours.manage("verify_memory", "--json", **ours.owner)):
+    for ledger in json.loads(deployment.manage("verify_memory", "--json", **deployment.owner)):
         wrong += [f"verify_memory: {finding}" for finding in ledger["findings"]]
-    left = json.loads(ours.manage("migrate", "--json", **ours.owner).splitlines()[-1])
+    left = json.loads(deployment.manage("migrate", "--json", **deployment.owner).splitlines()[-1])
     if left["migrated"] or left["failed"]:
         wrong.append(f"migrations were left: {left}")
     return wrong
 
 
-def step(ours: LoadDeployment, *arguments: str, status: int = 0) -> str:
+def step(deployment: LoadDeployment, *arguments: str, status: int = 0) -> str:
     """Run a command of the new version. Print its duration, and return its output."""
     began = time.monotonic()
     ran = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=PROJECT,
-        env={**ours.environment, **ours.owner, "PLAIN_HTTP": "true"},
+        env={**deployment.environment, **deployment.owner, "PLAIN_HTTP": "true"},
         capture_output=True,
         text=True,
         check=False,
@@ -117,14 +117,17 @@ def step(ours: LoadDeployment, *arguments: str, status: int = 0) -> str:
     return ran.stdout
 
 
-def roll(ours: LoadDeployment) -> None:
+def roll(deployment: LoadDeployment) -> None:
     """Replace the processes one by one: web processes, workers, beat, and last the owner worker."""
     began = time.monotonic()
-    for name, process in ours.processes.items():
+    for name, process in deployment.processes.items():
         process.replace(PROJECT)
-        if name in ours.ports:
-            eventually(partial(is_ready, ours.ports[name]), f"{name} is not ready")
-    print(f"{len(ours.processes)} processes replaced: {time.monotonic() - began:.1f} s", flush=True)
+        if name in deployment.ports:
+            eventually(partial(is_ready, deployment.ports[name]), f"{name} is not ready")
+    print(
+        f"{len(deployment.processes)} processes replaced: {time.monotonic() - began:.1f} s",
+        flush=True,
+    )
 
 
 def before_the_newest_migration() -> str:

@@ -115,9 +115,9 @@ def record_facts(tenant_id: UUID, scopes: Iterable[Scope], path: Path) -> int:
                     start = message.content.index(evidence["quote"])
                     quotes.append(Quote(message, start, start + len(evidence["quote"])))
                 if fact["valid_from"]:
-                    said = min(quote.message.created_at for quote in quotes)
+                    created_at = min(quote.message.created_at for quote in quotes)
                     since = _moment(fact["valid_from"])
-                    entry.valid_from = min(since, said)
+                    entry.valid_from = min(since, created_at)
                 record_candidate(entry, quotes, author=author)
                 recorded += 1
     return recorded
@@ -163,7 +163,7 @@ def measure(
                 ids[message_id] for message_id in cited | {hit.message_id for hit in result.hits}
             }
             wanted = words_of(answers.get((scope.dialogue.number, question.text), ""))
-            told = words_of("\n".join(gathered.lines))
+            words = words_of("\n".join(gathered.lines))
             prompts.append(
                 {
                     "R@10": len(evidence & question.evidence) / len(question.evidence),
@@ -171,7 +171,7 @@ def measure(
                     "facts": len(result.facts),
                     "words": sum(len(line.split()) for line in gathered.lines),
                     "tokens": count("\n".join(gathered.lines)),
-                    "answer": len(wanted & told) / len(wanted) if wanted else math.nan,
+                    "answer": len(wanted & words) / len(wanted) if wanted else math.nan,
                 }
             )
     hard = [

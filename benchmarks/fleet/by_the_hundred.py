@@ -254,15 +254,15 @@ def compare_creation(rounds: int) -> None:
     dumped: list[str] = []
     create()
     send()
-    ours, theirs = in_turns(rounds, create, send)
+    own, reference = in_turns(rounds, create, send)
     for tenant in copies:
         provisioning.delete_tenant(tenant)
     with connection.cursor() as cursor:
         for name in dumped:
             cursor.execute(f"DROP SCHEMA {name} CASCADE")
     print(
-        f"create_tenant: {ours * 1000:.0f} ms, {ours / theirs:.2f} times its own dump as one"
-        f" message ({theirs * 1000:.0f} ms)"
+        f"create_tenant: {own * 1000:.0f} ms, {own / reference:.2f} times its own dump as one"
+        f" message ({reference * 1000:.0f} ms)"
     )
 
 
@@ -284,16 +284,16 @@ def compare_idle_migrate(project: Project, rounds: int) -> None:
     """Compare migrate with nothing to do and Django's own check of an empty project."""
     empty = {"DJANGO_SETTINGS_MODULE": "empty_settings"}
     project.manage("migrate")
-    ours, shared, theirs = in_turns(
+    own, shared, reference = in_turns(
         rounds,
         lambda: project.manage("migrate"),
         lambda: project.manage("migrate", "--shared"),
         lambda: project.manage("migrate", "--check", changes=empty),
     )
     print(
-        f"migrate, nothing to do: {ours:.2f} s, {ours - theirs:+.2f} s beside Django's"
-        f" migrate --check of an empty project ({theirs:.2f} s), {ours - shared:+.2f} s beside the"
-        " public schema alone"
+        f"migrate, nothing to do: {own:.2f} s, {own - reference:+.2f} s beside Django's"
+        f" migrate --check of an empty project ({reference:.2f} s), {own - shared:+.2f} s"
+        " beside the public schema alone"
     )
 
 
@@ -301,8 +301,8 @@ def time_migration(project: Project, name: str, migration: str, tenants: int, wh
     """Time a migration of every tenant, minus a run with nothing to do."""
     (idle,) = in_turns(3, lambda: project.manage("migrate"))
     project.add(name, migration)
-    seconds, said = project.manage("migrate")
-    assert said.count(" applied") == tenants + 1, said[-2000:]
+    seconds, output = project.manage("migrate")
+    assert output.count(" applied") == tenants + 1, output[-2000:]
     beyond = seconds - idle
     print(
         f"{what} for {tenants} tenants: {seconds:.2f} s, {beyond:+.2f} s beyond nothing to do,"
@@ -322,9 +322,9 @@ def break_three(project: Project, keys: dict[str, str], folder: Path) -> None:
         owner.execute(f"ALTER SCHEMA {gone.schema_name} RENAME TO gone")
         with owner.transaction():
             owner.execute(f"LOCK TABLE {locked.schema_name}.memory_message IN ACCESS SHARE MODE")
-            seconds, said = project.manage("migrate", status=4)
+            seconds, output = project.manage("migrate", status=4)
     print(f"three that cannot be migrated: the run took {seconds:.1f} s, and said")
-    for line in said.splitlines():
+    for line in output.splitlines():
         if "FAILED" in line or "not migrated" in line:
             print(f"  {line}")
     ready, status = answers(keys, folder / "answers.log")
@@ -338,8 +338,8 @@ def break_three(project: Project, keys: dict[str, str], folder: Path) -> None:
     with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
         owner.execute(f"ALTER TABLE {failing.schema_name}.memory_message DROP of_fleet_too")
         owner.execute(f"ALTER SCHEMA gone RENAME TO {gone.schema_name}")
-    seconds, said = project.manage("migrate")
-    print(f"  when the causes are removed: {said.count(' applied')} migrated in {seconds:.1f} s")
+    seconds, output = project.manage("migrate")
+    print(f"  when the causes are removed: {output.count(' applied')} migrated in {seconds:.1f} s")
 
 
 def make_few(project: Project, environment: dict[str, str]) -> None:
@@ -362,8 +362,8 @@ def time_readiness() -> None:
     from konstruct.api import health
 
     began = time.perf_counter()
-    said = health._migrations()
-    print(f"readiness, migrations: {(time.perf_counter() - began) * 1000:.0f} ms ({said})")
+    state = health._migrations()
+    print(f"readiness, migrations: {(time.perf_counter() - began) * 1000:.0f} ms ({state})")
 
 
 if __name__ == "__main__":

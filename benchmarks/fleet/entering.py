@@ -53,16 +53,16 @@ def measure(tenant_id: Any, repeats: int) -> None:
     from tenants.postgresql.connecting import pool_options
 
     with tenant_scope(tenant_id):
-        ours = tenant_connection()
-        pooled = ours.copy("pooled")
+        wrapper = tenant_connection()
+        pooled = wrapper.copy("pooled")
         pooled.settings_dict.update(CONN_MAX_AGE=0, CONN_HEALTH_CHECKS=False)
         pooled.settings_dict["OPTIONS"]["pool"] = pool_options("pooled", 2, 600)
-        reconnected = ours.copy()
+        reconnected = wrapper.copy()
         for copied in (pooled, reconnected):
-            copied.set_schema(ours.schema_name)
-        ours.ensure_connection()
-        plain: Any = ours.connection
-        entering = [statement.decode() for statement in ours.entering]
+            copied.set_schema(wrapper.schema_name)
+        wrapper.ensure_connection()
+        plain: Any = wrapper.connection
+        entering = [statement.decode() for statement in wrapper.entering]
 
         def no_tenant() -> None:
             with psycopg.ClientCursor(plain) as cursor:
@@ -89,7 +89,7 @@ def measure(tenant_id: Any, repeats: int) -> None:
                 cursor.fetchall()
 
         def backend() -> None:
-            read(ours)
+            read(wrapper)
 
         def pool() -> None:
             read(pooled)

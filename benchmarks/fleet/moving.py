@@ -213,8 +213,8 @@ def measure(slugs: list[str], messages: int, waiting: float) -> None:
     print(moved.stdout + moved.stderr)
     mover.refresh_from_db()
     assert mover.server == "eu1", mover.server
-    for name, those in (("it", talkers[:1]), ("the others", talkers[1:])):
-        _print_talk(name, those, began, ended)
+    for name, group in (("it", talkers[:1]), ("the others", talkers[1:])):
+        _print_talk(name, group, began, ended)
     for talker in talkers:
         _compare_with_what_was_accepted(talker)
     after = _answers(mover.id, scope, questions)
@@ -267,7 +267,8 @@ def _print_talk(name: str, talkers: list[Talker], began: float, ended: float) ->
         f" {sum(talker.refused for talker in talkers)} times told to come again, the longest wait"
         f" {max(talker.longest for talker in talkers):.1f} s, answers that are none:"
         f" {dict(sum((talker.wrong for talker in talkers), Counter()))};"
-        f" a message p50 {p50[0]:.0f} ms before and after, {p50[1]:.0f} during the move, p95 {p95[0]:.0f} and {p95[1]:.0f}"
+        f" a message p50 {p50[0]:.0f} ms before and after, {p50[1]:.0f} during the move,"
+        f" p95 {p95[0]:.0f} and {p95[1]:.0f}"
     )
 
 

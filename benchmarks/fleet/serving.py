@@ -136,7 +136,7 @@ def keys_of(environment: Mapping[str, str]) -> dict[str, str]:
 def deployment(database: Database, llm: LLMServer, folder: Path, broker: int) -> Iterator[Served]:
     """Run all processes on a database."""
     name, environment, keys = database
-    ours = {
+    variables = {
         **environment,
         **LIMITS,
         "KONSTRUCT_DB_ROLE": "app",
@@ -146,10 +146,12 @@ def deployment(database: Database, llm: LLMServer, folder: Path, broker: int) ->
     }
     log = folder / f"{name}.log"
     with contextlib.ExitStack() as opened:
-        opened.enter_context(running(BEAT, ours, log))
-        opened.enter_context(running(OWNER_WORKER, {**ours, "KONSTRUCT_DB_ROLE": "owner"}, log))
+        opened.enter_context(running(BEAT, variables, log))
+        opened.enter_context(
+            running(OWNER_WORKER, {**variables, "KONSTRUCT_DB_ROLE": "owner"}, log)
+        )
         before = set(psutil.Process().children())
-        url = opened.enter_context(serving(ours, log, worker=True))
+        url = opened.enter_context(serving(variables, log, worker=True))
         web, worker = sorted(
             set(psutil.Process().children()) - before, key=lambda process: process.pid
         )
@@ -252,8 +254,8 @@ def answers(keys: Mapping[str, str], log: Path) -> tuple[float, dict[str, int]]:
 
     Returns the seconds of the first request, and the status of one request of each tenant.
     """
-    ours = {**os.environ, **LIMITS, "KONSTRUCT_DB_ROLE": "app"}
-    with serving(ours, log) as url, httpx.Client(base_url=url, timeout=60) as client:
+    variables = {**os.environ, **LIMITS, "KONSTRUCT_DB_ROLE": "app"}
+    with serving(variables, log) as url, httpx.Client(base_url=url, timeout=60) as client:
         began = time.perf_counter()
         client.get("/health/ready").raise_for_status()
         ready = time.perf_counter() - began

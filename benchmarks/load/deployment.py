@@ -164,8 +164,8 @@ class LoadDeployment(Deployment):
             yield self
 
     def _run(self, *arguments: str, role: str = "", **environment: str) -> str:
-        ours = {"PLAIN_HTTP": "true", **(self.owner if role else {}), **environment}
-        return super()._run(*arguments, role=role, **ours)
+        variables = {"PLAIN_HTTP": "true", **(self.owner if role else {}), **environment}
+        return super()._run(*arguments, role=role, **variables)
 
 
 def is_ready(port: int) -> bool:

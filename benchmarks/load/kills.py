@@ -66,20 +66,26 @@ def main() -> None:
         SlowEcho(0.5) as model,
         LoadDeployment(
             Path(home) / "home", model, SLUGS, DATABASE_POOL_SIZE="10"
-        ).running() as ours,
-        ours.serving(LAYOUT),
-        Prometheus(ours.home / "prometheus", f"127.0.0.1:{ours.metrics_port}").running() as watch,
+        ).running() as deployment,
+        deployment.serving(LAYOUT),
+        Prometheus(
+            deployment.home / "prometheus", f"127.0.0.1:{deployment.metrics_port}"
+        ).running() as watch,
     ):
-        prepare(ours, 8)
+        prepare(deployment, 8)
         ended = threading.Event()
         seconds = 2 * SECONDS_BEFORE + len(chosen) * 2 * options.patience
         with traffic(
-            ours, users=options.clients, seconds=seconds, may_answer=(0, 502, 504), until=ended
+            deployment,
+            users=options.clients,
+            seconds=seconds,
+            may_answer=(0, 502, 504),
+            until=ended,
         ) as done:
             time.sleep(SECONDS_BEFORE)
             wrong += [f"before: {alert} fires" for alert in watch.firing()]
             for name in chosen:
-                wrong += kill(ours, watch, name, options.patience)
+                wrong += kill(deployment, watch, name, options.patience)
             wrong += watch.panels_without_data()
             ended.set()
         (run,) = done
@@ -87,16 +93,16 @@ def main() -> None:
             f"\n{run.accepted} messages accepted, {run.answered} answered, {run.resent} sent again"
         )
         wrong += [f"{count} × {what}" for what, count in {**run.losses, **run.violations}.items()]
-        for ledger in json.loads(ours.manage("verify_memory", "--json", **ours.owner)):
+        for ledger in json.loads(deployment.manage("verify_memory", "--json", **deployment.owner)):
             wrong += [f"verify_memory: {finding}" for finding in ledger["findings"]]
     print("\n".join(wrong) or "nothing is wrong")
     sys.exit(bool(wrong))
 
 
-def kill(ours: LoadDeployment, watch: Prometheus, name: str, patience: float) -> list[str]:
+def kill(deployment: LoadDeployment, watch: Prometheus, name: str, patience: float) -> list[str]:
     """Kill the process until its alert fires. Return the violations."""
     wrong, began = list[str](), time.monotonic()
-    with away(ours, name):
+    with away(deployment, name):
         if not wait_for(lambda: KILLS[name] in watch.firing(), patience):
             wrong.append(f"{name}: {KILLS[name]} does not fire, but {watch.firing()}")
         fired, others = time.monotonic() - began, watch.firing() - {KILLS[name]}
@@ -113,13 +119,13 @@ def kill(ours: LoadDeployment, watch: Prometheus, name: str, patience: float) ->
 
 
 @contextmanager
-def away(ours: LoadDeployment, name: str) -> Iterator[None]:
+def away(deployment: LoadDeployment, name: str) -> Iterator[None]:
     """Kill a process or server, and restart it after the block."""
-    if name in ours.processes:
-        with ours.processes[name].away():
+    if name in deployment.processes:
+        with deployment.processes[name].away():
             yield
         return
-    store = {"Postgres": ours.main, "Valkey": ours.valkey}[name]
+    store = {"Postgres": deployment.main, "Valkey": deployment.valkey}[name]
     store.kill()
     try:
         yield

@@ -120,9 +120,9 @@ class EndUser(FastHttpUser):
         answer = self.call("OpenAI", "POST", "/v1/chat/completions", json=body, token=token)
         if answer is not None:
             _accepted[token] = ""
-            said = answer.json()["choices"][0]["message"]["content"]
-            if said != f"Heard {token}.":
-                violation(f"OpenAI: {said!r} is no reply to {token}")
+            text = answer.json()["choices"][0]["message"]["content"]
+            if text != f"Heard {token}.":
+                violation(f"OpenAI: {text!r} is no reply to {token}")
 
     @task(2)
     def say_in_slack(self) -> None:
@@ -131,12 +131,12 @@ class EndUser(FastHttpUser):
             return
         token = self.token()
         number = token.rpartition("-")[2]
-        told = message_event(
+        event = message_event(
             self.tenant["workspace"], f"I say {token}.", user=f"U{self.user_id.upper()}",
             channel=f"D{self.user_id.upper()}", channel_type="im",
             ts=f"{int(time.time())}.{int(number) % 1_000_000:06}",
         )  # fmt: skip
-        body = json.dumps({**told, "event_id": f"Ev{number}"}).encode()
+        body = json.dumps({**event, "event_id": f"Ev{number}"}).encode()
         headers = {
             **signed(body), "Content-Type": "application/json", "Host": PLAN["host"],
             "Idempotency-Key": token,

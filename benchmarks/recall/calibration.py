@@ -105,8 +105,8 @@ def by_name(
         found = quality.ask_everything(tenant_id, scopes, vectors, policy)
         labelled[kind] = [
             (hit.gate_value, "fact" in hit.channels, hit.external_id in question.evidence)
-            for whose, question, result in found
-            if whose == "own"
+            for owner, question, result in found
+            if owner == "own"
             for hit in result.hits[: gate_features.TOP]
         ]
         curves[kind] = [

@@ -95,11 +95,14 @@ def main() -> None:
     print(f"{FACT_FLOOR:.2f}, and from a lower floor on so many of the nearest")
     for near in (1, 2, 3, 4):
         for floor in FLOORS[: FLOORS.index(FACT_FLOOR)]:
-            told, told_small = (
+            found_facts, told_small = (
                 (values >= FACT_FLOOR) | ((ranks(values) < near) & (values >= floor))
                 for values in (alike, small)
             )
-            shares = [chosen.mean() for chosen in (told[matters], told[~matters], told_small)]
+            shares = [
+                chosen.mean()
+                for chosen in (found_facts[matters], found_facts[~matters], told_small)
+            ]
             mark = "  <- ours" if (near, floor) == (NEAR_FACTS, NEAR_FACT_FLOOR) else ""
             print(
                 f"{near:>2}{floor:>5.2f}{shares[0]:>22.2f}{shares[1]:>18.2f}{shares[2]:>19.2f}{mark}"

@@ -54,7 +54,7 @@ def of(revision: str) -> dict[str, list[float]]:
             subprocess.run(
                 [*manage, *command], cwd=root, env=environment, check=True, capture_output=True
             )
-        told = subprocess.run(
+        run = subprocess.run(
             [sys.executable, __file__, "--here"],
             cwd=root,
             env=environment,
@@ -62,7 +62,7 @@ def of(revision: str) -> dict[str, list[float]]:
             stdout=subprocess.PIPE,
             text=True,
         )
-        found: dict[str, list[float]] = json.loads(told.stdout)
+        found: dict[str, list[float]] = json.loads(run.stdout)
         return found
     finally:
         subprocess.run([*git, "remove", "--force", str(root)], check=False)

@@ -82,12 +82,12 @@ def cpu_seconds(port: int) -> dict[str, float]:
         with contextlib.suppress(psutil.Error):
             times = process.cpu_times()
             used = times.user + times.system
-            ours = process.environ()
+            variables = process.environ()
             # Each process of this Postgres has the data directory as its working directory. Ended
             # sessions are counted as children of the postmaster.
             if process.name() == "postgres" and Path(process.cwd()).is_relative_to(home):
                 postgres += used + times.children_user + times.children_system
-            elif ours.get("PORT") == str(port):
+            elif variables.get("PORT") == str(port):
                 web += used
     return {"web": web, "postgres": postgres}
 

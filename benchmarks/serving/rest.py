@@ -37,8 +37,8 @@ WARM_UP = 20
 PAGE = 50
 USER = "user"
 LIMITS = {
-    f"{whose}RATE_LIMIT_{what}": "1000000000"
-    for whose in ("", "KEY_")
+    f"{prefix}RATE_LIMIT_{what}": "1000000000"
+    for prefix in ("", "KEY_")
     for what in ("BURST", "PER_SECOND")
 }
 Work = Callable[[int], object]
@@ -94,17 +94,17 @@ def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
     from memory.recall import recall
     from tenants.context import tenant_scope
 
-    said = random.Random(1)
+    chance = random.Random(1)
 
     def search(number: int) -> object:
         with tenant_scope(tenant_id):
             agent = find_agent("ada")
-        return recall(tenant_id, agent_id, USER, sentence(said), policy=recall_policy(agent))
+        return recall(tenant_id, agent_id, USER, sentence(chance), policy=recall_policy(agent))
 
     def send(number: int) -> object:
         with tenant_scope(tenant_id):
             find_agent("ada", active=True)
-        incoming = Incoming(agent_id, USER, USER, "rest", sentence(said))
+        incoming = Incoming(agent_id, USER, USER, "rest", sentence(chance))
         return accept(incoming, tenant_id=tenant_id)
 
     def listed(number: int) -> object:
@@ -117,15 +117,15 @@ def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
 
 def by_http(count: int) -> dict[str, Iterator[Request]]:
     """Yield the same as requests, without end."""
-    said = random.Random(2)
+    chance = random.Random(2)
     about = {"agent": "ada", "user_id": USER}
     return {
         "search": (
-            ("POST", "/api/v1/memories/search/", {**about, "query": sentence(said)})
+            ("POST", "/api/v1/memories/search/", {**about, "query": sentence(chance)})
             for _ in itertools.count()
         ),
         "send": (
-            ("POST", "/api/v1/messages/", {**about, "content": sentence(said)})
+            ("POST", "/api/v1/messages/", {**about, "content": sentence(chance)})
             for _ in itertools.count()
         ),
         "list": itertools.repeat(("GET", f"/api/v1/messages/?limit={PAGE}", None)),

@@ -80,9 +80,9 @@ def measure(tenant_id: UUID, model: str, log: Path, streams: int) -> None:
     _, key = issue_key(tenant_id=tenant_id, name="benchmark")
     first: dict[str, list[float]] = {"direct": [], "ours": []}
     others: dict[str, list[float]] = {"direct": [], "ours": []}
-    with serving({**os.environ, "LLM_POOL_URL": model}, log, worker=True) as ours:
+    with serving({**os.environ, "LLM_POOL_URL": model}, log, worker=True) as web:
         for number in range(streams + 2):
-            for name, url in (("direct", model), ("ours", f"{ours}/v1")):
+            for name, url in (("direct", model), ("ours", f"{web}/v1")):
                 lags = list(lags_of(url, str(key), number))
                 if number >= 2:  # the first ones load the embedding model
                     first[name].append(lags[0])
@@ -95,8 +95,8 @@ def measure(tenant_id: UUID, model: str, log: Path, streams: int) -> None:
 
 def lags_of(url: str, key: str, number: int) -> Iterator[float]:
     """Yield for each token the seconds between writing and receiving."""
-    said = [{"role": "user", "content": f"Message {number}"}]
-    body = {"model": "ada", "user": "maria", "messages": said, "stream": True}
+    messages = [{"role": "user", "content": f"Message {number}"}]
+    body = {"model": "ada", "user": "maria", "messages": messages, "stream": True}
     headers = {"Authorization": f"Bearer {key}"}
     path = f"{url}/chat/completions"
     with httpx.stream("POST", path, json=body, headers=headers, timeout=60) as response:

@@ -55,10 +55,10 @@ def measure(tenant_id: UUID, log: Path, streams: int, tokens: int) -> None:
         target=run_model, args=(here, tenant_id, streams, tokens), daemon=True
     )
     stand_in.start()
-    with serving({**os.environ, **LIMITS}, log) as ours:
-        beside = {"before": list(answers(ours, str(key), seconds=5))}
-        for name, url in (("direct", there.recv()), ("ours", ours)):
-            watch = Beside(ours, str(key), streams)
+    with serving({**os.environ, **LIMITS}, log) as web:
+        beside = {"before": list(answers(web, str(key), seconds=5))}
+        for name, url in (("direct", there.recv()), ("ours", web)):
+            watch = Beside(web, str(key), streams)
             lags = asyncio.run(read_all(url, str(key), streams, watch))
             beside[f"beside {streams} {name}"] = watch.end()
             show(f"{name}, first token", [times[0] for times in lags])
@@ -129,9 +129,9 @@ async def read_all(url: str, key: str, streams: int, beside: Beside) -> list[lis
 async def read(url: str, key: str, number: int, beside: Beside) -> list[float]:
     """Read one stream."""
     parts = urlsplit(url)
-    said = [{"role": "user", "content": f"Message {number}"}]
+    messages = [{"role": "user", "content": f"Message {number}"}]
     user = f"user-{number}"
-    body = json.dumps({"model": "ada", "user": user, "messages": said, "stream": True}).encode()
+    body = json.dumps({"model": "ada", "user": user, "messages": messages, "stream": True}).encode()
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     head = (
         f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
@@ -204,17 +204,19 @@ def publish_replies(tenant_id: UUID, streams: int, tokens: int) -> None:
             time.sleep(0.05)
         time.sleep(1)  # the last of them are watched by now
         messages = list(Message.objects.all())
-        say = [opened.enter_context(stream_reply(tenant_id, message.id, 1)) for message in messages]
-        said = [""] * streams
+        publishers = [
+            opened.enter_context(stream_reply(tenant_id, message.id, 1)) for message in messages
+        ]
+        texts = [""] * streams
         for _ in range(tokens):
             time.sleep(PAUSE_SECONDS)
-            for number, tell in enumerate(say):
-                assert tell is not None, "nobody watches"
+            for number, publish in enumerate(publishers):
+                assert publish is not None, "nobody watches"
                 token = f"{time.monotonic():.6f} "
-                said[number] += token
-                tell(token)
+                texts[number] += token
+                publish(token)
         opened.close()
-        for message, text in zip(messages, said, strict=True):
+        for message, text in zip(messages, texts, strict=True):
             record_message(
                 tenant_id=tenant_id, agent_id=message.agent_id, user_id=message.user_id,
                 thread_id=message.thread_id, channel=message.channel, role="assistant",

@@ -77,9 +77,9 @@ def compare(
             first.append(first_request(tenant_id, port, f"127.0.3.{number + 1}"))
     ratio = statistics.median(attacked) / statistics.median(quiet)
     print(f"{'quiet':12} {_cuts(quiet)}")
-    told = ", ".join(f"{status}: {times}" for status, times in sorted(answers.items()))
+    counts = ", ".join(f"{status}: {times}" for status, times in sorted(answers.items()))
     print(
-        f"{attack:12} {_cuts(attacked)} {ratio:6.2f} {statistics.median(first):9.1f}  {told}",
+        f"{attack:12} {_cuts(attacked)} {ratio:6.2f} {statistics.median(first):9.1f}  {counts}",
         flush=True,
     )
 
@@ -122,28 +122,35 @@ def attacking(
 ) -> Iterator[None]:
     """Attack from another process during the block. Count the answers."""
     spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    told = (attack, tenant_id.hex, port, arguments.connections, arguments.per_second, theirs)
-    process = spawn.Process(target=attacker, args=told, daemon=True)
+    connection, child_connection = spawn.Pipe()
+    process_arguments = (
+        attack,
+        tenant_id.hex,
+        port,
+        arguments.connections,
+        arguments.per_second,
+        child_connection,
+    )
+    process = spawn.Process(target=attacker, args=process_arguments, daemon=True)
     process.start()
-    ours.recv()  # all connections are busy
+    connection.recv()  # all connections are busy
     try:
         yield
     finally:
-        ours.send("enough")
-        answers.update(ours.recv())
+        connection.send("enough")
+        answers.update(connection.recv())
         process.join()
 
 
 def attacker(
-    attack: str, tenant: str, port: int, connections: int, per_second: int, told: Any
+    attack: str, tenant: str, port: int, connections: int, per_second: int, pipe: Any
 ) -> None:
     """Send requests over so many connections, until the event is set."""
-    asyncio.run(_attack(requests(attack, tenant), attack, port, connections, per_second, told))
+    asyncio.run(_attack(requests(attack, tenant), attack, port, connections, per_second, pipe))
 
 
 async def _attack(
-    sent: Iterator[bytes], attack: str, port: int, connections: int, per_second: int, told: Any
+    sent: Iterator[bytes], attack: str, port: int, connections: int, per_second: int, pipe: Any
 ) -> None:
     answers: Counter[str] = Counter()
 
@@ -175,13 +182,13 @@ async def _attack(
 
     clients = [asyncio.create_task(client(number)) for number in range(connections)]
     await asyncio.sleep(1)
-    told.send("at work")
-    while not told.poll():
+    pipe.send("at work")
+    while not pipe.poll():
         await asyncio.sleep(0.1)
     for task in clients:
         task.cancel()
     await asyncio.gather(*clients, return_exceptions=True)
-    told.send(dict(answers))
+    pipe.send(dict(answers))
 
 
 def requests(attack: str, tenant: str) -> Iterator[bytes]:

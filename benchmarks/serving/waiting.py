@@ -90,11 +90,14 @@ def main() -> None:
             limits = {"REPLY_CONCURRENCY": slots, "LLM_MAX_CONCURRENT": slots}
             limits["LLM_TIMEOUT"] = "180"
         before = os.getloadavg()[0]
-        with waiting_model.serving() as model, deployment(model.url, TENANTS[name], limits) as ours:
+        with (
+            waiting_model.serving() as model,
+            deployment(model.url, TENANTS[name], limits) as served,
+        ):
             run: dict[str, Callable[..., Any]] = {
                 "crowd": crowd, "fair": fair, "in-flight": in_flight
             }  # fmt: skip
-            figures = asyncio.run(run[name](ours, model, options))
+            figures = asyncio.run(run[name](served, model, options))
             figures["load"] = [round(before, 1), round(os.getloadavg()[0], 1)]
             figures["model late s"] = round(model.latest.value, 2)
         measured[name] = figures
@@ -106,14 +109,14 @@ def main() -> None:
 # --- Scenarios ------------------------------------------------------------------------------------
 
 
-async def crowd(ours: "Deployment", model: Model, options: argparse.Namespace) -> dict[str, Any]:
+async def crowd(served: "Deployment", model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Start all conversations at once."""
-    conversations = drawn(ours.keys, options.conversations, options.takes)
-    before = ours.cpu_seconds()
+    conversations = drawn(served.keys, options.conversations, options.takes)
+    before = served.cpu_seconds()
     answers = await asyncio.gather(
-        *(conversation.hold(ours.port) for conversation in conversations)
+        *(conversation.hold(served.port) for conversation in conversations)
     )
-    cpu = {name: now - before.get(name, 0.0) for name, now in ours.cpu_seconds().items()}
+    cpu = {name: now - before.get(name, 0.0) for name, now in served.cpu_seconds().items()}
     pairs = list(zip(answers, conversations, strict=True))
     return {
         "seconds beyond the model's": distribution(answers),
@@ -123,9 +126,9 @@ async def crowd(ours: "Deployment", model: Model, options: argparse.Namespace) -
     }
 
 
-async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) -> dict[str, Any]:
+async def fair(served: "Deployment", model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Measure messages of another tenant beside those of a busy one."""
-    busy, quiet = ours.keys
+    busy, quiet = served.keys
     others = [Conversation(busy, f"user-{n}", conversation) for n, conversation in enumerate(
         takes(options.others, options.takes)
     )]  # fmt: skip
@@ -133,17 +136,17 @@ async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) ->
 
     async def send(conversation: Conversation) -> None:
         async with at_once:
-            await conversation.send(ours.port)
+            await conversation.send(served.port)
 
-    alone = await Conversation(quiet, "before", 5.0).hold(ours.port)
+    alone = await Conversation(quiet, "before", 5.0).hold(served.port)
     sending = asyncio.gather(*(send(conversation) for conversation in others))
     await sending
     answers, streamed, with_model = [], [], []
     for number in range(3):
         with_model.append(float(model.open.value))
-        answers.append(await Conversation(quiet, f"quiet-{number}", 5.0).hold(ours.port))
+        answers.append(await Conversation(quiet, f"quiet-{number}", 5.0).hold(served.port))
         streaming = Conversation(quiet, f"streamed-{number}", 5.0, streams=True)
-        streamed.append(await streaming.hold(ours.port))
+        streamed.append(await streaming.hold(served.port))
     return {
         "before the busy tenant": distribution([alone]),
         f"beside {len(others)} of another": distribution(answers),
@@ -153,13 +156,13 @@ async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) ->
 
 
 async def in_flight(
-    ours: "Deployment", model: Model, options: argparse.Namespace
+    served: "Deployment", model: Model, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Measure the processes while so many messages wait for the model."""
-    conversations = drawn(ours.keys, options.in_flight, options.takes)
-    rest, before = ours.pss(), ours.cpu_seconds()
+    conversations = drawn(served.keys, options.in_flight, options.takes)
+    rest, before = served.pss(), served.cpu_seconds()
     model.hold.value = options.in_flight
-    holding = asyncio.gather(*(conversation.hold(ours.port) for conversation in conversations))
+    holding = asyncio.gather(*(conversation.hold(served.port) for conversation in conversations))
     begun, most = time.monotonic(), 0
     while model.hold.value and time.monotonic() - begun < MAX_SECONDS / 2 and not holding.done():
         most = max(most, model.open.value)
@@ -167,10 +170,10 @@ async def in_flight(
             break
         await asyncio.sleep(0.05)
     reached = time.monotonic() - begun
-    held, connections, threads = ours.pss(), ours.connections(), ours.threads()
+    held, connections, threads = served.pss(), served.connections(), served.threads()
     model.hold.value = 0
     answers = await holding
-    cpu = {name: now - before.get(name, 0.0) for name, now in ours.cpu_seconds().items()}
+    cpu = {name: now - before.get(name, 0.0) for name, now in served.cpu_seconds().items()}
     return {
         "with the model at once": {"requests": max(most, model.open.value), "after s": reached},
         "PSS MB at rest": rest,
@@ -207,9 +210,9 @@ class Conversation:
 
     async def send(self, port: int) -> tuple[str, float, bool]:
         """Send the message. Return its id, the time of acceptance, and whether it is answered."""
-        said = f"What takes {self._seconds:.2f} s?"
+        text = f"What takes {self._seconds:.2f} s?"
         agent = "caller" if self.calls else "ada"
-        body = {"agent": agent, "user_id": self._user, "thread_id": "one", "content": said}
+        body = {"agent": agent, "user_id": self._user, "thread_id": "one", "content": text}
         if not self.streams:
             document = await self._ask(port, "POST", "/api/v1/messages/", body)
             return document["id"], time.monotonic(), False
@@ -334,9 +337,10 @@ def deployment(model_url: str, tenants: int, limits: dict[str, str]) -> Iterator
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
-        ours = {"DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL"}
-        environment = {name: value for name, value in os.environ.items() if name not in ours} | {
-            **LIMITS, **limits, "KONSTRUCT_HOME": home, "LLM_POOL_URL": model_url,
+        variables = {"DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL"}
+        others = {name: value for name, value in os.environ.items() if name not in variables}
+        environment = {
+            **others, **LIMITS, **limits, "KONSTRUCT_HOME": home, "LLM_POOL_URL": model_url,
             "LLM_API": "openai", "LLM_MODEL": "benchmark", "LOG_LEVEL": "WARNING",
         }  # fmt: skip
         process = psutil.Popen(

@@ -105,8 +105,8 @@ async def _answer(model: Model, body: bytes, writer: asyncio.StreamWriter) -> No
         writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
     else:
         await _until(begun + seconds)
-        said = {"content": "", "tool_calls": [_REFUSED_CALL]} if calls else {"content": "Noted."}
-        document = json.dumps({"choices": [{"message": {"role": "assistant", **said}}]}).encode()
+        delta = {"content": "", "tool_calls": [_REFUSED_CALL]} if calls else {"content": "Noted."}
+        document = json.dumps({"choices": [{"message": {"role": "assistant", **delta}}]}).encode()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
         writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(document), document))
     model.latest.value = max(model.latest.value, time.monotonic() - begun - seconds)

@@ -41,8 +41,8 @@ def first_person(question: str, user: str, agent: str) -> str:
     text = re.sub(rf"\b{both}\b", "we", text)
     text = re.sub(rf"\b{i}['’]s?(?!\w)", "my", text)
     text = re.sub(rf"\b{you}['’]s?(?!\w)", "your", text)
-    for verb, mine, yours in _VERBS:
-        for name, pronoun, form in ((i, "I", mine), (you, "you", yours)):
+    for verb, first_person, yours in _VERBS:
+        for name, pronoun, form in ((i, "I", first_person), (you, "you", yours)):
             asked = re.compile(rf"\b({verb})((?: not)?) {name}\b", re.IGNORECASE)
             text = asked.sub(partial(_turned, form, pronoun), text)
             text = re.sub(rf"\b{name} {verb}\b", f"{pronoun} {form}", text)

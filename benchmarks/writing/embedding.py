@@ -95,7 +95,10 @@ def compare_questions(data: Path) -> None:
     for name in RUNTIMES:
         cut = statistics.quantiles(taken[name], n=20)
         print(f"{name:<14}p50 {1000 * cut[9]:>6.1f}  p95 {1000 * cut[18]:>6.1f}")
-    ratios = [theirs / ours for ours, theirs in zip(*taken.values(), strict=True)]
+    ratios = [
+        torch_seconds / onnx_seconds
+        for onnx_seconds, torch_seconds in zip(*taken.values(), strict=True)
+    ]
     print(f"torch takes {statistics.median(ratios):.1f} times as long (median of the ratios)")
 
 

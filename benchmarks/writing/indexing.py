@@ -36,7 +36,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--short", type=Path, help="a LoCoMo file")
-    parser.add_argument("--long", type=Path, help="a LongMemEval file of ours, gzipped JSON")
+    parser.add_argument("--long", type=Path, help="a LongMemEval file, gzipped JSON")
     parser.add_argument("--against", default="ad96dc1", help="the other version, a commit")
     parser.add_argument("--tree", type=Path, help="its checkout, if there is one")
     parser.add_argument("--python", type=Path, help="the Python in which it is installed")
@@ -195,10 +195,14 @@ def compare(kind: str, messages: list[Message], workers: dict[str, Worker], coun
         )
     if len(taken) == 2:
         pairs = list(zip(*taken.values(), strict=True))
-        rates = [theirs["seconds"] / ours["seconds"] for theirs, ours in pairs]
+        rates = [
+            other_version["seconds"] / this_version["seconds"]
+            for other_version, this_version in pairs
+        ]
         cpu_ratios = [
-            (theirs["cpu"] + theirs["postgres_cpu"]) / (ours["cpu"] + ours["postgres_cpu"])
-            for theirs, ours in pairs
+            (other_version["cpu"] + other_version["postgres_cpu"])
+            / (this_version["cpu"] + this_version["postgres_cpu"])
+            for other_version, this_version in pairs
         ]
         print(
             f"ratios: {statistics.median(rates):.2f} times as many messages/s"

@@ -76,12 +76,16 @@ def drain(outbox: Any, tenant_id: UUID) -> None:
 
 def timed(work: Any, backend: Any) -> dict[str, float]:
     """Return the seconds of the work, and CPU seconds of this process and of a session."""
-    started, cpu, theirs = time.perf_counter(), time.process_time(), sum(backend.cpu_times()[:2])
+    started, cpu, session_cpu = (
+        time.perf_counter(),
+        time.process_time(),
+        sum(backend.cpu_times()[:2]),
+    )
     work()
     return {
         "seconds": time.perf_counter() - started,
         "cpu": time.process_time() - cpu,
-        "postgres_cpu": sum(backend.cpu_times()[:2]) - theirs,
+        "postgres_cpu": sum(backend.cpu_times()[:2]) - session_cpu,
     }
 
 

@@ -120,9 +120,9 @@ def main() -> None:
                 check=True,
             )
         writers = [Writer(having), Writer(lacking)]
-        said = random.Random(1)
+        chance = random.Random(1)
         for number in range(options.rounds + 1):
-            texts = [sentence(said) for _ in range(options.messages)]
+            texts = [sentence(chance) for _ in range(options.messages)]
             for writer in writers if number % 2 else reversed(writers):
                 writer.write(texts)
         report(*writers)

@@ -42,12 +42,12 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip these tests without a browser, except with CI=true."""
-    ours = [item for item in items if item.path.is_relative_to(HERE)]
-    for item in ours:
+    browser_tests = [item for item in items if item.path.is_relative_to(HERE)]
+    for item in browser_tests:
         item.add_marker(pytest.mark.browser)
     if CHROMIUM is None and not os.environ.get("CI"):
-        items[:] = [item for item in items if item not in ours]
-        config.hook.pytest_deselected(items=ours)
+        items[:] = [item for item in items if item not in browser_tests]
+        config.hook.pytest_deselected(items=browser_tests)
 
 
 @pytest.fixture(scope="package")
@@ -103,7 +103,9 @@ def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Browser
         visitors.append(visitor)
         page.on(
             "console",
-            lambda said: visitor.errors.append(said.text) if said.type == "error" else None,
+            lambda message: (
+                visitor.errors.append(message.text) if message.type == "error" else None
+            ),
         )
         page.on("pageerror", lambda error: visitor.errors.append(str(error)))
         page.on(
@@ -173,11 +175,11 @@ def _create_month() -> Aurora:
         month = demo_month.add_month(agent, admin=admin)
         for message in month.waiting:
             pipeline.handle(tenant_id=tenant.id, message_id=message.id)
-        said = demo_conversations.AURORA
-        for text in said.said[:16]:  # the first messages have left the window
+        conversation = demo_conversations.AURORA
+        for text in conversation.said[:16]:  # the first messages have left the window
             _send(tenant, agent, text)
         drain(tenant.id)
-        asked = [_send(tenant, agent, question.text) for question in said.questions[:2]]
+        asked = [_send(tenant, agent, question.text) for question in conversation.questions[:2]]
         drain(tenant.id)
         _send(tenant, agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
         failed = _send(tenant, agent, "Could you also book the lighthouse tour?", answered=False)

@@ -70,13 +70,13 @@ def _administered(demo_tenant: Aurora) -> Administered:
         rule = RetentionRule(days=90)
         retention_rules.set_days(rule, 90)
         RetentionRule.objects.filter(pk=rule.pk).update(days=365, next_days=14)
-        said = Message.objects.filter(user_id="tom", role="user").first()
-        assert said is not None
+        message = Message.objects.filter(user_id="tom", role="user").first()
+        assert message is not None
         of_message = request_message_erasure(
-            agent_id=said.agent_id,
-            user_id=said.user_id,
-            thread_id=said.thread_id,
-            message_id=said.pk,
+            agent_id=message.agent_id,
+            user_id=message.user_id,
+            thread_id=message.thread_id,
+            message_id=message.pk,
             by=EVA,
             reason="A card number.",
         )

@@ -105,7 +105,7 @@ def _fill(tenant: Tenant) -> None:
     agent = create_agent(tenant_id=tenant.id, name="איריס", system_prompt=f"את איריס. {HOSTILE}")
     create_agent(tenant_id=tenant.id, name="אסתר", system_prompt="את אסתר.")
     Agent.objects.update(tools=["remember_fact"], escalate_on=["complaint"])
-    said = _send(tenant, agent, HEBREW_TEXT)
+    message = _send(tenant, agent, HEBREW_TEXT)
     drain(tenant.id)
     _send(tenant, agent, f"למה אני אלרגית? {HEBREW_TEXT}")
     drain(tenant.id)
@@ -122,8 +122,10 @@ def _fill(tenant: Tenant) -> None:
                             metadata={"נושא": HEBREW_TEXT})  # fmt: skip
         fact = facts.store(entry)
     facts.update(fact, tenant.id, content=f"{HEBREW_TEXT} ושקדים")
-    propose(said, "אלרגית", f"נועה {HEBREW_TEXT}", slot="allergy", subject=NAME, value=HEBREW_TEXT)
-    propose(said, "בוטנים", "אחר", slot="other", review="")
+    propose(
+        message, "אלרגית", f"נועה {HEBREW_TEXT}", slot="allergy", subject=NAME, value=HEBREW_TEXT
+    )
+    propose(message, "בוטנים", "אחר", slot="other", review="")
     _send(tenant, agent, HEBREW_TEXT, channel="slack")
     clear_window(tenant.id, agent.id, NOA)
     _send(tenant, agent, HEBREW_TEXT)
@@ -132,9 +134,9 @@ def _fill(tenant: Tenant) -> None:
     channel_identities.link(identity, f"{NOA}2", by=NAME)
     by = {"author_kind": "person", "author_id": "1", "author_name": NAME}
     of = {"agent_id": agent.id, "user_id": NOA}
-    RecallExclusion.objects.create(message=said, reason=HEBREW_TEXT, **by, **of)
+    RecallExclusion.objects.create(message=message, reason=HEBREW_TEXT, **by, **of)
     RecallMark.objects.create(
-        reply=reply, message=said, relevance="unsure", probability=0.5, **by, **of
+        reply=reply, message=message, relevance="unsure", probability=0.5, **by, **of
     )
     ReplyReview.objects.create(
         reply=reply, mark="wrong", note=HEBREW_TEXT, reviewer_kind="person", reviewer_id="1",
@@ -214,37 +216,37 @@ def model_pages(site: Any, urlconf: Any) -> Iterator[tuple[str, str]]:
 def own_pages() -> Iterator[tuple[str, str]]:
     """Return the pages of a tenant's admin that belong to no model."""
     agent = Agent.objects.filter(name="איריס").get()
-    said = Message.objects.filter(role="user").earliest("number")
+    message = Message.objects.filter(role="user").earliest("number")
     # The owner worker of another test may have moved the messages to the linked id.
-    user_id = said.user_id
-    reply = Message.objects.filter(in_reply_to=said).get()
+    user_id = message.user_id
+    reply = Message.objects.filter(in_reply_to=message).get()
     fact = MemoryEntry.objects.as_of()[0]
-    whose = {"agent": agent.pk, "user": user_id}
+    fields = {"agent": agent.pk, "user": user_id}
     pages: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         "index": ((), {}),
         "password_change": ((), {}),
         "escalation": ((Escalation.objects.earliest("opened_at").pk,), {}),
         "slack_connect": ((), {}),
         "conversations": ((), {}),
-        "conversation": ((said.pk,), {"why": reply.pk}),
+        "conversation": ((message.pk,), {"why": reply.pk}),
         "fact_review": ((), {}),
         "decide_fact": ((fact.pk,), {"do": "retract"}),
-        "exclude_message": ((said.pk,), {}),
+        "exclude_message": ((message.pk,), {}),
         "extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
         "roll_back_extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
         "merge_facts": ((fact.pk,), {}),
-        "memories": ((), {**whose, "q": "אלרגית"}),
-        "neighbours": ((said.pk,), {}),
+        "memories": ((), {**fields, "q": "אלרגית"}),
+        "neighbours": ((message.pk,), {}),
         "reply_review": ((), {}),
-        "window": ((), whose),
-        "clear_window": ((), whose),
+        "window": ((), fields),
+        "clear_window": ((), fields),
         "try_agent": ((agent.pk,), {"user": user_id}),
         "agent_questions": ((agent.pk,), {}),
         "agent_versions": ((agent.pk,), {}),
         "restore_agent": ((agent.pk, 1), {}),
         "activity": ((), {}),
         "usage": ((), {}),
-        "erase_message": ((said.pk,), {}),
+        "erase_message": ((message.pk,), {}),
         "link_identity": ((ChannelIdentity.objects.all()[0].pk,), {}),
         "person": ((), {"user": user_id}),
         "message_receipt": ((MessageErasure.objects.all()[0].pk,), {}),

@@ -31,7 +31,7 @@ SIZES = {"wide": {"width": 1440, "height": 900}, "narrow": {"width": 390, "heigh
 
 def pages_of(aurora: Aurora) -> dict[str, str]:
     """Return the pages of a tenant's admin by the names of their pictures."""
-    whose = f"agent={aurora.agent.pk}&user={USER}"
+    query = f"agent={aurora.agent.pk}&user={USER}"
     return {
         "dashboard": "/admin/",
         "activity": "/admin/activity/",
@@ -40,10 +40,10 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
         "search-empty": "/admin/search/?q=xyzzy",
         "conversations": "/admin/conversations/",
         "conversation": f"/admin/conversations/{aurora.reply.pk}/?why={aurora.reply.pk}",
-        "memories": f"/admin/memories/?{whose}&q={QUESTION}",
+        "memories": f"/admin/memories/?{query}&q={QUESTION}",
         "neighbours": f"/admin/memories/{aurora.memory.pk}/",
-        "window": f"/admin/window/?{whose}",
-        "clear-window": f"/admin/window/clear/?{whose}",
+        "window": f"/admin/window/?{query}",
+        "clear-window": f"/admin/window/clear/?{query}",
         "facts": "/admin/memory/memoryentry/",
         "fact": f"/admin/memory/memoryentry/{aurora.fact}/change/",
         "fact-history": f"/admin/memory/memoryentry/{aurora.fact}/history/",

@@ -112,11 +112,13 @@ class Unit:
         with contextlib.ExitStack() as stack:
             if kind == "notify":
                 path = str(STATE / f"{self.name}.notify")
-                told = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+                notify_socket = stack.enter_context(
+                    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                )
                 Path(path).unlink(missing_ok=True)
-                told.bind(path)
+                notify_socket.bind(path)
                 os.chmod(path, 0o666)  # noqa: S103 (for the user of the unit)
-                told.settimeout(SECONDS)
+                notify_socket.settimeout(SECONDS)
                 environment["NOTIFY_SOCKET"] = path
             log = stack.enter_context((LOGS / f"{self.name}.log").open("a"))
             process = subprocess.Popen(
@@ -125,7 +127,7 @@ class Unit:
                 start_new_session=True, preexec_fn=self.become,
             )  # fmt: skip
             self.pid_file.write_text(str(process.pid))
-            while kind == "notify" and b"READY=1" not in told.recv(4096):
+            while kind == "notify" and b"READY=1" not in notify_socket.recv(4096):
                 pass
         time.sleep(0.2)
         if process.poll() is not None:

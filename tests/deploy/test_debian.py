@@ -190,10 +190,12 @@ def test_the_page_ends_in_a_deployment_that_remembers(tmp_path: Path) -> None:
     (code,) = (block for block in steps if "pip install" in block.text)
     (ask,) = (block for block in steps if "ask()" in block.text)
     with empty_debian(tmp_path) as debian:
-        said = "".join(follow(debian, block) for block in steps if block.line < upgrade)
-        assert "My sister lives in Porto." in said
-        assert re.search(r'"content": ?"[^"]*Porto[^"]*"', said.partition('"thread_id":"later"')[2])
-        assert 'konstruct_server_up{server="default"} 1.0' in said
+        output = "".join(follow(debian, block) for block in steps if block.line < upgrade)
+        assert "My sister lives in Porto." in output
+        assert re.search(
+            r'"content": ?"[^"]*Porto[^"]*"', output.partition('"thread_id":"later"')[2]
+        )
+        assert 'konstruct_server_up{server="default"} 1.0' in output
         assert_sound(debian)
         processes = running(debian)
         debian.run("VERSION=0.1.1", with_network=False)

@@ -34,9 +34,9 @@ def test_every_command_has_one_row() -> None:
 
 
 def test_each_table_has_its_own() -> None:
-    ours = {name for name, app in OFFERED.items() if app.startswith(("konstruct", "tenants"))}
+    commands = {name for name, app in OFFERED.items() if app.startswith(("konstruct", "tenants"))}
     assert sorted(documented("Refused")) == refused()
-    assert sorted(documented("Konstruct")) == sorted(ours.difference(refused()))
+    assert sorted(documented("Konstruct")) == sorted(commands.difference(refused()))
 
 
 def test_none_of_django_tenants_is_offered_as_it_is() -> None:

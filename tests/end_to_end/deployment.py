@@ -198,7 +198,7 @@ class Tenant:
         assert asked == [(len(pairs),)]
         assert len({first for first, _, _ in pairs}) == len(pairs)
         for user_id in users:
-            turns = [turn for *pair, whose in pairs if whose == user_id for turn in pair]
+            turns = [turn for *pair, owner in pairs if owner == user_id for turn in pair]
             assert self.window(user_id) == turns[-20:]
         not_embedded = self.rows(
             "SELECT message.content FROM memory_message message LEFT JOIN"
@@ -235,9 +235,9 @@ class Deployment:
         with home_of(home):
             self.database_url = paths.database_url("app")
             self.redis_url = paths.redis_url()
-        ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL")
+        variables = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL")
         self.environment = {
-            **{name: value for name, value in os.environ.items() if name not in ours},
+            **{name: value for name, value in os.environ.items() if name not in variables},
             "KONSTRUCT_HOME": str(home),
             "DJANGO_SETTINGS_MODULE": "konstruct.settings",
             "LLM_POOL_URL": llm.url,

@@ -10,7 +10,7 @@ from tests.servers.llm import Answer
 def test_message_is_answered_from_an_old_conversation(deployment: Deployment) -> None:
     tenant = deployment.tenants[0]
     with tenant.client() as client:
-        told = client.post(
+        answer = client.post(
             "/api/v1/messages/?wait=60",
             json={
                 "agent": "ada",
@@ -20,7 +20,7 @@ def test_message_is_answered_from_an_old_conversation(deployment: Deployment) ->
                 "content": "I have adopted a beagle called Rex.",
             },
         )
-        assert (told.status_code, told.json()["reply"]["content"]) == (200, "Noted.")
+        assert (answer.status_code, answer.json()["reply"]["content"]) == (200, "Noted.")
         for number in range(10):
             tenant.wait_for(tenant.send(f"Small talk, part {number}.", user_id="nora"))
         eventually(tenant.is_settled, "not everything is embedded")

@@ -40,11 +40,11 @@ def talk(tenant: Tenant, seed: int) -> list[tuple[str, str]]:
     sent = []
     for number in range(MESSAGES_EACH):
         user = random_.choice(USERS)
-        thing = random_.choice(OBJECTS)
+        object_ = random_.choice(OBJECTS)
         text = random_.choice(
             [
-                f"My {thing} is called {secret_of(tenant)}-{number}.",
-                f"What is my {thing} called? ({secret_of(tenant)})",
+                f"My {object_} is called {secret_of(tenant)}-{number}.",
+                f"What is my {object_} called? ({secret_of(tenant)})",
             ]
         )
         host = random_.choice(["localhost", f"{tenant.slug}.localhost"])

@@ -38,9 +38,9 @@ class World:
             SLACK_BOT_TOKEN=self.slack.workspaces[workspace].token,
         )  # fmt: skip
 
-    def tell(self, told: dict[str, Any], **headers: str) -> int:
+    def tell(self, event: dict[str, Any], **headers: str) -> int:
         """Send an event of Slack."""
-        body = json.dumps(told).encode()
+        body = json.dumps(event).encode()
         answer = self.web.post(EVENTS, content=body, headers={**signed(body), **headers})
         return answer.status_code
 
@@ -98,12 +98,12 @@ def answers_and_threads(world: World) -> None:
 
 def retries_and_forgeries(world: World, tenant: Tenant) -> None:
     """A hundred deliveries of one event, with a lost cache, are one reply."""
-    told = mention("T1", "Only once", channel="C2")
+    event = mention("T1", "Only once", channel="C2")
 
     def deliver(number: int) -> int:
         if number == 50:
             world.deployment.lose_cache_and_broker()
-        return world.tell(told, **{"X-Slack-Retry-Num": str(number)})
+        return world.tell(event, **{"X-Slack-Retry-Num": str(number)})
 
     with ThreadPoolExecutor(20) as threads:
         assert set(threads.map(deliver, range(100))) == {200}

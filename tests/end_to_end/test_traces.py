@@ -227,13 +227,13 @@ def test_exported_traces_contain_no_message_text(traced: Deployment, collector: 
             json={"tools": ["remember_fact"], "system_prompt": f"Say {CANARY}."},
         )
         assert changed.status_code == 200, changed.text
-        said = {
+        body = {
             "agent": "ada", "user_id": f"{CANARY}@example.com", "name": CANARY,
             "thread_id": CANARY, "content": f"Remember {CANARY}.", "metadata": {CANARY: CANARY},
         }  # fmt: skip
         sent = client.post(
             "/api/v1/messages/?wait=60",
-            json=said,
+            json=body,
             headers={"X-Request-ID": CANARY},
         ).json()
         assert sent.get("status") == "awaiting_consent", sent
@@ -247,7 +247,7 @@ def test_exported_traces_contain_no_message_text(traced: Deployment, collector: 
         assert client.request("CANARY", "/api/v1/messages/").status_code == 405
         client.post("/api/v1/messages/", json={"agent": CANARY, "user_id": CANARY})
         traced.llm.answers = [Answer(f"{CANARY} is refused", 400)]
-        client.post("/api/v1/messages/?wait=30", json={**said, "thread_id": f"{CANARY}2"})
+        client.post("/api/v1/messages/?wait=30", json={**body, "thread_id": f"{CANARY}2"})
 
     def is_complete(spans: list[Seen]) -> bool:
         has_method = any(span.name.startswith("_OTHER") for span in spans)

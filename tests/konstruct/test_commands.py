@@ -38,8 +38,8 @@ def test_output_of_a_command_is_in_its_log_at_once(
     environment = {**environment_of_processes, "PYTHONUNBUFFERED": ""}
     code = "import os; print('up'); os._exit(0)"  # buffered output would be lost
     command = [sys.executable, "manage.py", "shell", "--no-imports", "--command", code]
-    said = subprocess.run(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, check=True)
-    assert said.stdout == b"up\n"
+    run = subprocess.run(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, check=True)
+    assert run.stdout == b"up\n"
 
 
 def test_create_agent_stores_the_given_values(tenant_a: Tenant, run: Callable[..., str]) -> None:

@@ -35,13 +35,17 @@ def documented() -> dict[str, list[str]]:
 
 
 def test_the_documented_numbers_are_those_of_the_code() -> None:
-    said = documented()
-    of_sessions = {process: int(row[1]) for process, row in said.items() if process != "beat"}
+    documented_rows = documented()
+    of_sessions = {
+        process: int(row[1]) for process, row in documented_rows.items() if process != "beat"
+    }
     assert len(of_sessions) == 4
     assert set(of_sessions.values()) == {MAX_CONNECTIONS}
-    assert said["beat"] == ["0", "0", "0", "0"]
-    assert [process for process, row in said.items() if row[3] != "0"] == [WORKER]
-    assert said["owner worker"][0].startswith(f"{len(LOOPS)}, one for each of its threads")
+    assert documented_rows["beat"] == ["0", "0", "0", "0"]
+    assert [process for process, row in documented_rows.items() if row[3] != "0"] == [WORKER]
+    assert documented_rows["owner worker"][0].startswith(
+        f"{len(LOOPS)}, one for each of its threads"
+    )
 
 
 @contextmanager

@@ -82,8 +82,8 @@ def test_log_record_is_one_line_with_any_content() -> None:
 
 
 def test_non_ascii_text_is_readable() -> None:
-    said = "Zoë, 東京, שלום, 🙂 and a space"
-    assert lines_of(said)[0].endswith(f": {said}")
+    text = "Zoë, 東京, שלום, 🙂 and a space"
+    assert lines_of(text)[0].endswith(f": {text}")
 
 
 def test_a_traceback_cannot_pose_as_a_record() -> None:
@@ -177,12 +177,12 @@ def test_a_json_line_has_the_event_its_fields_and_the_ids(
     json_lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # pytest stores records of the root logger, and its workers cannot send unpaired surrogates.
-    root, ours = logging.getLogger(), logging.getLogger("konstruct.test")
+    root, own_logger = logging.getLogger(), logging.getLogger("konstruct.test")
     json_handlers = [
         handler for handler in root.handlers if isinstance(handler.formatter, JsonFormatter)
     ]
-    monkeypatch.setattr(ours, "handlers", json_handlers)
-    monkeypatch.setattr(ours, "propagate", False)
+    monkeypatch.setattr(own_logger, "handlers", json_handlers)
+    monkeypatch.setattr(own_logger, "propagate", False)
     with bound_contextvars(request_id="job-7", key_id="k", task_name="t", task_id="1", other="x"):
         logger.info("compiled", total=28, tier=None, near=[UUID(int=1)], note=FORGED)
     (line,) = json_lines()
@@ -207,10 +207,10 @@ def test_an_exception_is_a_field_of_its_line_without_credentials_and_details(
     json_lines: Lines,
 ) -> None:
     secret = "postgresql://konstruct_app:hunter2hunter2@db/konstruct"
-    said = "I am ill"
+    text = "I am ill"
 
     def fail() -> None:
-        raise ValueError(f"no connection to {secret}\nDETAIL:  Key (content)=({said}) exists.")
+        raise ValueError(f"no connection to {secret}\nDETAIL:  Key (content)=({text}) exists.")
 
     try:
         fail()
@@ -225,7 +225,7 @@ def test_an_exception_is_a_field_of_its_line_without_credentials_and_details(
         assert line["exception"].startswith("Traceback (most recent call last):\n")
         assert line["exception"].endswith("(details left out)")
     assert "hunter2" not in str(lines)
-    assert said not in str(lines)
+    assert text not in str(lines)
     assert "request" not in lines[0]
 
 

@@ -119,8 +119,8 @@ def test_wildcard_origin_is_refused(origin: str) -> None:
 
 
 def test_specific_origins_are_accepted() -> None:
-    ours = ["https://*.example.com", "http://localhost:8000", "https://example.com:8443"]
-    assert weak_values.weak_origins("O", ours) == ""
+    origins = ["https://*.example.com", "http://localhost:8000", "https://example.com:8443"]
+    assert weak_values.weak_origins("O", origins) == ""
 
 
 def test_the_application_is_not_the_owner() -> None:

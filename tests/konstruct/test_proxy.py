@@ -247,8 +247,8 @@ def test_no_request_fails_while_processes_and_the_password_are_replaced(
     def ask() -> None:
         with deployment.client() as client:
             while not ends.is_set():
-                got = client.get("/api/v1/agents/", headers=key(program_a))
-                answered.append(got.status_code)
+                answer = client.get("/api/v1/agents/", headers=key(program_a))
+                answered.append(answer.status_code)
                 body = {"agent": "ada", "user_id": "maria", "content": "Hello"}
                 sent = client.post("/api/v1/messages/", json=body, headers=key(program_a))
                 answered.append(sent.status_code)

@@ -46,8 +46,8 @@ def test_the_changelog_has_the_version() -> None:
 
 @pytest.mark.slow
 def test_the_version_can_be_asked_for_without_settings() -> None:
-    said = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-m", "konstruct", "--version"],
         cwd=ROOT, env={}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert said.stdout == f"konstruct {__version__}\n"
+    assert run.stdout == f"konstruct {__version__}\n"

@@ -19,9 +19,10 @@ pytestmark = pytest.mark.django_db
 
 
 def configured_url(driver: str = "postgresql", password: str = "") -> str:
-    ours = connection.get_connection_params()
-    host = str(ours["host"]).replace("/", "%2F")
-    return f"{driver}://{ours['user']}{password}@{host}:{ours.get('port', 5432)}/{ours['dbname']}"
+    parameters = connection.get_connection_params()
+    host = str(parameters["host"]).replace("/", "%2F")
+    address = f"{host}:{parameters.get('port', 5432)}/{parameters['dbname']}"
+    return f"{driver}://{parameters['user']}{password}@{address}"
 
 
 @pytest.mark.parametrize("driver", ["postgresql", "postgres", "postgresql+asyncpg"])

@@ -79,9 +79,13 @@ def test_ids_that_look_alike_are_different_users(
     for user_id in SIMILAR_IDS:
         hits = recall(tenant_a.id, AGENT, user_id, "Who are you?").hits
         assert {hit.content for hit in hits} <= {f"I am {user_id}."}
-        said = [message["content"] for message in get_recent_messages(tenant_a.id, AGENT, user_id)]
-        assert said[-1] == f"window of {user_id}"
-        assert {f"window of {other}" for other in SIMILAR_IDS if other != user_id}.isdisjoint(said)
+        contents = [
+            message["content"] for message in get_recent_messages(tenant_a.id, AGENT, user_id)
+        ]
+        assert contents[-1] == f"window of {user_id}"
+        assert {f"window of {other}" for other in SIMILAR_IDS if other != user_id}.isdisjoint(
+            contents
+        )
     clear_window(tenant_a.id, AGENT, SIMILAR_IDS[0])
     assert get_recent_messages(tenant_a.id, AGENT, SIMILAR_IDS[0]) == []
     assert all(get_recent_messages(tenant_a.id, AGENT, user_id) for user_id in SIMILAR_IDS[1:])

@@ -47,8 +47,8 @@ def streamed(
     reason: str = "stop",
 ) -> Answer:
     """Return a streamed answer as of OpenAI's API. All but the first event wait if `wait`."""
-    said = [{"content": delta} if isinstance(delta, str) else delta for delta in deltas]
-    choices: list[dict[str, Any]] = [{"delta": delta} for delta in said]
+    parts = [{"content": delta} if isinstance(delta, str) else delta for delta in deltas]
+    choices: list[dict[str, Any]] = [{"delta": delta} for delta in parts]
     choices += [{"delta": {}, "finish_reason": reason}] if whole else []
     events = [f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices]
     events += [f"data: {json.dumps({'choices': [], 'usage': usage})}\n\n"] if usage else []

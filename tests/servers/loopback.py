@@ -38,14 +38,14 @@ class LoopbackServer:
 
     def _open(self, address: Any) -> None:
         """Accept connections at an address. They are answered when the thread runs."""
-        ours = self
+        server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
-                ours.answer_post(self, self.rfile.read(length))
+                server.answer_post(self, self.rfile.read(length))
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Write nothing."""

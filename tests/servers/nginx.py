@@ -79,7 +79,7 @@ class Nginx:
 
     def _configure(self, down: int | None = None) -> None:
         config = (PROJECT / "deploy" / "nginx.conf").read_text()
-        for theirs, ours in {
+        for original, replacement in {
             "listen 80;": f"listen 127.0.0.1:{self.http};",
             "listen 443 ssl;": f"listen 127.0.0.1:{self.https} ssl;",
             "127.0.0.1:8000": f"127.0.0.1:{self._ports[0]}",
@@ -88,8 +88,8 @@ class Nginx:
             "/etc/ssl/konstruct/fullchain.pem": f"{self._folder}/certificate.pem",
             "/etc/ssl/konstruct/privkey.pem": f"{self._folder}/key.pem",
         }.items():
-            assert theirs in config
-            config = config.replace(theirs, ours)
+            assert original in config
+            config = config.replace(original, replacement)
         config = config.replace(f":{down} max_fails=0;", f":{down} max_fails=0 down;")
         (self._folder / "konstruct.conf").write_text(config)
 

@@ -126,9 +126,9 @@ def _await(port: int, process: "subprocess.Popen[bytes]", directory: Path) -> No
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
         except OSError:
             log = directory / "pgbouncer.log"
-            said = log.read_text() if log.exists() else ""
-            assert process.poll() is None, f"pgbouncer ended: {said}"
-            assert time.monotonic() < deadline, f"pgbouncer does not answer: {said}"
+            text = log.read_text() if log.exists() else ""
+            assert process.poll() is None, f"pgbouncer ended: {text}"
+            assert time.monotonic() < deadline, f"pgbouncer does not answer: {text}"
             time.sleep(0.05)
         else:
             return

@@ -35,8 +35,8 @@ class EchoServer(LLMServer):
             return Answer("busy", 503)
         if POISON in request.question:
             return Answer({"error": "refused"}, 400)
-        said = TOKEN.search(request.question)
-        return Answer({"content": f"Heard {said[0] if said else 'nothing'}."}, wait=self._stalled)
+        match = TOKEN.search(request.question)
+        return Answer({"content": f"Heard {match[0] if match else 'nothing'}."}, wait=self._stalled)
 
     @property
     def _stalled(self) -> bool:

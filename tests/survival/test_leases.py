@@ -209,8 +209,8 @@ def test_a_hundred_interleaved_replies_hold_no_word_of_another_tenant(
         interleave(tenants, clients, model, count)
     assert model.crossed == []
     logs = "".join(log_of(deployment, name) for name in ("web", "worker", "beat"))
-    said = {slug for slug, _, _ in TOKEN.findall(logs)}  # names of workers look like tokens
-    assert said.isdisjoint(tenant.slug for tenant in tenants)
+    tokens = {slug for slug, _, _ in TOKEN.findall(logs)}  # names of workers look like tokens
+    assert tokens.isdisjoint(tenant.slug for tenant in tenants)
     for tenant in tenants:
         eventually(tenant.is_settled, "something waits")
         assert len(replies(tenant, f"{tenant.slug}-maria")) == count

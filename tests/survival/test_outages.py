@@ -131,9 +131,9 @@ def light_load(world: World) -> Iterator[None]:
         stopping.set()
         for thread in threads:
             thread.join()
-        for caller, ours in zip(callers, (world.oak, world.elm), strict=True):
-            ours.accepted += caller.accepted
-            ours.remembered += caller.remembered
+        for caller, world_tenant in zip(callers, (world.oak, world.elm), strict=True):
+            world_tenant.accepted += caller.accepted
+            world_tenant.remembered += caller.remembered
             caller.close()
 
 

@@ -19,11 +19,11 @@ def test_the_levels_of_dead_processes_are_forgotten_and_their_counts_stay(
 ) -> None:
     settings.METRICS_DIR = tmp_path
     counts = {f"counter_{DEAD}.db", f"histogram_{DEAD}.db", f"counter_{os.getpid()}.db"}
-    alive, ours = f"gauge_livesum_{os.getppid()}.db", f"gauge_livesum_{os.getpid()}.db"
-    for name in (*counts, alive, ours, f"gauge_livesum_{DEAD}.db"):
+    alive, own_file = f"gauge_livesum_{os.getppid()}.db", f"gauge_livesum_{os.getpid()}.db"
+    for name in (*counts, alive, own_file, f"gauge_livesum_{DEAD}.db"):
         (tmp_path / name).touch()
     remove_dead_processes()
-    assert set(os.listdir(tmp_path)) == {*counts, alive, ours}
+    assert set(os.listdir(tmp_path)) == {*counts, alive, own_file}
     remove_dead_processes(include_own_pid=True)
     assert set(os.listdir(tmp_path)) == {*counts, alive}
 

@@ -70,10 +70,10 @@ def test_the_page_of_an_error_hides_settings_that_are_urls() -> None:
 
 
 def test_only_known_errors_are_shown_to_callers() -> None:
-    ours = KonstructError("There is no agent 'bo'.")
-    ours.detail = "Asked http://user:pass@llm."
-    assert (code_of(ours), reason_of(ours)) == ("failed", "There is no agent 'bo'.")
-    assert detail_of(ours) == "There is no agent 'bo'. Asked http://***@llm."
+    error = KonstructError("There is no agent 'bo'.")
+    error.detail = "Asked http://user:pass@llm."
+    assert (code_of(error), reason_of(error)) == ("failed", "There is no agent 'bo'.")
+    assert detail_of(error) == "There is no agent 'bo'. Asked http://***@llm."
     other = ValueError("Failing row contains (maria, http://user:pass@llm)")
     assert code_of(other) == "internal_error"
     assert (

@@ -68,7 +68,7 @@ def test_without_an_endpoint_neither_sdk_nor_exporter_is_imported(hidden: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "error"),
     [
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "is not like http://collector:4318"),
         ({"OTEL_TRACES_SAMPLER": "some"}, "is not one of always_on, always_off, traceidratio"),
@@ -76,17 +76,17 @@ def test_without_an_endpoint_neither_sdk_nor_exporter_is_imported(hidden: str) -
     ],
 )
 def test_a_setting_that_the_sdk_would_ignore_stops_the_process(
-    environment: dict[str, str], said: str
+    environment: dict[str, str], error: str
 ) -> None:
     values = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", **environment}
-    assert said in run("import konstruct.settings", **values)
+    assert error in run("import konstruct.settings", **values)
 
 
 @pytest.mark.slow
 def test_an_endpoint_without_the_packages_names_the_remedy() -> None:
     hidden = "import sys; sys.modules['opentelemetry'] = None; import konstruct.settings"
-    said = run(hidden, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
-    assert said == (
+    output = run(hidden, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    assert output == (
         "konstruct: OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed:"
         " unset it, or pip install -r requirements/tracing.txt.\n"
     )

@@ -59,8 +59,8 @@ def one(name: str, part: dict[str, Any]) -> str:
     for field, inner in part.get("properties", {}).items():
         kind = type_of(inner)
         lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}")
-        if told := " ".join(inner.get("description", "").split("\n\n")[0].split()):
-            wrapped = textwrap.wrap(told.replace('"', "'"), 88)
+        if description := " ".join(inner.get("description", "").split("\n\n")[0].split()):
+            wrapped = textwrap.wrap(description.replace('"', "'"), 88)
             lines.append('    """' + "\n    ".join(wrapped) + '"""')
     return "\n".join(lines)
 

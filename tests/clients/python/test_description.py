@@ -64,5 +64,7 @@ def test_the_wheel_is_built_without_the_development_environment(tmp_path: Path) 
     assert not (tmp_path / ".venv").exists()
     (wheel,) = tmp_path.glob("clients/python/dist/konstruct_client-*-py3-none-any.whl")
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    ours = [path for path in SOURCE.rglob("*") if path.suffix == ".py" or path.name == "py.typed"]
-    assert packed == {str(path.relative_to(SOURCE.parent)) for path in ours}
+    source_files = [
+        path for path in SOURCE.rglob("*") if path.suffix == ".py" or path.name == "py.typed"
+    ]
+    assert packed == {str(path.relative_to(SOURCE.parent)) for path in source_files}

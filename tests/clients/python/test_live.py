@@ -27,20 +27,20 @@ def searchable(konstruct: Client) -> None:
 
 def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
-        whose = {"agent": "ada", "user_id": "maria"}
+        scope = {"agent": "ada", "user_id": "maria"}
         order = {"order": 17}
-        said = konstruct.messages.send(
-            "My sister lives in Porto.", **whose, metadata=order, wait=30
+        sent = konstruct.messages.send(
+            "My sister lives in Porto.", **scope, metadata=order, wait=30
         )
-        assert (said["status"], said["thread_id"]) == ("answered", "maria")
-        assert said["reply"] == konstruct.messages.get(said["id"])["reply"]
-        stream = konstruct.messages.stream("Where does my sister live?", **whose)
+        assert (sent["status"], sent["thread_id"]) == ("answered", "maria")
+        assert sent["reply"] == konstruct.messages.get(sent["id"])["reply"]
+        stream = konstruct.messages.stream("Where does my sister live?", **scope)
         assert stream.message is None
         pieces = [*stream]
         assert stream.message
         assert "".join(pieces) == (stream.message["reply"] or {})["content"]
-        assert [message["id"] for message in konstruct.messages.list(filters=order)] == [said["id"]]
-        (turn,) = konstruct.conversations.transcript(**whose, filters=order)
+        assert [message["id"] for message in konstruct.messages.list(filters=order)] == [sent["id"]]
+        (turn,) = konstruct.conversations.transcript(**scope, filters=order)
         assert turn["metadata"] == order
         imported = konstruct.messages.import_history(
             [
@@ -48,31 +48,31 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
                 {"role": "assistant", "content": "To whom?"},
                 {"role": "user"},
             ],
-            **whose,
+            **scope,
             thread_id="2025",
         )
         assert (imported["created"], imported["invalid"]) == (2, 1)
         again = [
-            konstruct.messages.send("Once.", **whose, idempotency_key="k")["id"] for _ in range(2)
+            konstruct.messages.send("Once.", **scope, idempotency_key="k")["id"] for _ in range(2)
         ]
         assert again[0] == again[1]
         turns = [
             turn["content"]
-            for turn in konstruct.conversations.transcript(**whose, thread_id="2025", limit=1)
+            for turn in konstruct.conversations.transcript(**scope, thread_id="2025", limit=1)
         ]
         assert turns == ["I sold the piano.", "To whom?"]
         searchable(konstruct)
-        found = konstruct.memories.search("Where does my sister live?", **whose)
+        found = konstruct.memories.search("Where does my sister live?", **scope)
         assert found["results"][0]["content"] == "My sister lives in Porto."
 
         hours = {"content": "The library closes at six."}
-        many = konstruct.facts.create_many([hours, {"content": "Maria reads.", **whose}, hours])
+        many = konstruct.facts.create_many([hours, {"content": "Maria reads.", **scope}, hours])
         assert [message["created"] for message in many["results"]] == [True, True, False]
         assert [message["user_id"] for message in many["results"]] == [None, "maria", None]
         for message in many["results"][:2]:
             konstruct.facts.delete(message["memory_id"])
 
-        nuts = konstruct.facts.create("Maria is allergic to walnuts.", **whose, metadata={"n": 1})
+        nuts = konstruct.facts.create("Maria is allergic to walnuts.", **scope, metadata={"n": 1})
         _, etag = konstruct.facts.get_tagged(nuts["memory_id"])
         changed = konstruct.facts.change(nuts["memory_id"], content="She may.", if_match=etag)
         with pytest.raises(errors.ChangedSince):
@@ -80,16 +80,16 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
         assert [version["content"] for version in konstruct.facts.history(nuts["memory_id"])] == [
             "She may.", "Maria is allergic to walnuts.",
         ]  # fmt: skip
-        assert [*konstruct.facts.list(**whose, filters={"n": {"gte": 1}})] == [
+        assert [*konstruct.facts.list(**scope, filters={"n": {"gte": 1}})] == [
             {name: changed[name] for name in changed if name != "evidence"}  # type: ignore[literal-required]
         ]
-        assert konstruct.facts.search("What may she eat?", **whose)["results"][0]["score"] > 0
+        assert konstruct.facts.search("What may she eat?", **scope)["results"][0]["score"] > 0
         both = konstruct.memories.search(
-            "Where does my sister live?", **whose, include=["messages", "facts"], filters=order
+            "Where does my sister live?", **scope, include=["messages", "facts"], filters=order
         )
         assert [fact["content"] for fact in both["results"]] == ["My sister lives in Porto."]
         assert both["facts"] == []
-        prompt = konstruct.context.compile("Bake a cake.", **whose)["prompt"]
+        prompt = konstruct.context.compile("Bake a cake.", **scope)["prompt"]
         assert prompt[-1] == {"role": "user", "content": "Bake a cake."}
         konstruct.facts.delete(nuts["memory_id"])
         with pytest.raises(errors.NotFound):
@@ -100,9 +100,9 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
             konstruct.agents.create(name="ada")
         with pytest.raises(errors.UnknownAgent):
             konstruct.messages.send("Hi", agent="nobody", user_id="maria")
-        erased = konstruct.messages.erase(said["id"], reason="a password")
+        erased = konstruct.messages.erase(sent["id"], reason="a password")
         assert konstruct.erasures.get(erased["id"])["reason"] == "a password"
-        talk = konstruct.conversations.erase(**whose, thread_id="2025")
+        talk = konstruct.conversations.erase(**scope, thread_id="2025")
         assert talk["state"] == "requested"
         assert konstruct.erasures.request("maria")["user_ids"] == ["maria"]
         with pytest.raises(errors.AlreadyRequested):
@@ -113,7 +113,7 @@ def test_the_same_from_an_event_loop(url: str, program_a: Program) -> None:
     async def talk() -> tuple[str, list[str]]:
         async with AsyncClient(url, program_a.key) as konstruct:
             send = konstruct.messages.send
-            said = await asyncio.gather(
+            answers = await asyncio.gather(
                 *[send(f"I am {n}.", agent="ada", user_id=n, wait=30) for n in ("alex", "bea")]
             )
             stream = konstruct.messages.stream("And I?", agent="ada", user_id="carl")
@@ -121,7 +121,7 @@ def test_the_same_from_an_event_loop(url: str, program_a: Program) -> None:
             assert stream.message
             assert stream.message["status"] == "answered"
             listed = [message["content"] async for message in konstruct.messages.list(limit=1)]
-            return {message["status"] for message in said}.pop(), sorted(listed)
+            return {message["status"] for message in answers}.pop(), sorted(listed)
 
     assert asyncio.run(talk()) == ("answered", ["And I?", "I am alex.", "I am bea."])
 

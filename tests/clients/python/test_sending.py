@@ -193,7 +193,11 @@ def test_a_list_is_followed_at_the_address_that_the_key_is_for(do: Do) -> None:
 
 def test_a_call_that_waits_has_so_much_more_time(do: Do) -> None:
     server = Server(httpx.Response(200, json={"id": "m"}))
-    do(server, lambda it: it.messages.send("Hi", agent="Ada", user_id="m", wait=20), timeout=5)
+    do(
+        server,
+        lambda client: client.messages.send("Hi", agent="Ada", user_id="m", wait=20),
+        timeout=5,
+    )
     (request,) = server.requests
     assert request.extensions["timeout"] == {"connect": 5, "read": 25, "write": 5, "pool": 5}
     assert request.url.params["wait"] == "20"
@@ -206,8 +210,8 @@ def test_an_id_is_one_segment_of_the_path(do: Do) -> None:
     assert request.url.raw_path == b"/api/v1/sessions/..%2Fa%20b%2F%C3%BC%3F/"
 
 
-def events(*said: tuple[str, Any]) -> httpx.Response:
-    text = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in said)
+def events(*contents: tuple[str, Any]) -> httpx.Response:
+    text = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in contents)
     return httpx.Response(200, text=": waiting\n\n" + text)
 
 
@@ -226,8 +230,8 @@ def read(do: Do, server: Server) -> tuple[list[str], Any]:
 
 
 def test_a_reply_is_read_piece_by_piece(do: Do, slept: list[float]) -> None:
-    said = [ACCEPTED, ("text", {"text": "Tea "}), ("text", {"text": "it is."}), ANSWERED]
-    server = Server(problem(503, "unavailable"), events(*said))
+    contents = [ACCEPTED, ("text", {"text": "Tea "}), ("text", {"text": "it is."}), ANSWERED]
+    server = Server(problem(503, "unavailable"), events(*contents))
     pieces, stream = read(do, server)
     assert pieces == ["Tea ", "it is."]
     assert (stream.accepted["id"], stream.message["reply"]["content"]) == ("m1", "Tea it is.")
@@ -237,9 +241,13 @@ def test_a_reply_is_read_piece_by_piece(do: Do, slept: list[float]) -> None:
 
 
 def test_a_stream_that_breaks_off_is_an_error(do: Do) -> None:
-    told = {"type": "urn:konstruct:problem:reply-interrupted", "status": 503, "detail": "Broken."}
+    interruption = {
+        "type": "urn:konstruct:problem:reply-interrupted",
+        "status": 503,
+        "detail": "Broken.",
+    }
     with pytest.raises(errors.ReplyInterrupted, match=r"Broken\."):
-        read(do, Server(events(ACCEPTED, ("text", {"text": "T"}), ("error", told))))
+        read(do, Server(events(ACCEPTED, ("text", {"text": "T"}), ("error", interruption))))
     with pytest.raises(ConnectionFailed, match="broke off; ask for message m1"):
         read(do, Server(events(ACCEPTED, ("text", {"text": "T"}))))
     with pytest.raises(errors.UnknownAgent):

@@ -128,8 +128,8 @@ def test_escalation_is_assigned_and_filtered_by_assignee(
     me = client.get(TODAY).context["request"].user.get_username()
     client.post(address, {"to": me})
     assert len(sections(client, "?mine=1")["Escalations"]["rows"]) == 1
-    mine = client.get("/admin/orchestrator/escalation/?assigned=me&state=open")
-    assert mine.context["cl"].result_count == 1
+    mine_page = client.get("/admin/orchestrator/escalation/?assigned=me&state=open")
+    assert mine_page.context["cl"].result_count == 1
     with tenant_scope(pending_a.tenant.id):
         event = AccessEvent.objects.filter(action="edit").latest("id")
     assert event.detail["after"]["assigned_to"] == me

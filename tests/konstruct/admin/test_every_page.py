@@ -88,8 +88,9 @@ def list_addresses(
     """Yield the list of a model in every order, with every filter, and with odd parameters.
 
     Args:
-        is_full: order by each column by itself, with every choice of a filter and every odd parameter;
-            else by all columns at once, with a choice of each filter, and odd parameters by turns.
+        is_full: order by each column by itself, with every choice of a filter and every odd
+            parameter; else by all columns at once, with a choice of each filter, and odd parameters
+            by turns.
     """
     address = page(model, "changelist")
     yield address
@@ -170,13 +171,13 @@ def own_addresses(program: Program) -> Iterator[str]:
         yield f"/admin/facts/{fact}/merge/{query}"
     yield f"/admin/facts/{ODD_KEYS[2]}/merge/"
     odd = ("", "?user=maria", "?user=%00", "?agent=x&user=y", "?user=" + "x" * 5000)
-    whose = f"?agent={program.agent.pk}&user="
+    prefix = f"?agent={program.agent.pk}&user="
     pages = ("conversations/", "memories/", "people/", "people/person/", "window/", "window/clear/")
     pages += ("people/person/erase/", "people/person/export/")
-    for name, query in product(pages, (*odd, f"{whose}maria", f"{whose}eve", f"{whose}%00")):
+    for name, query in product(pages, (*odd, f"{prefix}maria", f"{prefix}eve", f"{prefix}%00")):
         yield f"/admin/{name}{query}"
     for q in ("sister", "%00", "%25_", "x" * 9000, "<script>", "?" * 50):
-        yield f"/admin/memories/{whose}maria&q={q}"
+        yield f"/admin/memories/{prefix}maria&q={q}"
         yield f"/admin/people/?q={q}"
         yield f"/admin/search/?q={q}&agent={q}&user={q}&channel={q}&since={q}&until=9999-12-31"
         yield f"/admin/palette/?extended=1&s={q}"

@@ -25,10 +25,10 @@ def serving(environment: Mapping[str, str], log: Path, *, worker: bool = False) 
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://localhost:{port}"
-    ours = {**environment, "KONSTRUCT_HOST": "127.0.0.1", "PORT": str(port)}
+    variables = {**environment, "KONSTRUCT_HOST": "127.0.0.1", "PORT": str(port)}
     with contextlib.ExitStack() as opened:
         for command in [WEB, WORKER] if worker else [WEB]:
-            opened.enter_context(running(command, ours, log))
+            opened.enter_context(running(command, variables, log))
         eventually(lambda: _answers(f"{url}/health/ready"))
         yield url
 

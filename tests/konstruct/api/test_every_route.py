@@ -233,7 +233,7 @@ def test_bound_key_reads_and_changes_only_its_own_data(
     case, seed = CASES[route, method], world.victim
     response = ask(case, method, seed, world.narrow_programs[bound])
     assert response.status_code in (case.narrow, 422, 404), response.content
-    told = response.content.decode()
-    assert "heliotrope" not in told
+    text = response.content.decode()
+    assert "heliotrope" not in text
     if response.status_code == 200:
-        assert '"maria"' not in told
+        assert '"maria"' not in text

@@ -80,14 +80,14 @@ def call(
         case _:
             answer = client.get(MESSAGES)
     seen.statuses[answer.status_code] += 1
-    said = f"{kind} of {caller.word}: {answer.status_code} {answer.text[:500]}"
+    summary = f"{kind} of {caller.word}: {answer.status_code} {answer.text[:500]}"
     foreign = (other.word, str(other.program.tenant.id), str(other.program.agent.id))
     if any(mark in answer.text for mark in foreign):
-        seen.crossed.append(said)
+        seen.crossed.append(summary)
     elif answer.status_code >= 500:
         return
     elif answer.status_code not in wanted:
-        seen.wrong.append(said)
+        seen.wrong.append(summary)
     elif kind == "send":
         caller.sent.append(answer.json()["id"])
     elif (
@@ -95,7 +95,7 @@ def call(
         and caller.word not in answer.text
         and str(caller.program.agent.id) not in (answer.text)
     ):
-        seen.wrong.append(said)
+        seen.wrong.append(summary)
 
 
 def call_at_random(url: str, callers: list[Caller], calls: int, seed: int) -> Outcome:

@@ -68,8 +68,8 @@ def backup(tmp_path: Path) -> Callable[..., Path]:
     """Make a backup, and return its folder."""
 
     def made(*arguments: object) -> Path:
-        said = run("backup", tmp_path / "backups", *arguments)
-        return Path(said.partition(":")[0])
+        output = run("backup", tmp_path / "backups", *arguments)
+        return Path(output.partition(":")[0])
 
     return made
 

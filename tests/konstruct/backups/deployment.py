@@ -91,9 +91,9 @@ class Deployment:
     def manage(self, *arguments: object, status: int = 0) -> str:
         """Run a command of manage.py. Return its output."""
         process = self.begin(*arguments)
-        said, _ = process.communicate()
-        assert process.returncode == status, said
-        return said
+        output, _ = process.communicate()
+        assert process.returncode == status, output
+        return output
 
     def talk(self, words: str, *slugs: str) -> None:
         """Send messages of anna and ben in each of the tenants, which are created if missing."""

@@ -44,8 +44,8 @@ def test_all_tenants_are_restored_into_an_empty_deployment(
         " last_name, email, date_joined) VALUES ('operator', 'x', true, true, true, '', '', '',"
         " now()) RETURNING id"
     )
-    said = lost.manage("backup", tmp_path / "backups")
-    assert f"{number} tenants" in said
+    output = lost.manage("backup", tmp_path / "backups")
+    assert f"{number} tenants" in output
     lost.erase(slugs[0])
     lost.manage("delete_tenant", slugs[1], "--yes")
     lost.talk("Later", slugs[2])
@@ -53,9 +53,9 @@ def test_all_tenants_are_restored_into_an_empty_deployment(
     made = the_backup(tmp_path / "backups")
     with deployment("new", journal) as new:
         assert "is whole" in new.manage("verify_backup", made)
-        said = new.manage("restore", made, "--all", "--public", "--yes")
-        assert "tenant-1: left out, because it was deleted" in said
-        assert f"{slugs[0]} is as of" in said
+        output = new.manage("restore", made, "--all", "--public", "--yes")
+        assert "tenant-1: left out, because it was deleted" in output
+        assert f"{slugs[0]} is as of" in output
         assert new.states() == {slug: "active" for slug in slugs if slug != slugs[1]}
         assert new.ask("SELECT username FROM auth_user") == [("operator",)]
         left = new.dumped()
@@ -67,9 +67,9 @@ def test_all_tenants_are_restored_into_an_empty_deployment(
         new.manage("verify_memory")
         new.talk("Goes on", slugs[0])
         # A second run has nothing to do, and loses no row.
-        said = new.manage("restore", made, "--all", "--public", "--yes")
-        assert "the operators are restored already" in said
-        assert said.count("left out, because an earlier run restored it") == number - 1
+        output = new.manage("restore", made, "--all", "--public", "--yes")
+        assert "the operators are restored already" in output
+        assert output.count("left out, because an earlier run restored it") == number - 1
         assert "Goes on" in new.dumped()
     lost.start()
 
@@ -102,8 +102,8 @@ def test_killed_commands_leave_complete_backups_and_tenants(
         which = ["--all", "--again"] if kill % 2 else ["--tenant", slugs[0]]
         _kill(lost, chance.uniform(0.3, 1.0) * whole_takes, "restore", made, *which, "--yes")
         served = [slug for slug, state in lost.states().items() if state == "active"]
-        said = {slug: {content for _, content, _ in _rows(lost, slug)} for slug in served}
-        assert not [slug for slug in slugs if f"Zyxomma anna {slug}" in said.get(slug, ())]
+        contents = {slug: {content for _, content, _ in _rows(lost, slug)} for slug in served}
+        assert not [slug for slug in slugs if f"Zyxomma anna {slug}" in contents.get(slug, ())]
         lost.manage("restore", made, "--all", "--yes")
         assert set(lost.states().values()) == {"active"}
         left = lost.dumped()

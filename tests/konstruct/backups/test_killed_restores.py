@@ -198,9 +198,9 @@ def test_killed_restore_of_all_continues_with_the_remaining_tenants(
     killed(monkeypatch, "restoring._load", *command, of=tenant_b.pk)
     send_message(tenant_a, "After it was restored.")
     kept = texts(tenant_a)
-    said = run(*command)
-    assert "tenant-a: left out, because an earlier run restored it at" in said
-    assert "tenant-b is as of" in said
+    output = run(*command)
+    assert "tenant-a: left out, because an earlier run restored it at" in output
+    assert "tenant-b is as of" in output
     assert texts(tenant_a) == kept
     assert "After it was restored." in kept
     assert "After the backup." not in texts(tenant_b)
@@ -269,9 +269,9 @@ def test_killed_steps_after_a_recovery_continue_with_the_remaining_tenants(
     with tenant_scope(tenant_a.pk):
         agent = Agent.objects.create(name="ada")
     accept(Incoming(agent.pk, "ben", "t", "rest", "Hello"), tenant_id=tenant_a.pk)
-    said = run(*command)
-    assert "tenant-a: left out, because an earlier run restored it at" in said
-    assert "tenant-b is as of" in said
+    output = run(*command)
+    assert "tenant-a: left out, because an earlier run restored it at" in output
+    assert "tenant-b is as of" in output
     with tenant_scope(tenant_a.pk):  # its replies are not given up
         assert Job.objects.get(kind="reply").failed_at is None
     assert settled(tenant_b)

@@ -42,8 +42,8 @@ def test_a_cluster_is_recovered_to_a_moment(archive: Path, tmp_path: Path) -> No
         made.stop()
         _recover(made, base, archive, str(moment))
         assert "Zyxomma anna one" in made.dumped()
-        said = made.manage("restore", "--recovered-to", moment, "--yes")
-        assert "1 erasures repeated" in said
+        output = made.manage("restore", "--recovered-to", moment, "--yes")
+        assert "1 erasures repeated" in output
         left = made.dumped()
         for gone in ("Zyxomma anna one", "Second anna one", "Third"):
             assert gone not in left

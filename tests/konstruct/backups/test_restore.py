@@ -78,9 +78,9 @@ def test_erasures_after_the_backup_are_repeated(
     assert receipt is not None
     assert receipt["journal"] == "written"
     drop(tenant_a)
-    said = run("restore", made, "--tenant", "tenant-a", "--yes")
-    assert "3 erasures repeated" in said
-    assert "tenant-a is as of" in said
+    output = run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert "3 erasures repeated" in output
+    assert "tenant-a is as of" in output
     left = dumped(tenant_a)
     for word in ("Zyxomma", "Quokkasaurus", "Wombatella", "Kookaburra", "anna"):
         assert word not in left
@@ -121,8 +121,8 @@ def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
             agent_id=agent.id, user_id="ben", thread_id="t", message_id=secret.pk, by=BY
         )
         revoke_key(key.pk)
-    said = run("restore", made, "--tenant", "tenant-a", "--yes")
-    assert "2 erasures repeated" in said
+    output = run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert "2 erasures repeated" in output
     left = dumped(tenant_a)
     for word in ("Zyxomma", "Quokkasaurus", "anna"):
         assert word not in left
@@ -197,8 +197,8 @@ def test_visible_actions_are_not_repeated(tenant_a: Tenant, backup: Callable[...
         agent = Agent.objects.create(name="ada")
     message, _ = accept(Incoming(agent.id, "ben", "t", "rest", "Hello"), tenant_id=tenant_a.id)
     made = backup()
-    said = run("restore", made, "--tenant", "tenant-a", "--yes")
-    assert "1 jobs given up" in said
+    output = run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert "1 jobs given up" in output
     with tenant_scope(tenant_a.id):
         job = Job.objects.get(kind="reply", key=message.pk)
     assert (job.error_code, job.failed_at is not None) == ("restored", True)

@@ -116,12 +116,12 @@ def test_a_process_without_a_heartbeat(examine: Examine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "status"),
+    ("server_time", "status"),
     [(100.0, "ok"), (98.5, "ok"), (97.0, "warning"), (105.0, "warning"), (200.0, "wrong")],
 )
-def test_clocks_are_compared(theirs: float, status: str) -> None:
+def test_clocks_are_compared(server_time: float, status: str) -> None:
     """The clock is replaced, because that of this machine cannot be set."""
-    assert stores.compare_clocks(99.9, theirs, 100.1).status == status
+    assert stores.compare_clocks(99.9, server_time, 100.1).status == status
 
 
 @pytest.mark.slow

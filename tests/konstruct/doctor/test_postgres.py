@@ -130,14 +130,14 @@ def test_a_pooler(settings: Any, examine: Examine, mode: str) -> None:
         settings.OWNER_DATABASE_URL = f"{owners}/{name}"
         answers = examine(status="wrong" if mode == "statement" else "ok")
         behind = texts_of_check(examine(status="wrong"), "owner")
-    said = " ".join(texts_of_check(answers, "isolation"))
+    text = " ".join(texts_of_check(answers, "isolation"))
     if mode != "statement":
-        assert "by a pooler, of which SQL does not show pool_mode" in said
+        assert "by a pooler, of which SQL does not show pool_mode" in text
         assert behind == [
             "The owner connects through a pooler, behind which migrate refuses to run."
         ]
     else:
-        assert "Tenants could meet behind the connection pooler: " in said
+        assert "Tenants could meet behind the connection pooler: " in text
 
 
 def test_an_extension_that_tenants_do_not_find(examine: Examine) -> None:

@@ -92,7 +92,7 @@ def _by_key(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]
 
 def _session_of_the_same_name(browser: "Browser", victim: TenantFixture) -> Iterator[Attempt]:
     """Write and clear a thread with the name of the victim's: only our own may change."""
-    theirs = SessionStore(victim.tenant.id)
+    store = SessionStore(victim.tenant.id)
     state = {"v": 4, "id": "0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"messages": "1"}}
     value = {"channel": "messages", "type": "null", "value": ""}
     for method, path, body in (
@@ -105,9 +105,9 @@ def _session_of_the_same_name(browser: "Browser", victim: TenantFixture) -> Iter
         }),
         ("DELETE", f"sessions/{quote(THREAD)}/", None),
     ):  # fmt: skip
-        before = theirs.get_session(THREAD), theirs.get_session_messages(THREAD)
+        before = store.get_session(THREAD), store.get_session_messages(THREAD)
         response = browser.send(method, f"{API}/{path}", body)
-        after = theirs.get_session(THREAD), theirs.get_session_messages(THREAD)
+        after = store.get_session(THREAD), store.get_session_messages(THREAD)
         what = f"{method} {path.split('/')[0]} of the victim's thread"
         outcome = f"HTTP {response.status_code}"
         yield Attempt(Layer.HTTP, "REST", what, before != after, outcome)

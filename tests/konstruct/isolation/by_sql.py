@@ -59,11 +59,11 @@ def _by_named_schema(victim: TenantFixture) -> Iterator[Attempt]:
 
 def _by_claims(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
     """Attack a public table that tenants write to: the claims of workspaces."""
-    table, theirs = "tenants_workspaceclaim", f"tenant_id = '{victim.tenant.id}'"
+    table, condition = "tenants_workspaceclaim", f"tenant_id = '{victim.tenant.id}'"
     yield attempt_statement(
-        "SELECT the victim's claims", f"SELECT count(*) FROM {table} WHERE {theirs}"
+        "SELECT the victim's claims", f"SELECT count(*) FROM {table} WHERE {condition}"
     )
-    yield attempt_statement("DELETE the victim's claims", f"DELETE FROM {table} WHERE {theirs}")
+    yield attempt_statement("DELETE the victim's claims", f"DELETE FROM {table} WHERE {condition}")
     yield attempt_statement(
         "UPDATE a claim of ours to the victim's",
         f"UPDATE {table} SET tenant_id = '{victim.tenant.id}'",
@@ -82,16 +82,14 @@ def _by_claims(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attem
 
 def _by_the_outbox(victim: TenantFixture) -> Iterator[Attempt]:
     """Attack the other one, the outbox, and a view of it."""
-    theirs = f"tenant_id = '{victim.tenant.id}'"
+    condition = f"tenant_id = '{victim.tenant.id}'"
     for table in ("tenants_job", "orchestrator_pendingreply"):
         yield attempt_statement(
-            f"SELECT the victim's {table}", f"SELECT count(*) FROM {table} WHERE {theirs}"
+            f"SELECT the victim's {table}", f"SELECT count(*) FROM {table} WHERE {condition}"
         )
+        yield attempt_statement(f"DELETE the victim's {table}", f"DELETE FROM {table} WHERE {condition}")
         yield attempt_statement(
-            f"DELETE the victim's {table}", f"DELETE FROM {table} WHERE {theirs}"
-        )
-        yield attempt_statement(
-            f"UPDATE the victim's {table}", f"UPDATE {table} SET attempts = 0 WHERE {theirs}"
+            f"UPDATE the victim's {table}", f"UPDATE {table} SET attempts = 0 WHERE {condition}"
         )
     yield attempt_statement(
         "INSERT work in the victim's name",
@@ -102,7 +100,7 @@ def _by_the_outbox(victim: TenantFixture) -> Iterator[Attempt]:
 
 def _by_settings(victim: TenantFixture) -> Iterator[Attempt]:
     """Combine the settings: one is the victim's and the other ours."""
-    schema, theirs = victim.tenant.schema_name, victim.tenant.id
+    schema, victim_id = victim.tenant.schema_name, victim.tenant.id
     for layer, what, settings, sql in (
         (
             Layer.POLICY,
@@ -113,8 +111,8 @@ def _by_settings(victim: TenantFixture) -> Iterator[Attempt]:
         (
             Layer.SCHEMA,
             "our search_path and the victim's tenant",
-            {"app.current_tenant": str(theirs)},
-            f"SELECT count(*) FROM memory_message WHERE tenant_id = '{theirs}'",
+            {"app.current_tenant": str(victim_id)},
+            f"SELECT count(*) FROM memory_message WHERE tenant_id = '{victim_id}'",
         ),
         (
             Layer.POLICY,
@@ -127,11 +125,11 @@ def _by_settings(victim: TenantFixture) -> Iterator[Attempt]:
         yield Attempt(layer, "SQL", what, done and outcome != [(0,)], str(outcome))
     driver: Any = tenant_connection().connection
     driver.execute(f"SET search_path = {schema}")
-    driver.execute(f"SET app.current_tenant = '{theirs}'")
+    driver.execute(f"SET app.current_tenant = '{victim_id}'")
     yield attempt_statement(
         "settings that a statement before has left behind",
         "SELECT count(*) FROM memory_message"
-        f" WHERE tenant_id = '{theirs}' OR content = '{victim.secret}'",
+        f" WHERE tenant_id = '{victim_id}' OR content = '{victim.secret}'",
         layer=Layer.SCHEMA,
     )
     driver.execute("RESET search_path")

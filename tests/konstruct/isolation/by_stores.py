@@ -22,46 +22,46 @@ from tenants.redis_keys import all_keys_pattern
 
 def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
     """Attack with leaked ids of the victim."""
-    ours, theirs = attacker.tenant.id, victim.tenant.id
+    own_id, victim_id = attacker.tenant.id, victim.tenant.id
     facts = LongTermMemory()
     # The victim's ids in our own tenant, as a wrong parameter could do.
     yield _reads(
         Layer.SCHEMA, "recall", "search the victim's user and agent", victim,
-        lambda: retrieve_relevant(ours, victim.agent_id, USER, VECTOR, 100, -1.0),
+        lambda: retrieve_relevant(own_id, victim.agent_id, USER, VECTOR, 100, -1.0),
     )  # fmt: skip
     yield _reads(
-        Layer.SCHEMA, "facts", "search", victim, lambda: facts.search(ours, VECTOR, limit=100)
+        Layer.SCHEMA, "facts", "search", victim, lambda: facts.search(own_id, VECTOR, limit=100)
     )
-    yield _reads(Layer.SCHEMA, "facts", "list", victim, lambda: facts.list_by_tenant(ours, 1000))
-    deleted = facts.delete(victim.fact_id, ours)
+    yield _reads(Layer.SCHEMA, "facts", "list", victim, lambda: facts.list_by_tenant(own_id, 1000))
+    deleted = facts.delete(victim.fact_id, own_id)
     yield Attempt(Layer.SCHEMA, "facts", "delete the victim's", deleted, f"deleted: {deleted}")
-    saver = SessionStore(ours).checkpointer
+    saver = SessionStore(own_id).checkpointer
     yield _reads(Layer.SCHEMA, "checkpointer", "list all", victim, lambda: [*saver.list(None)])
-    before = len(SessionStore(theirs).get_session_messages(THREAD))
+    before = len(SessionStore(victim_id).get_session_messages(THREAD))
     saver.delete_thread(THREAD)
-    lost = before - len(SessionStore(theirs).get_session_messages(THREAD))
+    lost = before - len(SessionStore(victim_id).get_session_messages(THREAD))
     yield Attempt(
         Layer.SCHEMA, "checkpointer", "clear a thread of the same name", lost > 0, f"{lost} lost"
     )
     yield _reads(
         Layer.KEYS, "cache", "read the window of a thread of the same name", victim,
-        lambda: get_thread_turns(ours, THREAD, "rest"),
+        lambda: get_thread_turns(own_id, THREAD, "rest"),
     )  # fmt: skip
     yield _reads(Layer.KEYS, "cache", "read all keys of ours", victim, lambda: _values(attacker))
-    with tenant_scope(ours, pinned=True):
+    with tenant_scope(own_id, pinned=True):
         yield from _out_of_a_pin(victim)
     yield from _by_tasks(attacker, victim)
 
 
 def _out_of_a_pin(victim: TenantFixture) -> Iterator[Attempt]:
     """Call every public function of memory for the victim in code of another tenant."""
-    theirs = victim.tenant.id
+    victim_id = victim.tenant.id
     calls: dict[str, Callable[[], Any]] = {
-        "window": lambda: get_recent_messages(theirs, victim.agent_id, USER),
-        "recall": lambda: retrieve_relevant(theirs, victim.agent_id, USER, VECTOR),
-        "facts": lambda: LongTermMemory().list_by_tenant(theirs),
-        "checkpointer": lambda: SessionStore(theirs).get_session_messages(THREAD),
-        "task": lambda: embed_and_store(str(theirs)),
+        "window": lambda: get_recent_messages(victim_id, victim.agent_id, USER),
+        "recall": lambda: retrieve_relevant(victim_id, victim.agent_id, USER, VECTOR),
+        "facts": lambda: LongTermMemory().list_by_tenant(victim_id),
+        "checkpointer": lambda: SessionStore(victim_id).get_session_messages(THREAD),
+        "task": lambda: embed_and_store(str(victim_id)),
     }
     for via, call in calls.items():
         yield _reads(Layer.PIN, via, "ask for the victim's", victim, call)

@@ -26,7 +26,7 @@ def test_answer_without_memories_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "fact"),
+    ("text", "fact"),
     [
         ("Remember: tea at five", "tea at five"),
         ("please, remember this:\n tea   at five", "tea at five"),
@@ -40,8 +40,8 @@ def test_answer_without_memories_says_so() -> None:
         ("remember" + " " * 32_000 + ":", None),
     ],
 )
-def test_request_to_remember_is_confirmed(said: str, fact: str | None) -> None:
-    wanted = requested_tool_call([user(said)], [{"function": {"name": REMEMBER}}])
+def test_request_to_remember_is_confirmed(text: str, fact: str | None) -> None:
+    wanted = requested_tool_call([user(text)], [{"function": {"name": REMEMBER}}])
     assert (wanted and wanted.arguments) == (fact and {"fact": fact})
 
 
@@ -88,7 +88,7 @@ FACT = "Fact: Deal closes in May."
 
 
 @pytest.mark.parametrize(
-    ("said", "begins"),
+    ("text", "begins"),
     [
         ("hello", "Hello! Tell me what I should remember"),
         ("Hello, how are you?", "Hello!"),
@@ -101,15 +101,15 @@ FACT = "Fact: Deal closes in May."
         ("¡Hasta mañana!", "¡Adiós!"),
     ],
 )
-def test_small_talk_is_answered_without_quotes(said: str, begins: str) -> None:
-    answer = ask(said, recalled=[FACT, f"user: {said}"])
+def test_small_talk_is_answered_without_quotes(text: str, begins: str) -> None:
+    answer = ask(text, recalled=[FACT, f"user: {text}"])
     assert answer.startswith(begins)
     assert answer.endswith(DISCLAIMER)
     assert "May" not in answer
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "Hi, what am I allergic to?",
         "Hello, my dog is called Rex.",
@@ -122,8 +122,8 @@ def test_small_talk_is_answered_without_quotes(said: str, begins: str) -> None:
         "hi " * 40,
     ],
 )
-def test_message_with_more_than_a_greeting_is_not_small_talk(said: str) -> None:
-    assert small_talk(said) is None
+def test_message_with_more_than_a_greeting_is_not_small_talk(text: str) -> None:
+    assert small_talk(text) is None
 
 
 def test_the_date_of_a_turn_in_the_window_is_no_word_of_it() -> None:

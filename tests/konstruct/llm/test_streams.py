@@ -127,9 +127,9 @@ REQUEST = CompletionRequest([{"role": "user", "content": "Hello"}], model="", ti
 
 
 def ask(server: LLMServer, api: str = "openai") -> tuple[str, list[str]]:
-    told: list[str] = []
+    pieces: list[str] = []
     model = HttpLanguageModel(server.url, api=api, timeout=60, sleep=lambda seconds: None)
-    return model.complete(REQUEST, told.append).text, told
+    return model.complete(REQUEST, pieces.append).text, pieces
 
 
 def test_stream_is_requested_if_a_callback_is_given(llm_server: LLMServer) -> None:

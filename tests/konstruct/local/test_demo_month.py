@@ -22,11 +22,11 @@ def test_demo_month_has_each_state_and_no_rows_of_the_demo_user(tenant_a: Tenant
         for message in month.waiting:
             pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
         drain(tenant_a.id)
-        said = Message.objects.all()
-        days = {day.date() for day in said.values_list("created_at", flat=True)}
+        messages = Message.objects.all()
+        days = {day.date() for day in messages.values_list("created_at", flat=True)}
         assert len(days) > 25
-        assert len(set(said.values_list("channel", flat=True))) == 3
-        assert not said.filter(user_id=demo_conversations.USER).exists()
+        assert len(set(messages.values_list("channel", flat=True))) == 3
+        assert not messages.filter(user_id=demo_conversations.USER).exists()
         assert {fact.state for fact in MemoryEntry.objects.entries()} == {
             FactState.ACTIVE, FactState.SUPERSEDED, FactState.PROPOSED, FactState.REJECTED,
         }  # fmt: skip

@@ -11,44 +11,44 @@ def append(path: Path, text: bytes) -> None:
 
 
 def test_only_complete_lines_after_the_start_are_printed(tmp_path: Path) -> None:
-    path, said = tmp_path / "web.log", []
+    path, lines = tmp_path / "web.log", []
     append(path, b"of the run before\n")
-    tail = LogTail(path, "web | ", said.append)
+    tail = LogTail(path, "web | ", lines.append)
     tail.show()
-    assert said == []
+    assert lines == []
     append(path, b"one\ntw")
     tail.show()
-    assert said == ["web | one"]
+    assert lines == ["web | one"]
     append(path, b"o\n\xff\n")
     tail.show()
-    assert said == ["web | one", "web | two", "web | \N{REPLACEMENT CHARACTER}"]
+    assert lines == ["web | one", "web | two", "web | \N{REPLACEMENT CHARACTER}"]
     tail.close()
 
 
 def test_terminal_control_characters_are_escaped(tmp_path: Path) -> None:
-    path, said = tmp_path / "web.log", []
+    path, lines = tmp_path / "web.log", []
     append(path, b"")
-    tail = LogTail(path, "web | ", said.append)
+    tail = LogTail(path, "web | ", lines.append)
     append(path, "one\x1b[31m\rtwo\x9b2J\u2028three\u202efour \N{SNOWMAN}\n".encode())
     tail.show()
-    assert said == [r"web | one\x1b[31m\rtwo\x9b2J\u2028three\u202efour " + "\N{SNOWMAN}"]
+    assert lines == [r"web | one\x1b[31m\rtwo\x9b2J\u2028three\u202efour " + "\N{SNOWMAN}"]
     tail.close()
 
 
 def test_log_created_later_is_printed_from_its_beginning(tmp_path: Path) -> None:
-    path, said = tmp_path / "web.log", []
-    tail = LogTail(path, "", said.append)
+    path, lines = tmp_path / "web.log", []
+    tail = LogTail(path, "", lines.append)
     tail.show()
     append(path, b"first\n")
     tail.show()
-    assert said == ["first"]
+    assert lines == ["first"]
     tail.close()
 
 
 def test_no_line_is_lost_or_doubled_when_the_log_is_rotated(tmp_path: Path) -> None:
-    path, said = tmp_path / "web.log", []
+    path, lines = tmp_path / "web.log", []
     append(path, b"")
-    tail = LogTail(path, "", said.append)
+    tail = LogTail(path, "", lines.append)
     append(path, b"one\n")
     tail.show()
     append(path, b"two\n")
@@ -57,5 +57,5 @@ def test_no_line_is_lost_or_doubled_when_the_log_is_rotated(tmp_path: Path) -> N
     tail.show()
     append(path, b"four\n")
     tail.show()
-    assert said == ["one", "two", "three", "four"]
+    assert lines == ["one", "two", "three", "four"]
     tail.close()

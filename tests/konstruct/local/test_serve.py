@@ -55,8 +55,8 @@ class Server:
             pytest.fail(f"it ended before it was ready: {''.join(self.printed)}")
 
     def tree(self) -> list[psutil.Process]:
-        ours = psutil.Process(self.process.pid)
-        return [ours, *ours.children(recursive=True)]
+        server = psutil.Process(self.process.pid)
+        return [server, *server.children(recursive=True)]
 
     def find(self, *words: str) -> psutil.Process | None:
         """Return the topmost of the server's processes with all these words in its command line."""
@@ -91,8 +91,8 @@ class Server:
 
 
 def environment(home: Path) -> dict[str, str]:
-    ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
-    return {name: value for name, value in os.environ.items() if name not in ours} | {
+    variables = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
+    return {name: value for name, value in os.environ.items() if name not in variables} | {
         "KONSTRUCT_HOME": str(home),
         # As with a database of the operator's own; the embedded one has no URL.
         "DATABASE_OWNER_URL": f"postgresql://konstruct_owner:{OWNERS_PASSWORD}@nowhere/konstruct",

@@ -153,10 +153,12 @@ def superuser() -> Iterator[Connection]:
 
 def test_compose_and_embedded_server_have_the_same_settings() -> None:
     services = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())["services"]
-    ours = {name: value for name, value in SETTINGS.items() if re.match("log_(?!line)", name)}
-    assert len(ours) == 6
+    settings_of_logs = {
+        name: value for name, value in SETTINGS.items() if re.match("log_(?!line)", name)
+    }
+    assert len(settings_of_logs) == 6
     command = services["postgres"]["command"]
-    assert {f"{name}={value}" for name, value in ours.items()} <= set(command)
+    assert {f"{name}={value}" for name, value in settings_of_logs.items()} <= set(command)
 
 
 def test_check_of_the_embedded_server_finds_nothing(tenant_a: Tenant) -> None:

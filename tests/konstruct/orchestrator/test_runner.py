@@ -53,7 +53,7 @@ def test_given_messages_are_sent_unchanged(llm_server: LLMServer) -> None:
 
 def test_tools_options_text_and_usage_are_keywords(llm_server: LLMServer) -> None:
     llm_server.answers = [streamed("It ", "rains.", {"tool_calls": [CALL]}, usage=USAGE)]
-    told: list[str] = []
+    pieces: list[str] = []
     completions: list[Completion] = []
     text = run_agent(
         Hello(),
@@ -61,10 +61,10 @@ def test_tools_options_text_and_usage_are_keywords(llm_server: LLMServer) -> Non
         PROMPT,
         tools=[TOOL],
         options={"temperature": 0},
-        on_text=told.append,
+        on_text=pieces.append,
         on_completion=completions.append,
     )
-    assert (text, "".join(told)) == ("It rains.", "It rains.")
+    assert (text, "".join(pieces)) == ("It rains.", "It rains.")
     assert completions == [
         Completion("It rains.", (RequestedCall("1", "weather", {}),), {**USAGE, "total_tokens": 5})
     ]
@@ -83,13 +83,13 @@ def test_a_wrapper_with_three_parameters_changes_the_text_and_keeps_the_rest(
     monkeypatch.setattr(runner, "run_agent", shout)
     message = {"content": "It rains.", "tool_calls": [CALL]}
     llm_server.default = Answer({"choices": [{"message": message}], "usage": USAGE})
-    told: list[str] = []
-    options = RunOptions(tools=[TOOL], options={"seed": 1}, on_text=told.append)
+    pieces: list[str] = []
+    options = RunOptions(tools=[TOOL], options={"seed": 1}, on_text=pieces.append)
     completion = complete(Hello(), Ada(), PROMPT, options)
     assert completion.text == "IT RAINS."
     assert [call.name for call in completion.requested] == ["weather"]
     assert completion.usage == {**USAGE, "total_tokens": 5}
-    assert told == ["IT RAINS."]
+    assert pieces == ["IT RAINS."]
     sent = llm_server.requests[0].body
     assert (sent["tools"], sent["seed"], "stream" in sent) == ([TOOL], 1, False)
 
@@ -105,9 +105,9 @@ def test_a_wrapper_that_asks_twice_is_charged_twice_and_takes_the_answer_it_retu
         return first
 
     monkeypatch.setattr(runner, "run_agent", first_of_two)
-    said = {"content": "Let me look.", "tool_calls": [CALL]}
+    delta = {"content": "Let me look.", "tool_calls": [CALL]}
     llm_server.answers = [
-        Answer({"choices": [{"message": said}], "usage": USAGE}),
+        Answer({"choices": [{"message": delta}], "usage": USAGE}),
         Answer({"choices": [{"message": {"content": "No."}}], "usage": USAGE}),
     ]
     completion = complete(Hello(), Ada(), PROMPT, RunOptions(tools=[TOOL]))
@@ -123,11 +123,11 @@ def test_a_wrapper_that_asks_twice_is_charged_twice_and_takes_the_answer_it_retu
 def test_a_replacement_needs_no_language_model(
     llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    pieces: list[str] = []
     monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: " Canned.\0 ")
-    completion = complete(Hello(), Ada(), PROMPT, RunOptions(tools=[TOOL], on_text=told.append))
+    completion = complete(Hello(), Ada(), PROMPT, RunOptions(tools=[TOOL], on_text=pieces.append))
     assert completion == Completion("Canned.")
-    assert told == ["Canned."]
+    assert pieces == ["Canned."]
     assert llm_server.requests == []
 
 

@@ -133,10 +133,10 @@ def test_error_of_the_language_model_is_stored_with_the_answer(
 def test_an_answer_names_the_messages_of_its_prompt(
     ada: Agent, send_message: Callable[..., Message]
 ) -> None:
-    said = send_message("My sister lives in Lisbon.")
+    message = send_message("My sister lives in Lisbon.")
     save_question(ada, content="Where does my sister live?", user_id="maria")
     (answer,) = ask(ada)
-    assert said.pk in answer.message_ids
+    assert message.pk in answer.message_ids
     assert answer.user_id == "maria"
 
 
@@ -162,10 +162,10 @@ def test_questions_and_answers_are_erased_with_their_person(
 def test_an_answer_is_erased_with_a_message_of_its_prompt(
     program: Program, ada: Agent, send_message: Callable[..., Message]
 ) -> None:
-    said = send_message("My sister lives in Lisbon.")
+    message = send_message("My sister lives in Lisbon.")
     save_question(ada, content="Where does my sister live?", user_id="maria")
     ask(ada)
     with database.as_owner(), tenant_scope(program.tenant.id), connection.cursor() as cursor:
-        delete_rows_of_messages(cursor, [said.pk], lambda *_: None)
+        delete_rows_of_messages(cursor, [message.pk], lambda *_: None)
     assert SavedQuestion.objects.exists()
     assert not QuestionAnswer.objects.exists()

@@ -62,11 +62,11 @@ def remembered(tenant: Tenant, agent: Agent, user_id: str = "maria") -> list[str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("whose", ["everybody's", "ada", "bert"])
+@pytest.mark.parametrize("scope", ["everybody's", "ada", "bert"])
 def test_erasure_removes_memories_of_all_agents_of_a_thread(
-    whose: str, handed: Tenant, agent: Agent, bert: Agent
+    scope: str, handed: Tenant, agent: Agent, bert: Agent
 ) -> None:
-    agent_id = {"everybody's": None, "ada": agent.id, "bert": bert.id}[whose]
+    agent_id = {"everybody's": None, "ada": agent.id, "bert": bert.id}[scope]
     with database.as_owner(), tenant_scope(handed.id):
         request = carry_out(request_erasure("maria", by=EVA, agent_id=agent_id))
         assert request.done_at is not None

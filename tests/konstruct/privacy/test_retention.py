@@ -47,8 +47,8 @@ def history(tenant_a: Tenant, agent: Agent) -> Callable[..., None]:
         )  # fmt: skip
         embedding_jobs.drain(tenant_a.id)
         with tenant_scope(tenant_a.id):
-            said = Message.objects.filter(user_id=user_id).values_list("pk", flat=True)
-            add_items(agent.id, user_id, "t", [({}, pk) for pk in said])
+            message_ids = Message.objects.filter(user_id=user_id).values_list("pk", flat=True)
+            add_items(agent.id, user_id, "t", [({}, pk) for pk in message_ids])
 
     return history
 

@@ -420,13 +420,13 @@ def test_an_open_stream_ends_when_its_caller_may_read_no_more(
         pieces = stream_reply(
             response, waiters, texts, end, lambda: verifying.callers.is_still_valid(request, share)
         )
-        got = [await anext(pieces)]
+        received = [await anext(pieces)]
         watched.add([ReplyChunk((1, 0), b"1", "first", is_failed=False)])
-        got.append(await anext(pieces))
+        received.append(await anext(pieces))
         await asyncio.to_thread(end_access)
         verifying.clock.now += callers.RECHECK_SECONDS
         watched.add([ReplyChunk((2, 0), b"1", "second", is_failed=False)])
-        return [*got, *[piece async for piece in pieces]]
+        return [*received, *[piece async for piece in pieces]]
 
     assert asyncio.run(read()) == [b"opening", b"first", b"refused"]
     # Once at the start, and once after its expiry.

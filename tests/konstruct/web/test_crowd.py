@@ -30,8 +30,8 @@ EVENTS = "Accept: text/event-stream"
 WAITING = 200
 HALF_OPEN = 200
 UNLIMITED = {
-    f"{whose}RATE_LIMIT_{what}": "1000000"
-    for whose in ("", "KEY_")
+    f"{prefix}RATE_LIMIT_{what}": "1000000"
+    for prefix in ("", "KEY_")
     for what in ("BURST", "PER_SECOND")
 }
 
@@ -126,9 +126,9 @@ def response_of(client: socket.socket) -> tuple[int, dict[str, object]]:
 
 def worker_threads() -> int:
     """Return the highest number of threads of a web process."""
-    ours = psutil.Process().children(recursive=True)
+    processes = psutil.Process().children(recursive=True)
     return max(
-        process.num_threads() for process in ours if "gunicorn" in " ".join(process.cmdline())
+        process.num_threads() for process in processes if "gunicorn" in " ".join(process.cmdline())
     )
 
 
@@ -217,8 +217,8 @@ def test_idle_streams_take_no_thread(
 ) -> None:
     before, streams = worker_threads(), dict[str, socket.socket]()
     for number in range(WAITING):
-        said = [{"role": "user", "content": f"Message {number}"}]
-        body = json.dumps({"model": "ada", "user": "maria", "messages": said, "stream": True})
+        turns = [{"role": "user", "content": f"Message {number}"}]
+        body = json.dumps({"model": "ada", "user": "maria", "messages": turns, "stream": True})
         sent = head(program_a, "POST", "/v1/chat/completions", "Content-Type: application/json")
         sent += f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
         streams[f"Message {number}"] = client(crowd, url, sent)
@@ -230,9 +230,9 @@ def test_idle_streams_take_no_thread(
         messages = list(Message.objects.values_list("id", "content"))
     assert len(messages) == WAITING
     for message_id, content in messages:
-        with partial_reply.stream_reply(program_a.tenant.id, message_id, 1) as tell:
-            assert tell is not None
-            tell(f"You said: {content}")
+        with partial_reply.stream_reply(program_a.tenant.id, message_id, 1) as publish:
+            assert publish is not None
+            publish(f"You said: {content}")
     for content, stream in streams.items():
         read_up_to(stream, f'"You said: {content}"'.encode())
     assert worker_threads() <= before + settings.WEB_THREADS
@@ -247,9 +247,9 @@ def test_idle_streams_take_no_thread(
 def test_open_streams_end_when_their_key_is_revoked_or_their_tenant_suspended(
     url: str, program_a: Program, program_b: Program, crowd: contextlib.ExitStack
 ) -> None:
-    said = [{"role": "user", "content": "Hello"}]
+    messages = [{"role": "user", "content": "Hello"}]
     message = json.dumps({"agent": "ada", "user_id": "maria", "content": "Hello"})
-    chat = json.dumps({"model": "ada", "user": "bob", "messages": said, "stream": True})
+    chat = json.dumps({"model": "ada", "user": "bob", "messages": messages, "stream": True})
     requests = (
         (f"{MESSAGES}?wait=60", message, b"event: accepted", b'"status": 401'),
         ("/v1/chat/completions", chat, b'"role": "assistant"', b'"code": "invalid_api_key"'),

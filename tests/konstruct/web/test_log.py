@@ -121,8 +121,8 @@ def test_each_line_is_an_object_that_names_the_request_the_tenant_and_the_key(
     access = [line for line in lines if line["logger"] == "konstruct.access"]
     named = {line.get("request_id") for line in access}
     assert {f"{list(keys)[n % 4]}-{n}" for n in range(48)} | {"a-said", "b-said"} <= named
-    (said,) = (line for line in access if line["request_id"] == "b-said")
-    assert (said["method"], said["path"], said["status"]) == ("POST", MESSAGES, 200)
+    (entry,) = (line for line in access if line["request_id"] == "b-said")
+    assert (entry["method"], entry["path"], entry["status"]) == ("POST", MESSAGES, 200)
     # Django's own line of a 404, which is written after all middleware.
     assert any(
         line["logger"] == "django.request" and line.get("tenant_id") == ids["a"][0]

@@ -193,13 +193,13 @@ def test_full_queue_drops_the_last_of_the_longest_unverified_queue() -> None:
         with pytest.raises(Overloaded):
             await flood[-1]
         newcomer = Share("another address", is_verified=False)
-        ours = [asyncio.create_task(pool.run(newcomer, work.call, "a")) for _ in range(5)]
+        tasks = [asyncio.create_task(pool.run(newcomer, work.call, "a")) for _ in range(5)]
         await asyncio.sleep(0)
         assert pool.queued(is_verified=False) == 10
         with pytest.raises(Overloaded):  # the queues are equal now, and it would be the longer one
             await pool.run(newcomer, work.call, "a")
         work.let_go("a", "x")
-        assert await asyncio.gather(*ours) == ["a"] * 5
+        assert await asyncio.gather(*tasks) == ["a"] * 5
         ended = await asyncio.gather(*flood, return_exceptions=True)
         assert [isinstance(outcome, Overloaded) for outcome in ended] == [False] * 6 + [True] * 6
         pool.close()

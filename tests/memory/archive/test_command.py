@@ -107,11 +107,11 @@ def test_invalid_archive_is_an_error_in_one_line(
 ) -> None:
     (tmp_path / "letter.txt").write_text("Dear Ana, " * 1000)
     assert main(["search", str(tmp_path / "letter.txt"), "Ana?"]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("error: ")
-    assert "is not a SQLite file: give the path of an archive" in told.err
-    assert told.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("error: ")
+    assert "is not a SQLite file: give the path of an archive" in output.err
+    assert output.err.count("\n") == 1
 
 
 def test_a_question_without_words_is_an_error(

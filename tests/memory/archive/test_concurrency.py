@@ -130,11 +130,11 @@ def test_closed_store_raises_in_every_thread(path: Path) -> None:
         return None
 
     with ThreadPoolExecutor(1) as pool:
-        told = pool.submit(use)
+        future = pool.submit(use)
         opened_in_thread.wait()
         file.close()
         closed.set()
-        assert "was closed: open it again" in str(told.result())
+        assert "was closed: open it again" in str(future.result())
     with pytest.raises(ArchiveClosed, match="was closed: open it again"):
         file.create_conversation()
     file.close()

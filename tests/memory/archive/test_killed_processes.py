@@ -28,7 +28,7 @@ while True:
     print(number, flush=True)
     number += 1
 """
-    told = -1
+    last_number = -1
     for round_ in range(12):
         worker = subprocess.Popen(
             [sys.executable, "-c", PREAMBLE + code, str(path), str(1000 * round_)],
@@ -38,12 +38,12 @@ while True:
         )
         assert worker.stdout is not None
         for _ in range(1 + round_):
-            told = int(worker.stdout.readline())
+            last_number = int(worker.stdout.readline())
         worker.kill()
         rest = worker.communicate()[0].split()
         assert worker.returncode == -signal.SIGKILL
         # The last line may have been cut off by the kill.
-        written = range(1000 * round_, max([told, *map(int, rest[:-1])]) + 1)
+        written = range(1000 * round_, max([last_number, *map(int, rest[:-1])]) + 1)
 
         verify(path)
         with opened(path) as manager:

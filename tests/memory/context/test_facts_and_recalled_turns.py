@@ -27,7 +27,7 @@ OTHER_AGENT = UUID(int=2)
 def test_facts_have_labels_and_dates_beside_recalled_turns(
     tenant_a: Tenant, add_message: Callable[..., Any]
 ) -> None:
-    said = add_message(tenant_a.id, "My sister Zoe moved to Lisbon last spring.", name="Ann")
+    message = add_message(tenant_a.id, "My sister Zoe moved to Lisbon last spring.", name="Ann")
     add_message(tenant_a.id, "I had soup for lunch today.", name="Ann")
     current = add_message(tenant_a.id, "Where does my sister Zoe live now?", name="Ann")
     drain(tenant_a.id)
@@ -44,10 +44,10 @@ def test_facts_have_labels_and_dates_beside_recalled_turns(
 
     assert found.lines[:2] == [
         "- Fact: Zoe is Ann's sister.",
-        f"- [{said.created_at:%A, %Y-%m-%d %H:%M}] Ann: My sister Zoe moved to Lisbon last spring.",
+        f"- [{message.created_at:%A, %Y-%m-%d %H:%M}] Ann: {message.content}",
     ]
     assert found.recalled is not None
-    assert found.recalled.hits[0].message_id == said.id
+    assert found.recalled.hits[0].message_id == message.id
     assert current.id not in {hit.message_id for hit in found.recalled.hits}
     assert [fact.content for fact in found.facts] == ["Zoe is Ann's sister."]
 
@@ -150,14 +150,14 @@ def test_turns_that_fit_are_not_recalled_and_those_that_do_not_are(
     add_exchange(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
     add_exchange(tenant_a.id, "It rains in Porto. " * 500, "Take an umbrella. " * 500)
     drain(tenant_a.id)
-    whose = {"agent_id": AGENT, "user_id": USER}
+    scope = {"agent_id": AGENT, "user_id": USER}
     asked = (tenant_a.id, "chat", "Where does my sister Zoe live?")
     manager = ContextManager()
 
-    large = manager.gather(*asked, "reasoning", **whose)
+    large = manager.gather(*asked, "reasoning", **scope)
     assert len(large.session_messages) == 4
     assert not any("Lisbon" in line for line in large.lines)
-    small = manager.gather(*asked, "fast", **whose)
+    small = manager.gather(*asked, "fast", **scope)
     assert len(small.session_messages) == 4
     assert small.lines[0].endswith("user: My sister Zoe moved to Lisbon.")
     prompt = manager.fit(small, "You are kind.", "fast")

@@ -134,7 +134,9 @@ def test_a_manager_without_graphs_needs_no_session_store(tenant_a: Tenant) -> No
 def test_prompt_lists_included_and_omitted_parts(
     tenant_a: Tenant, add_exchange: Callable[..., Any]
 ) -> None:
-    said = add_exchange(tenant_a.id, "My sister Zoe moved to Lisbon. " * 300, "Lisbon, Zoe! " * 300)
+    exchange = add_exchange(
+        tenant_a.id, "My sister Zoe moved to Lisbon. " * 300, "Lisbon, Zoe! " * 300
+    )
     add_exchange(tenant_a.id, *["It rains in Porto. " * 3000] * 2)
     drain(tenant_a.id)
     fact = MANAGER.store_memory(tenant_a.id, "Zoe is Ann's sister. " * 400)
@@ -149,7 +151,7 @@ def test_prompt_lists_included_and_omitted_parts(
     assert [memory.message_id for memory in prompt.included if memory.message_id] == []
     trace = prompt.trace()
     assert trace["hits"] == []
-    assert {cut["message_id"]: cut["reason"] for cut in trace["cut"]}[said[0].message_id] == (
+    assert {cut["message_id"]: cut["reason"] for cut in trace["cut"]}[exchange[0].message_id] == (
         "over the budget"
     )
     assert [(fact["memory_id"], fact["reason"]) for fact in trace["facts"]] == [(str(fact), "")]

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def echo(state: MessagesState) -> dict[str, Any]:
     """An agent that repeats the message, and reports the number of turns."""
-    heard = state["messages"][-1].content
-    return {"messages": [AIMessage(f"{heard}, after {len(state['messages'])}")]}
+    content = state["messages"][-1].content
+    return {"messages": [AIMessage(f"{content}, after {len(state['messages'])}")]}
 
 
 def graph_of(store: SessionStore) -> Any:
@@ -109,17 +109,17 @@ def test_an_asynchronous_graph_shares_its_threads_with_a_synchronous_one(tenant_
 
 
 def test_the_same_thread_of_two_tenants_never_meets(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    ours, theirs = SessionStore(tenant_a.id), SessionStore(tenant_b.id)
-    say(ours, "Our secret")
+    store_a, store_b = SessionStore(tenant_a.id), SessionStore(tenant_b.id)
+    say(store_a, "Our secret")
 
-    assert messages_of(theirs) == []
-    assert theirs.list_sessions() == []
-    theirs.clear_session("thread")
-    theirs.prune_session("thread")
-    say(theirs, "Theirs")
+    assert messages_of(store_b) == []
+    assert store_b.list_sessions() == []
+    store_b.clear_session("thread")
+    store_b.prune_session("thread")
+    say(store_b, "Theirs")
 
-    assert messages_of(ours) == [("user", "Our secret"), ("assistant", "Our secret, after 1")]
-    assert messages_of(theirs) == [("user", "Theirs"), ("assistant", "Theirs, after 1")]
+    assert messages_of(store_a) == [("user", "Our secret"), ("assistant", "Our secret, after 1")]
+    assert messages_of(store_b) == [("user", "Theirs"), ("assistant", "Theirs, after 1")]
 
 
 def test_clearing_removes_one_complete_session(tenant_a: Tenant) -> None:

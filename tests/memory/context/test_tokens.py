@@ -23,11 +23,11 @@ def test_encoding_equals_cl100k_base_of_tiktoken(
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     official = tiktoken_ext.openai_public.cl100k_base()
 
-    ours = tokens.encoding()
+    encoding = tokens.encoding()
 
-    assert ours._pat_str == official["pat_str"]
-    assert ours._special_tokens == official["special_tokens"]
-    assert ours._mergeable_ranks == official["mergeable_ranks"]
+    assert encoding._pat_str == official["pat_str"]
+    assert encoding._special_tokens == official["special_tokens"]
+    assert encoding._mergeable_ranks == official["mergeable_ranks"]
 
 
 @pytest.mark.parametrize(

@@ -303,13 +303,13 @@ def test_a_negative_reserve_is_refused() -> None:
 
 def test_the_dates_of_turns_count_in_the_historys_share() -> None:
     compiler = WorkingContextCompiler("fast")
-    said = [
+    messages = [
         {"role": role, "content": "Yes.", "at": "2026-03-14T09:30:00+00:00"}
         for _ in range(400)
         for role in ("user", "assistant")
     ]
-    plain = [{"role": turn["role"], "content": turn["content"]} for turn in said]
-    kept = compiler.fit("", said, [], "So?").messages
+    plain = [{"role": turn["role"], "content": turn["content"]} for turn in messages]
+    kept = compiler.fit("", messages, [], "So?").messages
     assert len(kept) < len(compiler.fit("", plain, [], "So?").messages)
     written = alternating_turns(kept)
     assert written[0]["content"] == "[Saturday, 2026-03-14 09:30] Yes."

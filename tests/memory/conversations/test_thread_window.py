@@ -153,12 +153,12 @@ def test_all_of_a_tenants_are_forgotten_and_rebuilt(tenant_a: Tenant, tenant_b: 
 def test_equal_ids_and_texts_of_tenants_are_separate(
     thread: str, tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
-    mine: dict[str, UUID] = {}
+    ids: dict[str, UUID] = {}
     for tenant in (tenant_a, tenant_b):
         message = add_to_thread(tenant, "The same", thread_id=thread)
-        mine[tenant.slug] = message.id
+        ids[tenant.slug] = message.id
     add_to_thread(tenant_a, "Mine alone", minutes=1, thread_id=thread)
     for tenant, texts in ((tenant_a, ["The same", "Mine alone"]), (tenant_b, ["The same"])):
         turns = get_thread_turns(tenant.id, thread, "slack")
         assert [turn["content"] for turn in turns] == texts
-        assert turns[0]["message_id"] == str(mine[tenant.slug])
+        assert turns[0]["message_id"] == str(ids[tenant.slug])

@@ -110,10 +110,10 @@ def test_an_external_id_is_one_message_for_each_agent_and_user(tenant_a):
 
 
 def test_earlier_time_is_stored(tenant_a):
-    said = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-    message, _ = record_message(tenant_id=tenant_a.id, **VALUES, created_at=said)
+    created_at = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+    message, _ = record_message(tenant_id=tenant_a.id, **VALUES, created_at=created_at)
     with tenant_scope(tenant_a.id):
-        assert Message.objects.get(pk=message.pk).created_at == said
+        assert Message.objects.get(pk=message.pk).created_at == created_at
 
 
 @pytest.mark.parametrize(

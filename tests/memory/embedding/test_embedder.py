@@ -278,7 +278,7 @@ def test_a_fork_of_a_process_that_is_embedding_can_embed(fresh_process):
 
 @pytest.mark.slow
 def test_child_processes_share_the_loaded_model():
-    told = in_a_process(
+    output = in_a_process(
         """
         import os
         from memory.embedding import embedder
@@ -291,12 +291,12 @@ def test_child_processes_share_the_loaded_model():
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         """
     )
-    assert told == "128"
+    assert output == "128"
 
 
 @pytest.mark.slow
 def test_parent_process_survives_a_broken_model(tmp_path):
-    told = in_a_process(
+    output = in_a_process(
         """
         from memory.embedding import embedder
         embedder.load_before_fork()
@@ -304,4 +304,4 @@ def test_parent_process_survives_a_broken_model(tmp_path):
         """,
         EMBEDDING_MODEL=str(tmp_path),
     )
-    assert told == "False"
+    assert output == "False"

@@ -75,12 +75,12 @@ def test_vectors_are_those_of_sentence_transformers(served, reference):
     """Alone, and in batches whose shorter texts are padded."""
     texts = [*SCRIPTS, *texts_of_all_lengths(step=9)]
     assert {len(text.ids) for text in served.tokenize(texts)} > {2, 3, 256}
-    theirs = vectors(reference, texts, 1)
+    expected = vectors(reference, texts, 1)
     for size in (1, 8):
-        ours = vectors(served, texts, size)
-        assert (ours * theirs).sum(axis=1).min() > 0.99999
-        assert np.abs(np.linalg.norm(ours, axis=1) - 1).max() < 1e-5
-        assert ours.dtype == np.float32
+        actual = vectors(served, texts, size)
+        assert (actual * expected).sum(axis=1).min() > 0.99999
+        assert np.abs(np.linalg.norm(actual, axis=1) - 1).max() < 1e-5
+        assert actual.dtype == np.float32
 
 
 def test_word_pieces_are_those_of_sentence_transformers(served, reference):

@@ -58,8 +58,8 @@ def _inside(tenant_a: Tenant) -> Any:
 @pytest.fixture
 def statement(tenant_a: Tenant) -> Message:
     """A message about the user's home, and another one with the same word."""
-    said, _ = add_messages(tenant_a, STATEMENT, OTHER)
-    return said
+    message, _ = add_messages(tenant_a, STATEMENT, OTHER)
+    return message
 
 
 def remember(tenant: Tenant, message: Message, city: str = "Rome", **fields: Any) -> UUID:
@@ -150,12 +150,12 @@ def test_a_corrected_fact_takes_its_evidence_and_the_replies_with_it_out_of_reca
 
 def test_result_lists_exclusions_with_reasons(tenant_a: Tenant, statement: Message) -> None:
     rome = remember(tenant_a, statement)
-    said = reply(tenant_a, REPLY, fact=rome)
+    answer = reply(tenant_a, REPLY, fact=rome)
     retract(rome, author=CURATOR, reason="a mistake")
 
     result = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED)
 
-    (cut,) = [hit for hit in result.cut if hit.message_id == said.id]
+    (cut,) = [hit for hit in result.cut if hit.message_id == answer.id]
     assert cut.reason == "excluded: corrected fact"
     assert (cut.excluded[0].memory_id, cut.excluded[0].reason) == (rome, "a mistake")
     (hit,) = [hit for hit in result.hits if hit.message_id == statement.id]
@@ -184,14 +184,14 @@ def test_sentences_with_excluded_words_count_no_longer(
 def test_restored_fact_is_recalled_with_its_evidence(tenant_a: Tenant, statement: Message) -> None:
     rome = remember(tenant_a, statement)
     reply(tenant_a, REPLY, fact=rome)
-    before, told = recalled(tenant_a), prompt(tenant_a)
+    before, prompt_before = recalled(tenant_a), prompt(tenant_a)
 
     retract(rome, author=CURATOR)
     assert REPLY not in recalled(tenant_a)
     assert "Rome." not in prompt(tenant_a)
 
     restore(rome, author=CURATOR)
-    assert (recalled(tenant_a), prompt(tenant_a)) == (before, told)
+    assert (recalled(tenant_a), prompt(tenant_a)) == (before, prompt_before)
     assert RecallExclusion.objects.count() == 0
 
 

@@ -94,11 +94,11 @@ def record(
         supersedes: UUID | None = None,
         **fields: Any,
     ) -> Recorded:
-        said = fields.pop("message", None) or message(f"By the way, I live in {city} now.")
+        evidence = fields.pop("message", None) or message(f"By the way, I live in {city} now.")
         run_id = UUID(author.id) if author.kind == AuthorKind.RUN else None
         entry = candidate(tenant_a, city, run_id=run_id, **fields)
         return record_candidate(
-            entry, [quote(said, city)], author=author, review=review, supersedes=supersedes
+            entry, [quote(evidence, city)], author=author, review=review, supersedes=supersedes
         )
 
     return record
@@ -257,11 +257,11 @@ def test_an_older_statement_is_recorded_as_past(
 def test_same_candidate_again_changes_nothing(
     record: Callable[..., Recorded], message: Callable[..., Message]
 ) -> None:
-    said = message("I live in Rome")
-    first = record("Rome", message=said)
+    evidence = message("I live in Rome")
+    first = record("Rome", message=evidence)
     before = (MemoryEntry.objects.count(), FactEvidence.objects.count(), FactEvent.objects.count())
 
-    again = record("Rome", message=said)
+    again = record("Rome", message=evidence)
 
     assert again == Recorded(Outcome.UNCHANGED, first.memory_id)
     after = (MemoryEntry.objects.count(), FactEvidence.objects.count(), FactEvent.objects.count())
@@ -282,12 +282,12 @@ def test_the_same_value_in_other_words_adds_evidence(
 def test_rejected_value_is_not_proposed_again_from_its_messages_or_copies(
     record: Callable[..., Recorded], message: Callable[..., Message]
 ) -> None:
-    said = message("I live in Rome")
-    recorded = record("Rome", message=said, review="conflict")
+    evidence = message("I live in Rome")
+    recorded = record("Rome", message=evidence, review="conflict")
     reject(recorded.memory_id, author=CURATOR, reason="a joke")
-    copy = message(said.content, created_at=said.created_at, thread_id="copy")
+    copy = message(evidence.content, created_at=evidence.created_at, thread_id="copy")
 
-    assert record("Rome", message=said).outcome is Outcome.REJECTED_BEFORE
+    assert record("Rome", message=evidence).outcome is Outcome.REJECTED_BEFORE
     assert record("Rome", message=copy).outcome is Outcome.REJECTED_BEFORE
     assert MemoryEntry.objects.get(pk=recorded.memory_id).state == FactState.REJECTED
 

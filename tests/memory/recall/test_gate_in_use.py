@@ -37,10 +37,10 @@ class Tally:
     unanswerable: int = 0
 
 
-def hold(tenant: Tenant, said: list[str], replies: list[str], user: str) -> list[UUID]:
+def hold(tenant: Tenant, contents: list[str], replies: list[str], user: str) -> list[UUID]:
     """Record and index a conversation. Return the ids of the user's messages."""
     messages: list[Message] = []
-    for number, text in enumerate(said):
+    for number, text in enumerate(contents):
         for role, name, content in (
             ("user", "", text),
             ("assistant", "Iris", replies[number % len(replies)]),
@@ -98,8 +98,8 @@ QUESTION = "What am I allergic to?"
 
 
 def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenant) -> None:
-    said = list(demo_conversations.AURORA.said)
-    ids = hold(tenant_a, said, [NOTED], "sam")
+    contents = list(demo_conversations.AURORA.said)
+    ids = hold(tenant_a, contents, [NOTED], "sam")
     again = [QUESTION, "what am I allergic to", "So, what am I allergic to?"]
     for number, asked in enumerate(again):
         later = START + timedelta(days=number + 1)
@@ -186,9 +186,9 @@ def test_repeated_question_without_an_answer_finds_nothing(tenant_a: Tenant) -> 
 
 
 def test_message_is_found_by_its_exact_words(tenant_a: Tenant) -> None:
-    said = demo_conversations.AURORA.said
-    ids = hold(tenant_a, list(said), [NOTED], "sam")
-    for text, message_id in zip(said, ids, strict=True):
+    contents = demo_conversations.AURORA.said
+    ids = hold(tenant_a, list(contents), [NOTED], "sam")
+    for text, message_id in zip(contents, ids, strict=True):
         policy = RecallPolicy(gate=not text.endswith("?"))
         hits = recall(tenant_a.id, AGENT, "sam", text, policy=policy).hits
         assert hits[0].message_id == message_id, text

@@ -70,22 +70,22 @@ def test_turn_before_a_candidate_counts_in_a_large_scope(
 ) -> None:
     for limit in ("candidates", "candidate_pieces"):
         monkeypatch.setitem(LIMITS, limit, 1)
-    said = [*SMALL_TALK[:3], "About my cello.", *SMALL_TALK[3:5], "Lisbon! Sold in Lisbon."]
-    add_messages(tenant_a, *said, *SMALL_TALK[5:])
-    (vector,) = embed([said[-1]])
+    texts = [*SMALL_TALK[:3], "About my cello.", *SMALL_TALK[3:5], "Lisbon! Sold in Lisbon."]
+    add_messages(tenant_a, *texts, *SMALL_TALK[5:])
+    (vector,) = embed([texts[-1]])
     found = []
     for whole in (5000, 0):
         large_from(whole, 5000)
         result = recall(
             tenant_a.id, AGENT, "ann", "cello Lisbon", policy=UNGATED, query_embedding=vector
         )
-        found.append(next(hit for hit in result.hits if hit.content == said[-1]))
+        found.append(next(hit for hit in result.hits if hit.content == texts[-1]))
     of_all, of_candidates = (hit.channels for hit in found)
     assert of_candidates["lexical"] == pytest.approx(of_all["lexical"])
     # It has one of both words: "cello" was in a message three turns before.
     assert of_candidates["coverage"] == of_all["coverage"] == 1
     # Turns that match only by words of their context are not found.
-    assert set(contents(result)) == {said[-1], SMALL_TALK[4], SMALL_TALK[5]}
+    assert set(contents(result)) == {texts[-1], SMALL_TALK[4], SMALL_TALK[5]}
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,10 @@ def test_question_is_split_into_terms() -> None:
     assert question.names_user
     assert question.names_agent
     assert question.proper_names == [lexical.lexeme_hash("ann"), lexical.lexeme_hash("lisbon")]
-    said = [lexical.lexeme_hash(lexeme) for lexeme in ("tell", "ann", "move", "lisbon")]
-    assert question.text_terms == said
-    assert question.terms[: len(said)] == said
-    assert len(question.terms) == len(said) + 2  # the user's words, and the agent's
+    hashes = [lexical.lexeme_hash(lexeme) for lexeme in ("tell", "ann", "move", "lisbon")]
+    assert question.text_terms == hashes
+    assert question.terms[: len(hashes)] == hashes
+    assert len(question.terms) == len(hashes) + 2  # the user's words, and the agent's
 
 
 def test_how_many_asks_for_a_number_which_no_answer_repeats() -> None:

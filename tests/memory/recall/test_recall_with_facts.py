@@ -150,16 +150,16 @@ def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, statemen
         tenant_a, "The flat in Bergen has a balcony.", start=START + timedelta(days=5)
     )
     memory_id = remember(tenant_a, statement, again)
-    told = gathered(tenant_a)
+    gathered_facts = gathered(tenant_a)
 
-    fact = next(line for line in told.lines if "Fact:" in line)
-    assert told.lines.index(fact) == 0
-    (hit,) = told.recalled.facts
+    fact = next(line for line in gathered_facts.lines if "Fact:" in line)
+    assert gathered_facts.lines.index(fact) == 0
+    (hit,) = gathered_facts.recalled.facts
     assert set(hit.message_ids) == {statement.id, again.id}
     assert fact == f'- [{hit.said_at:%A, %Y-%m-%d %H:%M}] Fact: {FACT} ("{hit.quote}")'
-    assert not [line for line in told.lines if line.endswith((STATEMENT, again.content))]
+    assert not [line for line in gathered_facts.lines if line.endswith((STATEMENT, again.content))]
 
-    trace = ContextManager().fit(told, "").trace()
+    trace = ContextManager().fit(gathered_facts, "").trace()
     (given,) = trace["facts"]
     assert (given["memory_id"], given["reason"]) == (str(memory_id), "")
     assert (given["quote"], given["said_at"]) == (hit.quote, hit.said_at.isoformat())
@@ -185,11 +185,11 @@ def test_text_that_is_also_an_entered_fact_is_returned_once(
     remember(tenant_a, statement)
     LongTermMemory().store(MemoryEntry(tenant_id=tenant_a.id, content=FACT))
 
-    told = gathered(tenant_a)
+    gathered_facts = gathered(tenant_a)
 
-    assert sum(FACT in line for line in told.lines) == 1
-    assert [fact.content for fact in told.facts] == [FACT]
-    assert len(ContextManager().fit(told, "").trace()["facts"]) == 1
+    assert sum(FACT in line for line in gathered_facts.lines) == 1
+    assert [fact.content for fact in gathered_facts.facts] == [FACT]
+    assert len(ContextManager().fit(gathered_facts, "").trace()["facts"]) == 1
 
 
 def test_facts_without_evidence_are_found_among_many_with_evidence(

@@ -91,7 +91,7 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
             for piece, cosine in zip(pieces.ids, pieces.cosine, strict=True)
             if (piece == turns.ids[at]).all()
         ]
-        own = {term for term, of, _, said in postings if of == number and said}
+        own = {term for term, of, _, is_own in postings if of == number and is_own}
         short = turns.words[at] <= ECHO_WORDS[0] * QUESTION.words + ECHO_WORDS[1]
         echo = turns.asks[at] and short and own.issuperset(QUESTION.text_terms)
         rows.append(

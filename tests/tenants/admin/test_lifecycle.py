@@ -62,8 +62,8 @@ def test_suspending_shows_its_effects_and_requires_the_name(
     page = operator.post(page_of(tenant_a, "suspend"), {"typed": "tenant-a"}, follow=True)
     assert "tenant-a is suspended." in page.text
     assert Tenant.objects.get(pk=tenant_a.pk).state == "suspended"
-    theirs = Client(headers={"Host": "tenant-a.localhost"})
-    assert theirs.get("/admin/login/").status_code == 403
+    client = Client(headers={"Host": "tenant-a.localhost"})
+    assert client.get("/admin/login/").status_code == 403
 
 
 @pytest.mark.parametrize("name", ["suspend", "remove", "restore", "invite"])
@@ -76,8 +76,8 @@ def test_tenant_cannot_be_changed_with_view_permission(
     assert looking.get(page).status_code == 403
     assert looking.post(page, {"typed": "tenant-a", "by": "link"}).status_code == 403
     assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
-    theirs = Client(headers={"Host": "tenant-a.localhost"})
-    assert theirs.post(page, {"typed": "tenant-a"}).status_code in (302, 404)
+    client = Client(headers={"Host": "tenant-a.localhost"})
+    assert client.post(page, {"typed": "tenant-a"}).status_code in (302, 404)
 
 
 def test_a_deleted_tenant_is_refused_and_restored_as_it_was(
@@ -88,8 +88,8 @@ def test_a_deleted_tenant_is_refused_and_restored_as_it_was(
     assert "Restore" in page.text
     assert "to be deleted" in operator.get(TENANTS).text
     assert "To be deleted" in operator.get("/admin/").text
-    theirs = Client(headers={"Host": "tenant-a.localhost"})
-    assert theirs.get("/admin/login/").status_code == 403
+    client = Client(headers={"Host": "tenant-a.localhost"})
+    assert client.get("/admin/login/").status_code == 403
     again = operator.post(page_of(tenant_a, "remove"), {"typed": "tenant-a"}, follow=True)
     assert "is to be deleted already" in again.text
     resumed = {"action": "resume", "_selected_action": [str(tenant_a.id)]}
@@ -97,7 +97,7 @@ def test_a_deleted_tenant_is_refused_and_restored_as_it_was(
     assert "is restored" in operator.post(page_of(tenant_a, "restore"), follow=True).text
     tenant = Tenant.objects.get(pk=tenant_a.pk)
     assert (tenant.state, tenant.deletion_asked_at, tenant.state_before) == ("active", None, "")
-    assert theirs.get("/admin/login/").status_code == 200
+    assert client.get("/admin/login/").status_code == 200
     done = OperatorEvent.objects.filter(action__in=["suspend", "restore"]).order_by("-id")[:2]
     assert [event.action for event in done] == ["restore", "suspend"]
 

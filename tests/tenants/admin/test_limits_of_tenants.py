@@ -54,7 +54,7 @@ def test_operators_with_the_same_page_keep_the_limits_of_each_other(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "error"),
     [
         ({"quota_messages_soft": "11", "quota_messages_hard": "10"}, "is above the hard one"),
         ({"quota_messages_hard": "-1"}, "greater than or equal to 0"),
@@ -68,12 +68,12 @@ def test_operators_with_the_same_page_keep_the_limits_of_each_other(
     ],
 )
 def test_a_limit_that_cannot_be_is_shown(
-    operator: Client, tenant_a: Tenant, wrong: dict[str, str], told: str
+    operator: Client, tenant_a: Tenant, wrong: dict[str, str], error: str
 ) -> None:
     page = operator.post(address(tenant_a), {**FORM, **wrong})
     assert page.status_code == 200
     assert page.context["errors"]
-    assert told in page.text
+    assert error in page.text
     tenant_a.refresh_from_db()
     assert tenant_a.quotas == {}
 

@@ -98,13 +98,13 @@ def test_tenant_with_pending_or_failed_migrations_shows_it(
 def test_operator_retries_the_migration_of_a_tenant(tenant_a: Tenant, tenant_b: Tenant) -> None:
     operator = Client(headers={"Host": "localhost"})
     operator.force_login(User.objects.create_superuser("olga"))
-    theirs = Client(headers={"Host": "tenant-a.localhost"})
+    client = Client(headers={"Host": "tenant-a.localhost"})
     with database.as_owner():
         Tenant.objects.filter(slug="tenant-a").update(
             migrated_to="earlier", provisioning_error="DiskFull", provisioning_failed_at=Now()
         )
         assert migrate_asked() == 0
-    assert theirs.get("/admin/login/").status_code == 503
+    assert client.get("/admin/login/").status_code == 503
     chosen = {
         "action": "migrate_again",
         "_selected_action": [str(tenant_a.id), str(tenant_b.id)],
@@ -117,7 +117,7 @@ def test_operator_retries_the_migration_of_a_tenant(tenant_a: Tenant, tenant_b: 
     with database.as_owner():
         assert migrate_asked() == 1
         assert migrate_asked() == 0
-    assert theirs.get("/admin/login/").status_code == 200
+    assert client.get("/admin/login/").status_code == 200
     assert "DiskFull" not in operator.get(TENANTS).text
 
 
@@ -141,13 +141,13 @@ def test_registered_tenant_is_set_up_by_the_owner_worker() -> None:
         "name": "Brand new",
     }
     assert "is being set up" in operator.post(f"{TENANTS}add/", form, follow=True).text
-    theirs = Client(headers={"Host": "brand-new.localhost"})
-    assert theirs.get("/admin/login/").status_code == 503
+    client = Client(headers={"Host": "brand-new.localhost"})
+    assert client.get("/admin/login/").status_code == 503
     assert "being set up" in operator.get(TENANTS).text
     with database.as_owner():
         assert provision_registered() == 1
         assert provision_registered() == 0
-    assert theirs.get("/admin/login/").status_code == 200
+    assert client.get("/admin/login/").status_code == 200
     assert Tenant.objects.get(slug="brand-new").state == "active"
 
 

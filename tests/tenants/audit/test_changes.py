@@ -39,11 +39,13 @@ def test_changed_secrets_are_named_without_their_values() -> None:
 
 def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
     same = "x" * 10_000
-    told = differences(RowState({"p": f"{same}old{same}"}), RowState({"p": f"{same}new{same}"}))
+    difference = differences(
+        RowState({"p": f"{same}old{same}"}), RowState({"p": f"{same}new{same}"})
+    )
     for side, word in (("before", "old"), ("after", "new")):
-        assert word in told[side]["p"]
-        assert len(told[side]["p"]) == MAX_VALUE_CHARACTERS + 2
-        assert told[side]["p"].startswith("…x")
+        assert word in difference[side]["p"]
+        assert len(difference[side]["p"]) == MAX_VALUE_CHARACTERS + 2
+        assert difference[side]["p"].startswith("…x")
 
 
 def test_row_is_serialized_as_json_without_deferred_fields() -> None:

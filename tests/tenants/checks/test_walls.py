@@ -81,7 +81,7 @@ def attempt(way: Way, users: tuple[Tenant, Tenant], statement: str) -> tuple[boo
 @pytest.mark.parametrize("way", [by_django, by_libpq])
 def test_no_statement_reads_another_tenant(users: tuple[Tenant, Tenant], way: Way) -> None:
     given = {statement: attempt(way, users, statement) for statement in (*NAMING, *TENANT_SWITCHES)}
-    assert not [statement for statement, told in given.items() if "of-tenant-b" in str(told)]
+    assert not [statement for statement, result in given.items() if "of-tenant-b" in str(result)]
     for tenant in users:
         with tenant_scope(tenant.id):
             assert names() == [f"of-{tenant.slug}"]
@@ -142,7 +142,7 @@ def test_the_catalogue_opens_no_way_that_is_not_listed() -> None:
 
 def test_the_script_and_the_check_list_the_same_functions() -> None:
     (listed,) = re.findall(r"proname <> ALL \(ARRAY\[(.*?)\]\)", BOOTSTRAP.read_text(), re.DOTALL)
-    ours = {
+    functions = {
         "give_back_jobs",
         "held_tenant_locks",
         "note_recalled",
@@ -151,4 +151,4 @@ def test_the_script_and_the_check_list_the_same_functions() -> None:
         "try_tenant_lock",
         "wait_for_tenant_lock",
     }
-    assert set(re.findall(r"'(\w+)'", listed)) == ALLOWED_FUNCTIONS - ours
+    assert set(re.findall(r"'(\w+)'", listed)) == ALLOWED_FUNCTIONS - functions

@@ -79,9 +79,9 @@ def with_open_grants(users: tuple[Tenant, Tenant]) -> Iterator[None]:
             for tenant in users
         ),
     ]
-    with superuser([f"REVOKE {what} FROM {whom}" for what, whom in opened]) as run:
-        for what, whom in opened:
-            run(f"GRANT {what} TO {whom}")
+    with superuser([f"REVOKE {what} FROM {role}" for what, role in opened]) as run:
+        for what, role in opened:
+            run(f"GRANT {what} TO {role}")
         yield
 
 
@@ -155,20 +155,20 @@ def test_policies_refuse_access_in_the_wrong_schema(users: tuple[Tenant, Tenant]
 @pytest.mark.usefixtures("with_open_grants")
 def test_policies_and_cursors_refuse_access_with_open_grants(users: tuple[Tenant, Tenant]) -> None:
     a, b = users
-    theirs = f"{b.schema_name}.auth_user"
+    table = f"{b.schema_name}.auth_user"
     with tenant_scope(a.id):
-        assert rows(f"SELECT username FROM {theirs}") == []
+        assert rows(f"SELECT username FROM {table}") == []
         assert "of-tenant-b" not in str(
-            rows(f"SELECT query_to_xml('SELECT username FROM {theirs}', true, true, '')::text")
+            rows(f"SELECT query_to_xml('SELECT username FROM {table}', true, true, '')::text")
         )
         assert rows(f"UPDATE {b.schema_name}.memory_message SET content = ''") == [(0,)]
         assert rows(f"DELETE FROM {b.schema_name}.memory_message") == [(0,)]
         set_b = f"set_config('app.current_tenant', '{b.id}', false)"
         # The next statement does not find the state of the previous one.
         rows(f"SELECT {set_b}")
-        assert rows(f"SELECT username FROM {theirs}") == []
+        assert rows(f"SELECT username FROM {table}") == []
         assert names() == ["of-tenant-a"]
-        refused(f"SELECT {set_b}; SELECT username FROM {theirs}", "multiple commands")
+        refused(f"SELECT {set_b}; SELECT username FROM {table}", "multiple commands")
         refused(f"DO $$ BEGIN PERFORM {set_b}; END $$", "permission denied")
         refused(f"SET app.current_tenant = '{b.id}'", "permission denied")
     # Inside one SELECT no other layer stops it, and the check reports that.

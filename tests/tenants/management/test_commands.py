@@ -177,11 +177,11 @@ def test_a_database_that_does_not_answer_is_one_line(manage: Callable[..., Ran])
 
 
 def test_every_command_reports_errors_in_the_same_format() -> None:
-    ours = {name: app for name, app in get_commands().items() if app in PROJECT_APPS}
-    for name, app in ours.items():
+    commands = {name: app for name, app in get_commands().items() if app in PROJECT_APPS}
+    for name, app in commands.items():
         command = load_command_class(app, name)
         assert isinstance(command, KonstructCommand | RefusedCommand), name
-    assert set(ours) >= {
+    assert set(commands) >= {
         "migrate",
         "migrate_schemas",
         "create_tenant",

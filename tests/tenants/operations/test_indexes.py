@@ -196,12 +196,12 @@ def test_migration_cancelled_by_postgres_is_retried(
 
 def test_every_non_atomic_migration_can_be_repeated() -> None:
     """Includes migrations that are added later."""
-    ours = {apps.get_containing_app_config(f"{name}.x").label for name in settings.TENANT_APPS}
+    labels = {apps.get_containing_app_config(f"{name}.x").label for name in settings.TENANT_APPS}
     migrations = MigrationLoader(None).disk_migrations
     checked = [
         (migration.name, operation, is_repeatable(operation))
         for migration in (*migrations.values(), BuildAndRemove(NEXT, "memory"))
-        if migration.app_label in ours and not migration.atomic
+        if migration.app_label in labels and not migration.atomic
         for operation in migration.operations
     ]
     assert len(checked) >= len(BuildAndRemove.operations)

@@ -65,10 +65,10 @@ def test_the_broken_the_locked_and_the_lost_are_named_and_the_others_migrated(
         out, err, failure = migrate(lock_timeout=0.1)
     assert out[1] == "2 tenants  up to date"
     assert ["three  1 applied" in line for line in out[2:]] == [True]
-    said = {line.split()[1]: line for line in err}
-    assert said["one"].endswith('.django_session" does not exist')
-    assert said["lost"].endswith("does not exist; restore it from a backup")
-    assert f"its tables are locked by Postgres backend {backend}; wait for its" in said["two"]
+    lines = {line.split()[1]: line for line in err}
+    assert lines["one"].endswith('.django_session" does not exist')
+    assert lines["lost"].endswith("does not exist; restore it from a backup")
+    assert f"its tables are locked by Postgres backend {backend}; wait for its" in lines["two"]
     assert str(failure).startswith("3 of 6 tenants not migrated: lost, one, two.")
     assert status(failure) == 4
     assert lacking() == {"one", "two"}
@@ -166,12 +166,12 @@ def test_plan_lists_missing_migrations_and_changes_nothing(behind: dict[str, Ten
 def test_killed_process_does_not_end_others(
     behind: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = migrating._replay
+    replay = migrating._replay
 
     def die(tenant: Tenant, *others: Any) -> Any:
         if tenant.slug == "one":
             fleet.os._exit(9)
-        return ours(tenant, *others)
+        return replay(tenant, *others)
 
     monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", 0)
     monkeypatch.setattr(migrating, "_replay", die)

@@ -83,8 +83,8 @@ def test_commands_delete_after_the_grace_period_and_restore(
     with pytest.raises(CommandError, match="pass --yes"):
         run("tenant-a", "--grace")
     assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
-    said = run("tenant-a", "--grace", "--yes")
-    assert said == "suspended tenant tenant-a: it is deleted after 7 days\n"
+    output = run("tenant-a", "--grace", "--yes")
+    assert output == "suspended tenant tenant-a: it is deleted after 7 days\n"
     found = Tenant.objects.get(pk=tenant_a.pk)
     assert (found.state, found.state_before) == ("suspended", "active")
     with pytest.raises(CommandError, match="to be deleted already"):

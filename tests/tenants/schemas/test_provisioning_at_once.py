@@ -87,8 +87,8 @@ def test_processes_create_tenants_concurrently_with_the_owner_worker(
     makers = [start(CREATE, *slugs) for slugs in made]
     migrate = start(MIGRATE)
     for process in (*makers, migrate):
-        said, _ = process.communicate()
-        assert process.returncode == 0, said
+        output, _ = process.communicate()
+        assert process.returncode == 0, output
     assert worker.poll() is None
     for slug in (slug for slugs in made for slug in slugs):
         assert_complete(slug)
@@ -210,7 +210,7 @@ def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenan
 @contextlib.contextmanager
 def another_holds(tenant: Tenant) -> Iterator[int]:
     """Hold the lock of the tenant's schema in another session. Yield its backend's process id."""
-    ours = {alias: connections[alias] for alias in connections}
+    wrappers = {alias: connections[alias] for alias in connections}
     with (
         database.as_owner(),
         server_scope(tenant.server),
@@ -220,7 +220,7 @@ def another_holds(tenant: Tenant) -> Iterator[int]:
         cursor.execute("SELECT pg_backend_pid()")
         (backend,) = cursor.fetchone()
         held = {alias: connections[alias] for alias in connections}
-        _put(ours)
+        _put(wrappers)
         try:
             yield backend
         finally:

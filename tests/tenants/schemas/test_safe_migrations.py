@@ -106,23 +106,23 @@ def _connection():  # type: ignore[no-untyped-def]
 
 def _migrations() -> Iterable[tuple[str, Migration, ProjectState]]:
     loader = MigrationLoader(None)
-    ours = {
+    labels = {
         apps.get_containing_app_config(f"{name}.x").label
         for name in ["tenants", *settings.TENANT_APPS]
         if not name.startswith("django.")
     }
     for app, name in sorted(loader.disk_migrations):
         migration = loader.disk_migrations[app, name]
-        if app in ours and name != "0001_initial":
+        if app in labels and name != "0001_initial":
             parents = [key for key in migration.dependencies if key[1] != "__first__"]
             yield app, migration, loader.project_state(parents)
 
 
 def test_no_migration_of_a_release_rewrites_or_locks_a_table() -> None:
     found = {
-        f"{app}.{migration.name}": said
+        f"{app}.{migration.name}": problems
         for app, migration, state in _migrations()
-        if (said := list(faults(app, migration, state)))
+        if (problems := list(faults(app, migration, state)))
     }
     assert found == {}
 
@@ -184,5 +184,5 @@ def test_an_index_that_is_built_concurrently_needs_a_migration_without_a_transac
     migration.operations = [
         AddIndexConcurrently("message", models.Index(fields=["name"], name="some"))
     ]
-    (said,) = faults("memory", migration, MigrationLoader(None).project_state())
-    assert said.endswith("needs atomic = False")
+    (problems,) = faults("memory", migration, MigrationLoader(None).project_state())
+    assert problems.endswith("needs atomic = False")

@@ -34,8 +34,8 @@ def test_each_tenant_is_restored_on_its_server(
     for tenant in (here, there):
         with tenant_scope(tenant.id):
             Agent.objects.create(name="before")
-    said = run("backup", tmp_path, "--tenant", "here", "--tenant", "there")
-    made = said.partition(":")[0]
+    output = run("backup", tmp_path, "--tenant", "here", "--tenant", "there")
+    made = output.partition(":")[0]
     for tenant in (here, there):
         with tenant_scope(tenant.id):
             Agent.objects.create(name="later")

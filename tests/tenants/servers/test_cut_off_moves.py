@@ -48,8 +48,8 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
     with tenant_scope(made.id):
         agent = create_agent(tenant_id=made.id, name="Ada")
         for user in ("bob", "carl"):
-            said = (f"{user} says {number}" for number in range(5))
-            add_messages(made, *said, user=user, agent=agent.id, index=False)
+            contents = (f"{user} says {number}" for number in range(5))
+            add_messages(made, *contents, user=user, agent=agent.id, index=False)
         Job.objects.create(kind="reply", key=uuid4(), attempts=2)
     yield made
     with database.as_owner():
@@ -89,21 +89,21 @@ def _move(tenant: Tenant, **options: Any) -> Any:
 
 def _elsewhere(work: Callable[[], object]) -> object:
     """Return the result of another thread of the owner, or its error."""
-    got: list[object] = []
+    results: list[object] = []
 
     def run() -> None:
         try:
             with database.as_owner():
-                got.append(work())
+                results.append(work())
         except Exception as error:
-            got.append(error)
+            results.append(error)
         finally:
             connections.close_all()
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join(30)
-    return got[0]
+    return results[0]
 
 
 def _lose_sessions_of_main() -> None:
@@ -181,10 +181,10 @@ def test_person_erased_during_the_copy_is_in_no_file_of_the_copy(
         with tenant_scope(tenant.id):
             return erasure.carry_out(request_erasure("bob", by=EVA))
 
-    said: list[object] = []
-    during("_fill", lambda: said.append(_elsewhere(erase)))
+    results: list[object] = []
+    during("_fill", lambda: results.append(_elsewhere(erase)))
     _move(tenant)
-    (refused,) = said
+    (refused,) = results
     assert isinstance(refused, NotErased)
     assert "stays open while the tenant is moved" in str(refused)
     assert len(list(old_copies(tenant.id))) == 1
@@ -221,14 +221,14 @@ def test_other_operations_on_the_tenant_wait_or_are_copied(
         provisioning.suspend_tenant(Tenant.objects.get(pk=tenant.pk))
         Tenant.objects.filter(pk=tenant.pk).update(name="New")
 
-    got: list[Any] = []
+    results: list[Any] = []
 
     def meanwhile() -> None:
-        got.append(_elsewhere(lambda: migrate_schema(tenant.schema_name, wait_seconds=0)))
-        got.append(_elsewhere(settle_moves))
+        results.append(_elsewhere(lambda: migrate_schema(tenant.schema_name, wait_seconds=0)))
+        results.append(_elsewhere(settle_moves))
         for to in ("eu2", MAIN):
-            got.append(_elsewhere(lambda: move_tenant(Tenant.objects.get(pk=tenant.pk), to)))  # noqa: B023
-        got.append(_elsewhere(deleted))
+            results.append(_elsewhere(lambda: move_tenant(Tenant.objects.get(pk=tenant.pk), to)))  # noqa: B023
+        results.append(_elsewhere(deleted))
 
     def change() -> None:
         assert _elsewhere(renamed) is None
@@ -237,7 +237,7 @@ def test_other_operations_on_the_tenant_wait_or_are_copied(
     during("_leave", meanwhile)
     (before,) = where(tenant).values()
     _move(tenant)
-    migrated, settled, *refused = got
+    migrated, settled, *refused = results
     assert (migrated.busy, settled) == (True, 0)
     assert [type(error) for error in refused] == [SchemaBusy] * 3
     assert (tenant.state, tenant.name, tenant.server) == ("suspended", "New", "eu2")

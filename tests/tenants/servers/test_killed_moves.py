@@ -83,11 +83,11 @@ def _move_in_child(tenant: Tenant, to: str, *, killed_before: int) -> int | None
         finally:
             os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as told:
-        said = told.read()
+    with os.fdopen(reading) as pipe:
+        output = pipe.read()
     _, status = os.waitpid(child, 0)
-    assert bool(said) != os.WIFSIGNALED(status), "the move has failed, and was not killed"
-    return int(said) if said else None
+    assert bool(output) != os.WIFSIGNALED(status), "the move has failed, and was not killed"
+    return int(output) if output else None
 
 
 def _kill(tenant: Tenant, before: int) -> str:

@@ -75,7 +75,7 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
 ) -> None:
     with tenant_scope(tenant.id):
         _, key = issue_key(tenant_id=tenant.id, name="test")
-        said = set(Message.objects.values_list("id", "content"))
+        expected = set(Message.objects.values_list("id", "content"))
     assert _waiting(tenant) == {"embedding": 30, "reply": 1}
     for to in ("eu1", "eu2", MAIN):
         before = contents(tenant, tenant.server)
@@ -89,7 +89,7 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
         ]
         with tenant_scope(tenant.id):
             assert current_server() == to
-            assert set(Message.objects.values_list("id", "content")) == said
+            assert set(Message.objects.values_list("id", "content")) == expected
     assert _waiting(tenant) == {"embedding": 30, "reply": 1}
     with tenant_scope(tenant.id):
         add_messages(tenant, "after", index=False)
@@ -129,12 +129,12 @@ def test_old_copy_is_removed_by_an_erasure_in_the_tenant(
     _move(tenant, "eu1")
     assert len(list(old_copies.old_copies(tenant.id))) == 1
     with database.as_owner(), tenant_scope(tenant.id):
-        said = Message.objects.earliest("number")
+        message = Message.objects.earliest("number")
         request = MessageErasure.objects.create(
-            agent_id=said.agent_id,
-            user_id=said.user_id,
-            thread_id=said.thread_id,
-            message_id=said.pk,
+            agent_id=message.agent_id,
+            user_id=message.user_id,
+            thread_id=message.thread_id,
+            message_id=message.pk,
             requested_by="somebody",
         )
         messages.carry_out(request)

@@ -207,9 +207,9 @@ def test_operators_see_the_server_of_a_tenant(
     placed: dict[str, Tenant], capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_command("list_tenants")
-    told = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert told[0][-1] == "SERVER"
-    assert {row[-1] for row in told if row[0] == "on-eu1"} == {"eu1"}
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0][-1] == "SERVER"
+    assert {row[-1] for row in lines if row[0] == "on-eu1"} == {"eu1"}
 
 
 def test_new_tenant_is_created_on_the_open_server_with_the_fewest(
@@ -265,8 +265,8 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         assert not_reached.value.returncode == SOME_TENANTS_FAILED
         there = sorted(Tenant.objects.filter(server="eu2").values_list("slug", flat=True))
         assert f"tenants not migrated: {', '.join(there)}. Remove" in str(not_reached.value)
-        said = capsys.readouterr().err
-        assert said.count("its server's public schema was not migrated") == len(there)
+        errors = capsys.readouterr().err
+        assert errors.count("its server's public schema was not migrated") == len(there)
         # No process sweeps the jobs there, and they do not block the jobs elsewhere.
         assert list(jobs.claim_of_all_servers(KINDS["reply"])) == []
         jobs.sweep()

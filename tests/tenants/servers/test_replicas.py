@@ -87,8 +87,8 @@ def test_statistics_lists_and_exports_are_read_there_and_conversations_are_not(
     assert len(client.get("/api/v1/agents/").json()["results"]) == 2
     export_memory(tenant, tmp_path / "one.sqlite")
     with SQLiteManager(tmp_path / "one.sqlite") as file:
-        said = [row[0] for row in file.rows("SELECT content FROM messages")]
-    assert said == ["said before"]
+        contents = [row[0] for row in file.rows("SELECT content FROM messages")]
+    assert contents == ["said before"]
 
 
 def test_isolation_holds_on_the_standby(tenant: Tenant, further: dict[str, Server]) -> None:

@@ -13,7 +13,7 @@ from tests.konstruct.conftest import Program
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-def session(adk: Any, key: str, user_id: str, *said: tuple[str, str]) -> Any:
+def session(adk: Any, key: str, user_id: str, *turns: tuple[str, str]) -> Any:
     events = [
         adk.Event(
             id=f"{key}-{number}",
@@ -21,7 +21,7 @@ def session(adk: Any, key: str, user_id: str, *said: tuple[str, str]) -> Any:
             timestamp=time.time() - 60 + number,
             content=adk.types.Content(parts=[adk.types.Part(text=text)] if text else []),
         )
-        for number, (author, text) in enumerate(said)
+        for number, (author, text) in enumerate(turns)
     ]
     return adk.Session(id=key, app_name="ada", user_id=user_id, events=events)
 
@@ -36,10 +36,12 @@ def test_sessions_are_remembered_and_searched(url: str, program_a: Program) -> N
     async def talk() -> None:
         async with AsyncClient(url, program_a.key) as konstruct:
             service = adk.KonstructMemoryService(konstruct)
-            whose = {"app_name": "ada", "user_id": "maria"}
-            said = [("user", "I sold the piano to my sister."), ("ada", "To your sister?")]
-            await service.add_session_to_memory(session(adk, "s1", "maria", *said, ("tool", "")))
-            grown = session(adk, "s1", "maria", *said, ("user", "Ana lives in Porto."))
+            scope = {"app_name": "ada", "user_id": "maria"}
+            dialogue = [("user", "I sold the piano to my sister."), ("ada", "To your sister?")]
+            await service.add_session_to_memory(
+                session(adk, "s1", "maria", *dialogue, ("tool", ""))
+            )
+            grown = session(adk, "s1", "maria", *dialogue, ("user", "Ana lives in Porto."))
             await service.add_session_to_memory(grown)
             turns = [
                 (turn["role"], turn["name"], turn["content"], turn["thread_id"])
@@ -52,18 +54,18 @@ def test_sessions_are_remembered_and_searched(url: str, program_a: Program) -> N
             ]
             nuts = adk.types.Content(parts=[adk.types.Part(text="Maria must not eat walnuts.")])
             entry = adk.MemoryEntry(content=nuts, custom_metadata={"topic": "health"})
-            await service.add_memory(**whose, memories=[entry])
+            await service.add_memory(**scope, memories=[entry])
             await indexed(konstruct)
-            found = await service.search_memory(**whose, query="Who has the piano?")
+            found = await service.search_memory(**scope, query="Who has the piano?")
             assert "I sold the piano to my sister." in texts(found)
             (fact,) = [memory for memory in found.memories if memory.author is None]
             message = found.memories[-1]
-            await service.delete_memory(**whose, memory_id=fact.id)
-            await service.delete_memory(**whose, memory_id=fact.id)
-            found = await service.search_memory(**whose, query="What must she not eat?")
+            await service.delete_memory(**scope, memory_id=fact.id)
+            await service.delete_memory(**scope, memory_id=fact.id)
+            found = await service.search_memory(**scope, query="What must she not eat?")
             assert "Maria must not eat walnuts." not in texts(found)
             with pytest.raises(NotImplementedError, match="erasure"):
-                await service.delete_memory(**whose, memory_id=message.id)
+                await service.delete_memory(**scope, memory_id=message.id)
             long = session(adk, "s3", "maria", ("user", "Hi"), ("ada", "x" * 32_769))
             with pytest.raises(KonstructError, match=r"1 of 2 messages .* at 1: "):
                 await service.add_session_to_memory(long)
@@ -92,8 +94,8 @@ def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b:
             await of_a.add_session_to_memory(session(adk, "s", "bea", ("user", "Cats of bea.")))
             for client in (a, b):
                 await indexed(client)
-            whose = {"app_name": "ada", "user_id": "maria", "query": "Whose cats?"}
-            found = [texts(await service.search_memory(**whose)) for service in (of_a, of_b, bound)]
+            scope = {"app_name": "ada", "user_id": "maria", "query": "Whose cats?"}
+            found = [texts(await service.search_memory(**scope)) for service in (of_a, of_b, bound)]
             assert found == [["Cats of a."], ["Cats of b."], ["Cats of a."]]
             for about in (
                 bound.search_memory(app_name="ada", user_id="bea", query="Whose cats?"),

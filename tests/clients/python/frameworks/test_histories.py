@@ -87,8 +87,8 @@ def test_history_stores_messages_and_returns_those_within_the_budget(
             for client, city in ((a, "Porto"), (b, "Rome")):
                 memory = KonstructContextProvider(client, agent="ada", user_id="maria")
                 session = AgentSession(session_id="s1")
-                said = [Message("user", [f"My sister lives in {city}."])]
-                context = SessionContext(session_id="s1", input_messages=said)
+                messages = [Message("user", [f"My sister lives in {city}."])]
+                context = SessionContext(session_id="s1", input_messages=messages)
                 context._response = AgentResponse(messages=[Message("assistant", ["Nice."])])
                 whole = {"agent": None, "session": session, "state": {}}
                 telling = KonstructContextProvider(client, agent="ada", user_id="maria", keep=False)

@@ -30,8 +30,8 @@ def thread(name: str) -> Any:
 
 def graph(saver: KonstructSaver) -> Any:
     def answer(state: MessagesState) -> Any:
-        said = state["messages"][-1].content
-        return {"messages": [("ai", interrupt("Well?") if said == "Ask me." else f"{said}!")]}
+        content = state["messages"][-1].content
+        return {"messages": [("ai", interrupt("Well?") if content == "Ask me." else f"{content}!")]}
 
     builder = StateGraph(MessagesState)
     builder.add_node("answer", answer)
@@ -112,8 +112,8 @@ def test_checkpoint_with_code_is_refused(url: str, program_a: Program, tmp_path:
             ({"values": [{"channel": "a", "type": "null", "value": "?"}]}, "base64"),
         ]
         right = {"thread_id": "t", "checkpoint": state(), "values": [], "metadata": {}}
-        for change, told in wrong:
-            with pytest.raises(errors.InvalidFields, match=told):
+        for change, error in wrong:
+            with pytest.raises(errors.InvalidFields, match=error):
                 konstruct.checkpoints.save(**{**right, **change})  # type: ignore[arg-type]
         unknown = [{"channel": "b", "type": "null", "value": ""}]
         with pytest.raises(errors.Unprocessable, match="no version in channel_versions: b"):
@@ -158,8 +158,8 @@ def test_long_history_is_read_completely_before_and_after_next(
 
 
 def state(**fields: Any) -> dict[str, Any]:
-    said = {"v": 4, "id": "1f0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"a": "1"}}
-    return {**said, "versions_seen": {}, **fields}
+    state = {"v": 4, "id": "1f0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"a": "1"}}
+    return {**state, "versions_seen": {}, **fields}
 
 
 def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b: Program) -> None:
@@ -168,16 +168,16 @@ def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b:
         Client(url, program_b.key) as b,
         Client(url, bound_key(program_a, "maria")) as marias,
     ):
-        ours, theirs = KonstructSaver(a), KonstructSaver(b)
-        for saver, text in ((ours, "Of a."), (theirs, "Of b.")):
+        saver_a, saver_b = KonstructSaver(a), KonstructSaver(b)
+        for saver, text in ((saver_a, "Of a."), (saver_b, "Of b.")):
             assert say(saver, "shared", text) == [text, f"{text}!"]
-        (of_b, *_) = theirs.list(thread("shared"))
-        assert ours.get_tuple(of_b.config) is None
+        (of_b, *_) = saver_b.list(thread("shared"))
+        assert saver_a.get_tuple(of_b.config) is None
         assert {
-            checkpoint.config["configurable"]["thread_id"] for checkpoint in ours.list(None)
+            checkpoint.config["configurable"]["thread_id"] for checkpoint in saver_a.list(None)
         } == {"shared"}
-        ours.delete_thread("shared")
-        assert len([*theirs.list(None)]) == 3
+        saver_a.delete_thread("shared")
+        assert len([*saver_b.list(None)]) == 3
         for use in (KonstructSaver(marias).get_tuple, KonstructSaver(marias).delete_thread):
             with pytest.raises(errors.Forbidden):
                 use(thread("shared") if use.__name__ == "get_tuple" else "shared")

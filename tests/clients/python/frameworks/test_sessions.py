@@ -33,11 +33,11 @@ def scripted(seen: list[Any]) -> Any:
             last = input[-1]
             if last.get("type") == "function_call_output":
                 text = {"type": "output_text", "text": last["output"], "annotations": []}
-                said = ResponseOutputMessage(
+                message = ResponseOutputMessage(
                     id="m", role="assistant", status="completed", type="message",
                     content=[text],  # type: ignore[list-item]
                 )  # fmt: skip
-                return ModelResponse([said], Usage(), None)
+                return ModelResponse([message], Usage(), None)
             call = ResponseFunctionToolCall(**{**CALL, "call_id": f"c{len(seen)}"})
             return ModelResponse([call], Usage(), None)
 
@@ -79,12 +79,12 @@ def test_run_of_an_agent_continues_from_its_session(
                 assert seen[-1] == items[:-1]
                 assert await session.get_items(3) == items[-3:]
                 assert await session.get_items(0) == []
-                whose: Any = {"client": client, "agent": "ada", "user_id": "maria"}
-                short = KonstructSession("s1", **whose, session_settings={"limit": 3})
+                options: Any = {"client": client, "agent": "ada", "user_id": "maria"}
+                short = KonstructSession("s1", **options, session_settings={"limit": 3})
                 assert short.session_settings == SessionSettings(limit=3)
                 assert await short.get_items() == items[-3:]
                 with pytest.raises(TypeError, match="limitt"):
-                    KonstructSession("s1", **whose, session_settings={"limitt": 3})
+                    KonstructSession("s1", **options, session_settings={"limitt": 3})
                 turns = client.conversations.transcript(agent="ada", user_id="maria")
                 assert [turn["content"] async for turn in turns] == ["How warm is it?", "And now?"]
             other = KonstructSession("s1", a, agent="ada", user_id="bea")
@@ -93,8 +93,8 @@ def test_run_of_an_agent_continues_from_its_session(
             await session.clear_session()
             assert await session.get_items() == []
             assert await session.pop_item() is None
-            mine = KonstructSession("s1", a, agent="ada", user_id="maria")
-            assert len(await mine.get_items()) == 8
+            bound = KonstructSession("s1", a, agent="ada", user_id="maria")
+            assert len(await bound.get_items()) == 8
 
     asyncio.run(run())
 
@@ -142,9 +142,9 @@ def test_history_of_an_agent_is_complete_in_the_next_process(
                 again = KonstructHistoryProvider(client, agent="ada", user_id="maria")
                 context = SessionContext(session_id="s1", input_messages=[])
                 await again.before_run(context=context, **whole)
-                told = [message.to_dict() for message in context.get_messages()]
+                messages = [message.to_dict() for message in context.get_messages()]
                 kept = [message.to_dict() for message in (asked, *answers)]
-                assert [item | {"additional_properties": {}} for item in told] == [
+                assert [item | {"additional_properties": {}} for item in messages] == [
                     item | {"additional_properties": {}} for item in kept
                 ]
                 turns = client.conversations.transcript(agent="ada", user_id="maria")

@@ -218,15 +218,15 @@ def test_a_long_text_is_shown_from_its_beginning(
 def test_a_long_conversation_is_read_page_by_page(
     program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
-    said = [send_message(program_a, f"q{number}", answered=False) for number in range(70)]
+    messages = [send_message(program_a, f"q{number}", answered=False) for number in range(70)]
     client = browser(program_a.tenant)
-    answer = client.get(f"{LIST}{said[-1].pk}/")
+    answer = client.get(f"{LIST}{messages[-1].pk}/")
     assert len(answer.context["turns"]) == 30
     earlier = client.get(f"{LIST}{answer.context['earlier'].pk}/")
     shown = [turn.message.pk for turn in earlier.context["turns"]]
-    assert shown == [message.pk for message in said[10:60]]
-    assert earlier.context["later"].pk == said[60].pk
-    assert client.get(f"{LIST}{said[0].pk}/").context["earlier"] is None
+    assert shown == [message.pk for message in messages[10:60]]
+    assert earlier.context["later"].pk == messages[60].pk
+    assert client.get(f"{LIST}{messages[0].pk}/").context["earlier"] is None
 
 
 def test_another_tenants_conversation_is_not_there(

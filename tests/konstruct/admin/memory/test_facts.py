@@ -23,8 +23,8 @@ def know(program_a: Program) -> Callable[..., UUID]:
     """Store a fact about maria."""
 
     def store(content: str, **fields: Any) -> UUID:
-        whose = {"agent_id": program_a.agent.pk, "user_id": "maria", **fields}
-        entry = MemoryEntry(tenant_id=program_a.tenant.id, content=content, **whose)
+        values = {"agent_id": program_a.agent.pk, "user_id": "maria", **fields}
+        entry = MemoryEntry(tenant_id=program_a.tenant.id, content=content, **values)
         return LongTermMemory().store(entry)
 
     return store

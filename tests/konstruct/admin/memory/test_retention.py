@@ -120,7 +120,7 @@ def test_a_rule_is_made_changed_and_removed_and_all_of_it_is_logged(
 
 
 @pytest.mark.parametrize(
-    ("agent", "days", "said"),
+    ("agent", "days", "error"),
     [
         ("", "0", "greater than or equal to 1"),
         ("", "99999", "less than or equal to 36500"),
@@ -130,14 +130,14 @@ def test_a_rule_is_made_changed_and_removed_and_all_of_it_is_logged(
     ],
 )
 def test_invalid_retention_rule_is_refused(
-    program_a: Program, browser: Callable[..., Client], agent: str, days: str, said: str
+    program_a: Program, browser: Callable[..., Client], agent: str, days: str, error: str
 ) -> None:
     client = browser(program_a.tenant)
     if agent == "standing":
         agent = str(program_a.agent.pk)
         client.post(f"{RULES}add/", {"agent_id": agent, "days": "7"})
     before = rules(program_a)
-    assert said in client.post(f"{RULES}add/", {"agent_id": agent, "days": days}).text
+    assert error in client.post(f"{RULES}add/", {"agent_id": agent, "days": days}).text
     assert rules(program_a) == before
 
 

@@ -120,7 +120,7 @@ def test_failed_notification_is_shown_and_retried(program_a: Program, browser: B
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "error"),
     [
         ({"destination": "member"}, "Choose the member of the team."),
         ({"email": ""}, "Give the address."),
@@ -144,12 +144,12 @@ def test_failed_notification_is_shown_and_retried(program_a: Program, browser: B
     ids=str,
 )
 def test_invalid_recipient_is_refused(
-    program_a: Program, browser: Browser, changed: dict[str, Any], said: str
+    program_a: Program, browser: Browser, changed: dict[str, Any], error: str
 ) -> None:
     install(program_a)
     response = browser(program_a.tenant).post(f"{RECIPIENTS}add/", {**FORM, **changed})
     assert response.status_code == 200
-    assert said in response.text
+    assert error in response.text
     assert recipients(program_a) == []
 
 

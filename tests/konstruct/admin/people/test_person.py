@@ -244,7 +244,7 @@ def test_a_person_without_a_name_is_shown_by_the_id(
     populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     user_id = "user-" + "7" * 40
-    said = send_message(populated_a, "Hello.", answered=False, user_id=user_id)
+    message = send_message(populated_a, "Hello.", answered=False, user_id=user_id)
     client = browser(populated_a.tenant)
     page = client.get(PERSON, {"user": user_id}).text
     assert f'title="{user_id}">{user_id[:18]}…</bdi>' in page
@@ -258,7 +258,7 @@ def test_a_person_without_a_name_is_shown_by_the_id(
         import_turns(populated_a.tenant.id, [reply])
     shown = client.get(PERSON, {"user": user_id}).context["entries"]
     assert [entry["by"] for entry in shown if entry["text"] == "Hi."] == [populated_a.agent.name]
-    conversation = client.get(f"/admin/conversations/{said.pk}/").text
+    conversation = client.get(f"/admin/conversations/{message.pk}/").text
     assert f'<bdi class="k-strong">{user_id}</bdi>' in conversation
 
 

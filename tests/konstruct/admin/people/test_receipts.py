@@ -97,13 +97,13 @@ def test_an_erased_message_has_a_receipt(
 ) -> None:
     tenant = populated_a.tenant
     with tenant_scope(tenant.id):
-        said = Message.objects.filter(role="user").first()
-        assert said is not None
+        message = Message.objects.filter(role="user").first()
+        assert message is not None
         erasure = request_message_erasure(
-            agent_id=said.agent_id,
-            user_id=said.user_id,
-            thread_id=said.thread_id,
-            message_id=said.pk,
+            agent_id=message.agent_id,
+            user_id=message.user_id,
+            thread_id=message.thread_id,
+            message_id=message.pk,
             by=Actor(ActorKind.PERSON, "1", "eva"),
             reason=REASON,
         )
@@ -113,14 +113,14 @@ def test_an_erased_message_has_a_receipt(
     assert address in client.get("/admin/audit/messageerasure/").text
     with tenant_scope(tenant.id):
         done = MessageErasure(
-            user_id=said.user_id,
-            agent_id=said.agent_id,
-            thread_id=said.thread_id,
+            user_id=message.user_id,
+            agent_id=message.agent_id,
+            thread_id=message.thread_id,
             message_id=uuid4(),
             requested_by="eva",
             reason=REASON,
             done_at=timezone.now(),
-            receipt={**RECEIPT, "quoted_in": [str(said.pk)]},
+            receipt={**RECEIPT, "quoted_in": [str(message.pk)]},
         )
         done.save(force_insert=True)
     address = f"/admin/erased-messages/{done.pk}/"

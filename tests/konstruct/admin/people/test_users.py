@@ -137,8 +137,8 @@ def test_user_id_is_encoded_in_every_address(
 ) -> None:
     client = browser(populated_a.tenant)
     for page in (PERSON, f"{PERSON}erase/"):
-        told = client.get(page, {"user": other}, follow=True).text
-        assert "Nothing is known" in told
+        text = client.get(page, {"user": other}, follow=True).text
+        assert "Nothing is known" in text
     send_message(populated_a, "I am another one.", answered=False, user_id=other)
     shown = client.get(PERSON, {"user": other})
     assert (shown.context["user_id"], shown.context["facts"]["current"]["rows"]) == (other, [])

@@ -101,11 +101,11 @@ def test_bound_key_reads_only_its_own_data(
     if "agent_id" in bound:
         options["agent_id"] = by_name[bound["agent_id"]]
     bound_program = with_key(program_a, **options)
-    theirs = sorted(id for (agent, user), id in ids.items() if agent in agents and user in users)
-    assert seen(bound_program, ids.values()) == theirs
+    expected = sorted(id for (agent, user), id in ids.items() if agent in agents and user in users)
+    assert seen(bound_program, ids.values()) == expected
     usage = bound_program.get(USAGE).json()
     assert (usage["messages"], usage["pending_replies"], usage["pending_embeddings"]) == (
-        len(theirs),
+        len(expected),
     ) * 3
     assert usage["agents"] == (1 if "agent_id" in bound else 2)
 

@@ -27,13 +27,13 @@ def map_case(context: Any, case: Any) -> Any:
     meta = case.meta
     if meta is None or not meta.generation.mode.is_positive:
         return case
-    for said, filters in ((case.body, FILTERS), (case.query, json.dumps(FILTERS))):
-        if isinstance(said, dict):
+    for body, filters in ((case.body, FILTERS), (case.query, json.dumps(FILTERS))):
+        if isinstance(body, dict):
             real = {"agent": AGENT, "wait": 0.01, "filters": filters, "valid_to": NEVER}
             real["metadata"] = METADATA
-            said.update({name: value for name, value in real.items() if name in said})
-            if said.pop("valid_from", None) and not said:
-                said["content"] = "Something else is so now."
+            body.update({name: value for name, value in real.items() if name in body})
+            if body.pop("valid_from", None) and not body:
+                body["content"] = "Something else is so now."
     if case.operation.definition.raw.get("operationId") == "update_agent" and case.body:
         # Any agent may be the one that all others need.
         case.body = {"persona": "Brief."} | {

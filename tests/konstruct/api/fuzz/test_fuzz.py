@@ -86,8 +86,8 @@ def test_the_api_is_as_it_is_described(
     seed: SeedData, process_environment: dict[str, str], tmp_path: Path, record_property: Any
 ) -> None:
     unlimited = {
-        f"{whose}RATE_LIMIT_{what}": "1000000"
-        for whose in ("", "KEY_")
+        f"{prefix}RATE_LIMIT_{what}": "1000000"
+        for prefix in ("", "KEY_")
         for what in ("BURST", "PER_SECOND")
     }
     environment: dict[str, Any] = {**process_environment, **unlimited}

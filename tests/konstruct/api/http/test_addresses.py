@@ -26,15 +26,15 @@ def _another_form() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_another_form")
 def test_the_longest_prefix_decides_the_form() -> None:
-    told = {
+    answers = {
         path: problems.problem_response(RequestFactory().get(path), Problem.of_status(404))
         for path in ("/plain/x", "/api/plain/x", "/api/x", "/elsewhere")
     }
-    assert told["/plain/x"].content == b"404 at /plain/x"
-    assert told["/api/plain/x"].content == b"404 at /api/plain/x"
-    assert told["/api/x"].headers["Content-Type"] == MEDIA_TYPE
-    assert told["/elsewhere"].headers["Content-Type"] == MEDIA_TYPE
-    takes = [path for path in told if problems.takes_keys(path)]
+    assert answers["/plain/x"].content == b"404 at /plain/x"
+    assert answers["/api/plain/x"].content == b"404 at /api/plain/x"
+    assert answers["/api/x"].headers["Content-Type"] == MEDIA_TYPE
+    assert answers["/elsewhere"].headers["Content-Type"] == MEDIA_TYPE
+    takes = [path for path in answers if problems.takes_keys(path)]
     assert takes == ["/plain/x", "/api/plain/x", "/api/x"]
 
 

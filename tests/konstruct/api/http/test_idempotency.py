@@ -45,14 +45,14 @@ def facts_of(program: Program) -> list[tuple[str, str | None]]:
 def test_two_users_keys_keep_a_fact_each(another: Callable[..., Program]) -> None:
     maria, bob = another(user_id="maria"), another(user_id="bob")
     body = {"content": "Likes tea."}
-    hers, his = (program.post(FACTS, body, headers=KEY) for program in (maria, bob))
-    assert (hers.status_code, his.status_code) == (201, 201)
-    assert hers.json()["memory_id"] != his.json()["memory_id"]
+    of_maria, of_bob = (program.post(FACTS, body, headers=KEY) for program in (maria, bob))
+    assert (of_maria.status_code, of_bob.status_code) == (201, 201)
+    assert of_maria.json()["memory_id"] != of_bob.json()["memory_id"]
     assert facts_of(maria) == [("Likes tea.", "bob"), ("Likes tea.", "maria")]
     again = [program.post(FACTS, body, headers=KEY).json() for program in (maria, bob)]
     assert [memory["memory_id"] for memory in again] == [
-        hers.json()["memory_id"],
-        his.json()["memory_id"],
+        of_maria.json()["memory_id"],
+        of_bob.json()["memory_id"],
     ]
     assert len(facts_of(maria)) == 2
 
@@ -112,11 +112,11 @@ def test_a_person_and_a_program_are_two_callers(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
         client.force_login(person)
     body = {"agent": "ada", "content": "Tea."}
-    theirs = client.post(FACTS, body, content_type="application/json", headers=KEY)
+    answer = client.post(FACTS, body, content_type="application/json", headers=KEY)
     its = program_a.post(FACTS, {**body, "content": "Coffee."}, headers=KEY)
-    assert (theirs.status_code, its.status_code) == (201, 201)
+    assert (answer.status_code, its.status_code) == (201, 201)
     again = client.post(FACTS, body, content_type="application/json", headers=KEY)
-    assert again.json()["memory_id"] == theirs.json()["memory_id"]
+    assert again.json()["memory_id"] == answer.json()["memory_id"]
 
 
 def test_a_key_is_another_at_another_address(program_a: Program) -> None:

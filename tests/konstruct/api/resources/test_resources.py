@@ -259,11 +259,11 @@ def test_a_turn_that_is_not_in_the_transcript_has_no_id(program_b: Program) -> N
 
 
 def test_window_is_cleared_and_the_transcript_kept(seed: SeedData) -> None:
-    whose = "agent=ada&user_id=maria"
-    response = seed.program.request("DELETE", f"{WINDOWS}?{whose}")
+    query = "agent=ada&user_id=maria"
+    response = seed.program.request("DELETE", f"{WINDOWS}?{query}")
     assert (response.status_code, response.content) == (204, b"")
-    assert seed.program.get(f"{WINDOWS}?{whose}").json()["turns"] == []
-    assert len(results(seed.program, f"{TRANSCRIPT}?{whose}")) == 2
+    assert seed.program.get(f"{WINDOWS}?{query}").json()["turns"] == []
+    assert len(results(seed.program, f"{TRANSCRIPT}?{query}")) == 2
     with tenant_scope(seed.program.tenant.id):
         assert WindowClear.objects.count() == 1
 

@@ -95,8 +95,8 @@ def escalation_of(program: Program) -> Escalation:
 def answers_of(program: Program) -> list[tuple[str, str]]:
     """Return the answers of people with their names."""
     with tenant_scope(program.tenant.id):
-        said = Message.objects.filter(role="assistant").exclude(name__in=["", "ada"])
-        return list(said.order_by("number").values_list("name", "content"))
+        messages = Message.objects.filter(role="assistant").exclude(name__in=["", "ada"])
+        return list(messages.order_by("number").values_list("name", "content"))
 
 
 def error_of(response: Any) -> str:

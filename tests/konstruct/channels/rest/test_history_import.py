@@ -218,8 +218,8 @@ def test_lines_override_fields_of_the_request(program_a: Program) -> None:
     lines = [BARE[0], BARE[0] | {"user_id": "theo", "thread_id": "t"}, BARE[0] | {"agent": "bo"}]
     body = {"agent": "ada", "user_id": "maria", "thread_id": "common", "messages": lines}
     document = program_a.post(IMPORT, body).json()
-    told = [(message["user_id"], message["thread_id"]) for message in document["results"]]
-    assert told == [("maria", "common"), ("theo", "t"), ("maria", "common")]
+    keys = [(message["user_id"], message["thread_id"]) for message in document["results"]]
+    assert keys == [("maria", "common"), ("theo", "t"), ("maria", "common")]
     assert document["results"][2]["agent_id"] != document["results"][0]["agent_id"]
     (nobodys,) = program_a.post(IMPORT, {"messages": BARE[:1]}).json()["results"]
     assert [message["field"] for message in nobodys["errors"]] == ["agent", "user_id"]

@@ -174,10 +174,10 @@ def hold_for_consent(program: Program, message_id: str, *facts: str) -> list[Too
     with tenant_scope(program.tenant.id):
         Agent.objects.update(tools=["remember_fact"])
         calls = (RequestedCall(f"call_{fact}", "remember_fact", {"fact": fact}) for fact in facts)
-        said = Completion("", tuple(calls))
+        completion = Completion("", tuple(calls))
         message = konstruct_message(Message.objects.get(pk=message_id))
         agent = Agent.objects.get(pk=message.agent_id)
-        assert tool_calls.record(message, agent, said, round_number=0)
+        assert tool_calls.record(message, agent, completion, round_number=0)
         return tool_calls.calls_awaiting_consent(message.id)
 
 

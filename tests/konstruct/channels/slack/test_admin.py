@@ -56,14 +56,14 @@ def test_a_workspace_is_connected_by_way_of_slack(
     program_a: Program, admin: Client, slack: SlackServer
 ) -> None:
     assert admin.get(f"{INSTALLATIONS}add/").headers["Location"] == CONNECT
-    told = begin(admin, program_a)
-    assert (told["client_id"], told["redirect_uri"]) == (
+    parameters = begin(admin, program_a)
+    assert (parameters["client_id"], parameters["redirect_uri"]) == (
         "1234.5678",
         "http://localhost/channels/slack/oauth/",
     )
-    assert "chat:write" in told["scope"].split(",")
+    assert "chat:write" in parameters["scope"].split(",")
     slack.codes["c1"] = "T1"
-    page = finish(admin, come_back(code="c1", state=told["state"]))
+    page = finish(admin, come_back(code="c1", state=parameters["state"]))
     assert "Team T1 is connected" in page.text
     with tenant_scope(program_a.tenant.id):
         installation = SlackInstallation.objects.get()
@@ -72,10 +72,10 @@ def test_a_workspace_is_connected_by_way_of_slack(
     assert (installation.agent_id, installation.bot_user_id) == (program_a.agent.pk, "UBOT")
     assert installation.scopes == ["app_mentions:read", "chat:write"]
     assert tenant_of_workspace("slack", "T1") == program_a.tenant.id
-    assert slack.calls[-1].arguments["redirect_uri"] == told["redirect_uri"]
+    assert slack.calls[-1].arguments["redirect_uri"] == parameters["redirect_uri"]
     # Once only.
     slack.codes["c2"] = "T2"
-    again = finish(admin, come_back(code="c2", state=told["state"]))
+    again = finish(admin, come_back(code="c2", state=parameters["state"]))
     assert "This was done already" in again.text
     assert tenant_of_workspace("slack", "T2") is None
 
@@ -87,17 +87,23 @@ def test_a_state_is_good_for_its_person_and_for_ten_minutes(
     slack: SlackServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = begin(admin, program_a)
+    parameters = begin(admin, program_a)
     slack.codes["c1"] = "T1"
-    answer = come_back(code="c1", state=told["state"])
+    answer = come_back(code="c1", state=parameters["state"])
     somebody = browser(program_a.tenant)
     assert "Another person has begun this" in finish(somebody, answer).text
-    for forged in ("", "x", told["state"] + "x", signing.dumps({"tenant": 1}), told["state"][1:]):
+    for forged in (
+        "",
+        "x",
+        parameters["state"] + "x",
+        signing.dumps({"tenant": 1}),
+        parameters["state"][1:],
+    ):
         assert come_back(code="c1", state=forged).status_code == 400
         direct = admin.get("/admin/slack/finish/", {"code": "c1", "state": forged}, follow=True)
         assert "This address is invalid" in direct.text
     monkeypatch.setattr("konstruct.channels.slack.oauth.STATE_SECONDS", -1)
-    late = come_back(code="c1", state=told["state"])
+    late = come_back(code="c1", state=parameters["state"])
     assert (late.status_code, "more than ten minutes" in late.text) == (400, True)
     assert tenant_of_workspace("slack", "T1") is None
 
@@ -109,8 +115,8 @@ def test_a_state_of_one_tenant_is_no_good_in_another(
     browser: Callable[..., Client],  # noqa: F811
     slack: SlackServer,
 ) -> None:
-    told = begin(admin, program_a)
-    query = {"code": "c1", "state": told["state"]}
+    parameters = begin(admin, program_a)
+    query = {"code": "c1", "state": parameters["state"]}
     page = browser(program_b.tenant).get("/admin/slack/finish/", query, follow=True)
     assert "Another person has begun this" in page.text
 
@@ -126,17 +132,17 @@ def test_a_state_of_one_tenant_is_no_good_in_another(
 def test_failed_connection_shows_the_reason(
     program_a: Program, admin: Client, slack: SlackServer, query: dict[str, str], words: str
 ) -> None:
-    told = begin(admin, program_a)
-    assert words in finish(admin, come_back(**query, state=told["state"])).text
+    parameters = begin(admin, program_a)
+    assert words in finish(admin, come_back(**query, state=parameters["state"])).text
 
 
 def test_workspace_of_another_tenant_cannot_be_connected(
     program_a: Program, program_b: Program, admin: Client, slack: SlackServer
 ) -> None:
     install(program_b, slack, "T1")
-    told = begin(admin, program_a)
+    parameters = begin(admin, program_a)
     slack.codes["c1"] = "T1"
-    page = finish(admin, come_back(code="c1", state=told["state"]))
+    page = finish(admin, come_back(code="c1", state=parameters["state"]))
     assert "The slack workspace T1 is connected elsewhere" in page.text
     assert tenant_of_workspace("slack", "T1") == program_b.tenant.id
 

@@ -60,25 +60,25 @@ def test_a_mention_is_accepted_with_where_it_is_to_be_answered(
 
 def test_mention_that_arrives_as_two_events_is_handled_once(connected: Program, post: Post) -> None:
     profile = {"display_name": "Maria"}
-    for told in (
+    for payload in (
         mention("T1", "Hello", ts="17.1"),
         message_event("T1", "<@UBOT> Hello", ts="17.1"),
         mention("T1", "Hello", ts="17.1"),
         message_event("T1", "<@UBOT> Hello", ts="17.1", user_profile=profile),
     ):
-        assert post(told).status_code == 200
+        assert post(payload).status_code == 200
     assert len(messages(connected)) == 1
 
 
 @pytest.mark.parametrize("cache", ["kept", "lost"])
 def test_a_storm_of_retries_is_one_message(connected: Program, post: Post, cache: str) -> None:
-    told = mention("T1", "Hello")
+    payload = mention("T1", "Hello")
     for number in range(20):
         if cache == "lost":
             get_redis_connection("default").flushdb()
-        body = json.dumps(told).encode()
+        body = json.dumps(payload).encode()
         retry = {"X-Slack-Retry-Num": str(number), "X-Slack-Retry-Reason": "http_timeout"}
-        assert post(told, headers={**signed(body), **retry}).status_code == 200
+        assert post(payload, headers={**signed(body), **retry}).status_code == 200
     assert len(messages(connected)) == 1
 
 
@@ -253,8 +253,8 @@ def test_the_installation_that_an_event_is_for_is_named_by_its_authorization(
     connected: Program, post: Post
 ) -> None:
     # In a channel that T1 shares with T7, a user of T7 writes.
-    told = {**mention("T7", "Hello", ts="1.1"), "authorizations": [{"team_id": "T1"}]}
-    post(told)
+    payload = {**mention("T7", "Hello", ts="1.1"), "authorizations": [{"team_id": "T1"}]}
+    post(payload)
     # Without the bot user and the authorizations.
     post({**message_event("T1", "<@UBOT> Hi", ts="1.2"), "authorizations": None})
     assert messages(connected) == [
@@ -267,9 +267,9 @@ def test_equal_user_and_channel_ids_of_two_tenants_are_separate(
     connected: Program, program_b: Program, slack: SlackServer, post: Post
 ) -> None:
     install(program_b, slack, "T2")
-    told = {"ts": "17.1", "user": "U1", "channel": "C1"}
-    post({**mention("T1", "Of A", **told), "event_id": "Ev1"})
-    post({**mention("T2", "Of B", **told), "event_id": "Ev1"})
+    payload = {"ts": "17.1", "user": "U1", "channel": "C1"}
+    post({**mention("T1", "Of A", **payload), "event_id": "Ev1"})
+    post({**mention("T2", "Of B", **payload), "event_id": "Ev1"})
     assert messages(connected) == [("U1", "T1/C1/17.1", "Of A", "")]
     assert messages(program_b) == [("U1", "T2/C1/17.1", "Of B", "")]
 
@@ -279,12 +279,12 @@ def test_slack_over_the_limit_gets_retry_after(
 ) -> None:
     settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 1, 0.1
     post(mention("T1", "First"))
-    told = mention("T1", "Second")
-    answer = post(told)
+    payload = mention("T1", "Second")
+    answer = post(payload)
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "10")
     settings.RATE_LIMIT_BURST = 10
     get_redis_connection("default").delete(f"{connected.tenant.id}:ratelimit:slack")
-    assert post(told).status_code == 200
+    assert post(payload).status_code == 200
     assert [content for _, _, content, _ in messages(connected)] == ["First", "Second"]
 
 
@@ -294,10 +294,10 @@ def test_event_is_accepted_without_the_cache_and_retried_without_postgres(
     def broken(*_: Any, **__: Any) -> None:
         raise OperationalError("the database system is shutting down")
 
-    told = mention("T1", "Hello")
+    payload = mention("T1", "Hello")
     with monkeypatch.context() as patch:
         patch.setattr(inbox, "enqueue", broken)
-        answer = post(told)
+        answer = post(payload)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     from redis.exceptions import ConnectionError as Unreachable
 
@@ -307,8 +307,8 @@ def test_event_is_accepted_without_the_cache_and_retried_without_postgres(
 
     with monkeypatch.context() as patch:
         patch.setattr(inbound, "get_redis_connection", lambda *_: Down())
-        assert post(told).status_code == 200
-        assert post(told).status_code == 200
+        assert post(payload).status_code == 200
+        assert post(payload).status_code == 200
     assert len(messages(connected)) == 1
 
 
@@ -349,10 +349,10 @@ def test_failed_entry_is_retried_and_blocks_no_other(
 ) -> None:
     usual = inbound.handle
 
-    def handle(tenant_id: UUID, told: Any) -> None:
-        if "broken" in told["text"]:
+    def handle(tenant_id: UUID, payload: Any) -> None:
+        if "broken" in payload["text"]:
             raise KonstructError("It does not go in.")
-        usual(tenant_id, told)
+        usual(tenant_id, payload)
 
     monkeypatch.setitem(tasks.HANDLERS, "slack", handle)
     settings.DELIVERY_MAX_ATTEMPTS = 2
@@ -409,12 +409,12 @@ def test_a_thread_reads_once_that_messages_are_refused(
     monkeypatch.setattr(inbound, "enqueue_task", lambda task, *given: task(*given))
     set_limits(connected.tenant.id, {Quota.MESSAGES: Limit(hard=Decimal(0))})
     with django_capture_on_commit_callbacks(execute=True):
-        for told in (
+        for payload in (
             mention("T1", "Hello", ts="17.1"),
             mention("T1", "Hello?", ts="17.2", thread_ts="17.1"),
             message_event("T1", "Hi", ts="18.1", channel="D1", channel_type="im"),
         ):
-            assert post(told).status_code == 200
+            assert post(payload).status_code == 200
         assert messages(connected) == []
     resets_at = f"{next_month(timezone.now()):%Y-%m-%d}"
     text = (

@@ -155,11 +155,11 @@ def test_two_workspaces_of_a_tenant_do_not_share_their_users(
 
 
 def test_stored_inbox_entry_is_read_as_it_was_written() -> None:
-    told = {
+    payload = {
         "kind": "direct", "workspace": "T1", "channel": "D1", "user": "U1", "ts": "1.1",
         "thread_ts": "", "text": "x", "name": "", "files": [],
     }  # fmt: skip
-    event = MessageEvent.from_json(told)
+    event = MessageEvent.from_json(payload)
     assert (event.thread_id, event.key, event.begins_thread) == (
         "T1/D1",
         "slack/T1/D1/1.1",

@@ -146,9 +146,9 @@ def test_speakers_are_called_by_their_names_once_slack_was_asked(
         fetch_name(*call)
     with django_capture_on_commit_callbacks(execute=True):
         post(mention("T1", "Again, says <@U1>"))
-        said = messages(connected)
+        texts = messages(connected)
     assert len(asked) == 1
-    assert [(content, name) for _, _, content, name in said] == [
+    assert [(content, name) for _, _, content, name in texts] == [
         ("First", ""),
         ("Again, says @Maria", "Maria"),
     ]

@@ -102,10 +102,10 @@ def test_any_text_is_split_and_escaped_without_loss(text: str, limit: int) -> No
         assert "&" not in bare
         assert "<!" not in bare
         assert "<@" not in bare
-    said, shown = (
+    expected, shown = (
         "".join(c for c in text if c.isalpha()) for text in (text.split("```")[0], "".join(parts))
     )
     for name in ("amp", "lt", "gt"):
         shown = shown.replace(name, "")
-        said = said.replace(name, "")
-    assert said in shown or "(" in text or "`" in text
+        expected = expected.replace(name, "")
+    assert expected in shown or "(" in text or "`" in text

@@ -45,18 +45,18 @@ async def connected(url: str, key: str, era: str, **headers: str) -> AsyncIterat
         yield client
 
 
-async def use(client: Client, **whose: str) -> dict[str, Any]:
+async def use(client: Client, **scope: str) -> dict[str, Any]:
     """Remember, search, correct, list, get and forget like a host. Return the found facts."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert sorted(tools) == ["correct", "forget", "get", "list", "remember", "search"]
-    kept = await client.call_tool("remember", {"content": "The sky over Porto is blue.", **whose})
+    kept = await client.call_tool("remember", {"content": "The sky over Porto is blue.", **scope})
     assert kept.structured_content is not None
     fact = kept.structured_content["id"]
-    found = await client.call_tool("search", {"query": "Which colour has the sky?", **whose})
+    found = await client.call_tool("search", {"query": "Which colour has the sky?", **scope})
     await client.call_tool("correct", {"id": fact, "content": "The sky over Porto is grey."})
     shown = await client.call_tool("get", {"id": fact})
     assert "blue" in shown.content[0].text  # type: ignore[union-attr]  # it is text
-    listed = await client.call_tool("list", whose)
+    listed = await client.call_tool("list", scope)
     assert not (await client.call_tool("forget", {"id": fact})).is_error
     gone = await client.call_tool("get", {"id": fact})
     assert gone.is_error

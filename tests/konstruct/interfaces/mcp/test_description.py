@@ -48,8 +48,8 @@ def test_answers_are_as_they_are_described(
     assert (errors(body, "Message") == []) is (method != "no/such")
     answer = program_a.post(ENDPOINT, body, headers=headers_of(method, params, version))
     assert answer.status_code == status
-    told = schema_of_answer("mcp", ENDPOINT, "POST", status)
-    assert errors(answer.json(), told) == []
+    schema = schema_of_answer("mcp", ENDPOINT, "POST", status)
+    assert errors(answer.json(), schema) == []
 
 
 @pytest.mark.parametrize("body", [[], {"jsonrpc": "1.0", "id": 1, "method": "ping"}, {"id": 1}])
@@ -61,7 +61,7 @@ def test_undocumented_field_is_refused(program_a: Program, body: Any) -> None:
 
 def test_metadata_and_a_missing_key_are_as_they_are_described() -> None:
     path = "/.well-known/oauth-protected-resource"
-    told = Client().get(path, headers={"Host": "localhost"})
-    assert errors(told.json(), "Metadata") == []
+    answer = Client().get(path, headers={"Host": "localhost"})
+    assert errors(answer.json(), "Metadata") == []
     refused = Client().post(ENDPOINT, {}, "application/json", headers={"Host": "localhost"})
     assert (refused.status_code, errors(refused.json(), "Refusal")) == (401, [])

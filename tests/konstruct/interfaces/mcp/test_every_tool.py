@@ -101,9 +101,9 @@ def test_another_tenants_things_are_not_there(world: World, name: str, version: 
     answer = send(case, world.victim, world.attacker.program, version)
     assert answer.status_code < 500
     assert is_refused(answer)
-    told = answer.content.decode() + str(dict(answer.headers))
+    text = answer.content.decode() + str(dict(answer.headers))
     request = str(case.params(world.victim))
-    assert [secret for secret in secrets_of(world.victim, request) if secret in told] == []
+    assert [secret for secret in secrets_of(world.victim, request) if secret in text] == []
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -138,10 +138,10 @@ def test_every_tool_requires_a_key(world: World, name: str) -> None:
 def test_bound_key_reads_and_changes_only_its_own_data(world: World, name: str, bound: str) -> None:
     answer = send(CASES[name], world.victim, world.narrow_programs[bound])
     assert answer.status_code < 500
-    told = answer.content.decode()
+    text = answer.content.decode()
     assert is_refused(answer)
-    assert "heliotrope" not in told
-    assert str(world.victim.fact) not in told or str(world.victim.fact) in str(
+    assert "heliotrope" not in text
+    assert str(world.victim.fact) not in text or str(world.victim.fact) in str(
         CASES[name].params(world.victim)
     )
 

@@ -60,11 +60,11 @@ def test_no_value_is_our_fault(seed: SeedData) -> None:
             for path, odd in chosen.sample(tried, VALUES_PER_CALL // 2):
                 sent = json_bytes(replaced(body, path, odd))
                 answer = seed.program.post(ENDPOINT, sent, headers=headers)
-                told = (name, version, path, str(odd)[:50], answer.content[:300])
-                assert answer.status_code in (200, 202, 400, 404), told
+                context = (name, version, path, str(odd)[:50], answer.content[:300])
+                assert answer.status_code in (200, 202, 400, 404), context
                 if answer.status_code == 202:
                     continue
                 document = answer.json()
-                assert document["jsonrpc"] == "2.0", told
-                assert document.get("error", {}).get("code") != -32603, told
-                assert b"our fault" not in answer.content, told
+                assert document["jsonrpc"] == "2.0", context
+                assert document.get("error", {}).get("code") != -32603, context
+                assert b"our fault" not in answer.content, context

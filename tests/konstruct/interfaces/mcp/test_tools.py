@@ -153,34 +153,36 @@ def test_facts_are_paged(program_a: Program) -> None:
 
 
 def test_a_key_of_a_user_sees_and_writes_that_user_alone(program_a: Program) -> None:
-    hers = remember(program_a, "Maria is allergic to walnuts.")
+    fact_of_maria = remember(program_a, "Maria is allergic to walnuts.")
     shared = LongTermMemory().store(
         MemoryEntry(tenant_id=program_a.tenant.id, content="The library closes at six.")
     )
     theo = narrow(program_a, user_id="theo")
     for tool in listed(theo).values():
         assert "user_id" not in tool["inputSchema"]["properties"]
-    his = call(theo, "remember", content="Theo likes walnuts.")["structuredContent"]
-    assert his["who"] == "theo"
+    fact_of_theo = call(theo, "remember", content="Theo likes walnuts.")["structuredContent"]
+    assert fact_of_theo["who"] == "theo"
     found = call(theo, "search", query="walnuts")["structuredContent"]["results"]
-    assert [fact["id"] for fact in found] == [his["id"]]
-    assert [e["id"] for e in call(theo, "list")["structuredContent"]["results"]] == [his["id"]]
+    assert [fact["id"] for fact in found] == [fact_of_theo["id"]]
+    assert [e["id"] for e in call(theo, "list")["structuredContent"]["results"]] == [
+        fact_of_theo["id"]
+    ]
     for tool, arguments in (
         ("remember", {"content": "Maria lies.", "user_id": "maria"}),
         ("search", {"query": "walnuts", "user_id": "maria"}),
         ("list", {"user_id": "maria"}),
-        ("get", {"id": hers}),
+        ("get", {"id": fact_of_maria}),
         ("get", {"id": str(shared)}),
-        ("correct", {"id": hers, "content": "Maria lies."}),
+        ("correct", {"id": fact_of_maria, "content": "Maria lies."}),
         ("correct", {"id": str(shared), "content": "It never closes."}),
-        ("forget", {"id": hers}),
+        ("forget", {"id": fact_of_maria}),
         ("forget", {"id": str(shared)}),
     ):
         refused = call(theo, tool, **arguments)
         assert refused["isError"] is True, tool
         assert "walnuts" not in text_of(refused)
     facts = LongTermMemory()
-    kept = [facts.get(fact_id, program_a.tenant.id) for fact_id in (hers, shared)]
+    kept = [facts.get(fact_id, program_a.tenant.id) for fact_id in (fact_of_maria, shared)]
     assert [fact and fact.content for fact in kept] == [
         "Maria is allergic to walnuts.",
         "The library closes at six.",
@@ -212,7 +214,7 @@ def test_key_lists_and_calls_tools_of_its_scopes(program_a: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
+    ("tool", "arguments", "error"),
     [
         ("remember", {"content": "Maria lies."}, "user_id: Name the user"),
         ("remember", {"user_id": "maria"}, "content: This field is required."),
@@ -238,12 +240,12 @@ def test_key_lists_and_calls_tools_of_its_scopes(program_a: Program) -> None:
     ],
 )
 def test_refusal_is_a_sentence(
-    program_a: Program, tool: str, arguments: dict[str, Any], told: str
+    program_a: Program, tool: str, arguments: dict[str, Any], error: str
 ) -> None:
     for version in (OLD, NEW):
         result = call(program_a, tool, version, **arguments)
         assert result["isError"] is True
-        assert told in text_of(result)
+        assert error in text_of(result)
         assert "See errors" not in text_of(result)
         assert last_event(program_a).action == "refuse"
 

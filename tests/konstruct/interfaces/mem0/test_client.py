@@ -51,10 +51,10 @@ def client_of(mem0: Any, host: str, key: str) -> Iterator[Any]:
 
 def refused(client: Any) -> Iterator[partial[Any]]:
     """Yield a call of each refused method."""
-    whose = {"filters": {"user_id": "alex"}}
-    yield partial(client.get_summary, **whose)
-    yield partial(client.create_memory_export, schema=SCHEMA, **whose)
-    yield partial(client.get_memory_export, **whose)
+    options = {"filters": {"user_id": "alex"}}
+    yield partial(client.get_summary, **options)
+    yield partial(client.create_memory_export, schema=SCHEMA, **options)
+    yield partial(client.get_memory_export, **options)
     yield partial(client.get_profile, "alex")
     yield partial(client.get_profile_settings)
     yield partial(client.feedback, "m", "POSITIVE")
@@ -106,11 +106,11 @@ def test_everything_that_the_client_does(
     from mem0.exceptions import ValidationError as Invalid
 
     with client_of(mem0, host, program_a.key) as client:
-        said = [
+        messages = [
             {"role": "user", "content": "I am allergic to walnuts."},
             {"role": "assistant", "content": "I will remember that."},
         ]
-        added = client.add(said, user_id="alex", metadata={"topic": "health"})
+        added = client.add(messages, user_id="alex", metadata={"topic": "health"})
         assert texts(added) == ["I am allergic to walnuts."]
         (walnuts,) = (memory["id"] for memory in added["results"])
         client.add("I live in Rome.", user_id="alex", run_id="r1", infer=False)

@@ -58,14 +58,14 @@ def test_accepted_fields_are_documented(name: str) -> None:
     assert {name for name, field in read.fields.items() if field.required} == set(
         schema.get("required", ())
     )
-    for field, said in schema["properties"].items():
+    for field, description in schema["properties"].items():
         longest = getattr(read.fields[field], "max_length", None) or getattr(
             read.fields[field], "most", None
         )
-        told = {**said, **described("mem0")["components"]["schemas"].get(
-            said.get("$ref", "").split("/")[-1], {})}  # fmt: skip
+        resolved = {**description, **described("mem0")["components"]["schemas"].get(
+            description.get("$ref", "").split("/")[-1], {})}  # fmt: skip
         if longest is not None:
-            assert longest in (told.get("maxLength"), told.get("maxItems")), field
+            assert longest in (resolved.get("maxLength"), resolved.get("maxItems")), field
 
 
 def test_requests_and_answers_are_as_they_are_described(program: Program) -> None:
@@ -101,8 +101,8 @@ def test_requests_and_answers_are_as_they_are_described(program: Program) -> Non
             options = {"data": json.dumps(sent), "content_type": "application/json"} if sent else {}
             answer = program.request(method, f"/mem0{address}", **options)
             assert answer.status_code == status, (method, path, answer.content)
-            told = schema_of_answer("mem0", path, method, status)
-            assert errors(answer.json(), told) == [], (method, path)
+            schema = schema_of_answer("mem0", path, method, status)
+            assert errors(answer.json(), schema) == [], (method, path)
         if body is not None:
             content = operations()[path, method]["requestBody"]["content"]
             assert errors(body, content["application/json"]["schema"]) == []

@@ -109,24 +109,24 @@ def test_answer_without_facts_stores_nothing(program: Program, model: LLMServer)
 )  # fmt: skip
 def test_unreadable_answer_loses_no_memory(program: Program, model: LLMServer, answer: str) -> None:
     add_answer(model, answer)
-    told = program.post(ADD, BODY).json()
-    assert [memory["memory"] for memory in told["results"]] == [CONVERSATION[1]["content"]]
-    assert told["ignored"]["infer"] == extraction.NO_ANSWER
+    first_answer = program.post(ADD, BODY).json()
+    assert [memory["memory"] for memory in first_answer["results"]] == [CONVERSATION[1]["content"]]
+    assert first_answer["ignored"]["infer"] == extraction.NO_ANSWER
 
 
 def test_refusal_of_the_model_loses_no_memory(program: Program, model: LLMServer) -> None:
     model.answers.append(Answer({"error": "no"}, status=400))
-    told = program.post(ADD, BODY).json()
-    assert [memory["memory"] for memory in told["results"]] == [CONVERSATION[1]["content"]]
-    assert told["ignored"]["infer"] == extraction.NO_ANSWER
+    answer = program.post(ADD, BODY).json()
+    assert [memory["memory"] for memory in answer["results"]] == [CONVERSATION[1]["content"]]
+    assert answer["ignored"]["infer"] == extraction.NO_ANSWER
 
 
 def test_as_many_wait_for_the_model_as_may(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fact_requests, "request_slots", FairShares(0))
-    told = program.post(ADD, BODY).json()
-    assert told["ignored"]["infer"] == extraction.BUSY
+    answer = program.post(ADD, BODY).json()
+    assert answer["ignored"]["infer"] == extraction.BUSY
     assert model.requests == []
 
 
@@ -140,8 +140,8 @@ def test_slow_requests_of_one_tenant_do_not_keep_the_model_from_another(
         while fact_requests.request_slots.enter(slow):
             own += 1
         add_answer(model, json.dumps({"facts": FOUND}))
-        told = program.post(ADD, BODY).json()
-        assert told.get("ignored", {}).get("infer") == (
+        answer = program.post(ADD, BODY).json()
+        assert answer.get("ignored", {}).get("infer") == (
             extraction.BUSY if slow == tenant_id else None
         )
         for _ in range(own):
@@ -203,14 +203,17 @@ def test_with_an_agent_facts_rest_on_messages_of_the_transcript(
     answer = program.post(ADD, body, headers=headers).json()
     assert [memory["memory"] for memory in answer["results"]] == [FACTS[0], FACTS[1]]
     with tenant_scope(program.tenant.id):
-        said = Message.objects.order_by("number")
-        assert [message.content for message in said] == [
+        messages = Message.objects.order_by("number")
+        assert [message.content for message in messages] == [
             CONVERSATION[1]["content"],
             CONVERSATION[2]["content"],
         ]
-        assert {(message.user_id, message.thread_id) for message in said} == {("carl", "r1")}
+        assert {(message.user_id, message.thread_id) for message in messages} == {("carl", "r1")}
         run = ExtractionRun.objects.get()
-        assert (run.state, run.message_ids) == (RunState.APPLIED, [message.pk for message in said])
+        assert (run.state, run.message_ids) == (
+            RunState.APPLIED,
+            [message.pk for message in messages],
+        )
         entry = MemoryEntry.objects.get(content=FACTS[0])
         assert (entry.run_id, entry.metadata) == (run.pk, {"n": 1, "run_id": "r1"})
         assert [evidence.quote for evidence in entry.evidence.all()] == ["I moved to Porto"]

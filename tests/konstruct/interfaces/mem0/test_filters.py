@@ -15,7 +15,7 @@ ID = "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11"
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("value", "expected"),
     [
         ({}, filters.MATCH_ALL),
         ({"user_id": "alex"}, ALEX),
@@ -48,8 +48,8 @@ ID = "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11"
         ),
     ],
 )
-def test_a_filter_means(said: Any, meant: filters.Filter) -> None:
-    assert filters.parse(said) == meant
+def test_a_filter_means(value: Any, expected: filters.Filter) -> None:
+    assert filters.parse(value) == expected
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("value", "error"),
     [
         ([], "filters=list of 0 is not an object"),
         ("alex", "filters='alex' is not an object"),
@@ -96,10 +96,10 @@ def nested(depth: int) -> dict[str, Any]:
         ({"metadata": {f"k{n}": n for n in range(33)}}, "has 33 conditions"),
     ],
 )
-def test_unknown_filter_is_refused_with_the_supported_ones(said: Any, told: str) -> None:
+def test_unknown_filter_is_refused_with_the_supported_ones(value: Any, error: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        filters.parse(said)
-    assert told in str(refused.value)
+        filters.parse(value)
+    assert error in str(refused.value)
     assert len(str(refused.value)) < 500
 
 
@@ -109,7 +109,7 @@ def test_as_deep_and_as_many_as_there_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "confined"),
+    ("value", "is_limited"),
     [
         ({}, False),
         ({"user_id": "a"}, True),
@@ -125,8 +125,8 @@ def test_as_deep_and_as_many_as_there_may_be() -> None:
         ({"AND": [{"OR": [{"user_id": "a"}, {"metadata": {"a": 1}}]}, {"user_id": "*"}]}, False),
     ],
 )
-def test_a_filter_that_is_limited_to_entities(said: Any, confined: bool) -> None:
-    assert filters.is_limited_to_entities(filters.parse(said)) == confined
+def test_a_filter_that_is_limited_to_entities(value: Any, is_limited: bool) -> None:
+    assert filters.is_limited_to_entities(filters.parse(value)) == is_limited
 
 
 def test_the_single_value_of_a_field() -> None:

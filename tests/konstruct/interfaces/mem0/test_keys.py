@@ -24,25 +24,35 @@ pytestmark = pytest.mark.django_db
 
 
 def test_user_key_reads_and_writes_only_memories_of_its_user(program: Program) -> None:
-    mine = bound(program, user_id="alex", scopes=["read", "write"])
-    assert listed(mine, {"user_id": "*"}) == listed(mine, {}) == [TEA, ROME]
-    assert listed(mine, {"user_id": "bea"}) == listed(mine, {"NOT": [{"user_id": "alex"}]}) == []
-    found = mine.post(SEARCH, {"query": "coffee", "filters": {"OR": [ANY, {"user_id": "bea"}]}})
+    bound_program = bound(program, user_id="alex", scopes=["read", "write"])
+    assert listed(bound_program, {"user_id": "*"}) == listed(bound_program, {}) == [TEA, ROME]
+    assert (
+        listed(bound_program, {"user_id": "bea"})
+        == listed(bound_program, {"NOT": [{"user_id": "alex"}]})
+        == []
+    )
+    found = bound_program.post(
+        SEARCH, {"query": "coffee", "filters": {"OR": [ANY, {"user_id": "bea"}]}}
+    )
     assert {memory["user_id"] for memory in found.json()["results"]} == {"alex"}
-    assert add(mine, "I hum.")["user_id"] == "alex"
+    assert add(bound_program, "I hum.")["user_id"] == "alex"
     body = {"messages": "I am not bea.", "user_id": "bea"}
-    assert "bound to the user 'alex'" in refusal(mine.post(ADD, body), 403)
+    assert "bound to the user 'alex'" in refusal(bound_program.post(ADD, body), 403)
     (coffee,) = program.post(LIST, {"filters": {"user_id": "bea"}}).json()["results"]
     path = f"{MEMORIES}{coffee['id']}/"
     change = {"data": b'{"text": "I drink nothing."}', "content_type": "application/json"}
-    for answer in (mine.get(path), mine.get(f"{path}history/"), mine.request("PUT", path, **change),
-                   mine.request("DELETE", path)):  # fmt: skip
-        assert refusal(answer, 404)
-    assert mine.request("DELETE", f"{MEMORIES}?user_id=bea").json()["count"] == 0
-    assert refusal(mine.request("DELETE", "/mem0/v2/entities/user/bea/"), 404)
-    names = {entity["name"] for entity in mine.get(ENTITIES).json()["results"]}
+    for method, address, options in (
+        ("GET", path, {}),
+        ("GET", f"{path}history/", {}),
+        ("PUT", path, change),
+        ("DELETE", path, {}),
+    ):
+        assert refusal(bound_program.request(method, address, **options), 404)
+    assert bound_program.request("DELETE", f"{MEMORIES}?user_id=bea").json()["count"] == 0
+    assert refusal(bound_program.request("DELETE", "/mem0/v2/entities/user/bea/"), 404)
+    names = {entity["name"] for entity in bound_program.get(ENTITIES).json()["results"]}
     assert names == {"ada", "a1", "r1", "alex"}
-    assert mine.request("DELETE", f"{MEMORIES}?agent_id=ada").json()["count"] == 1
+    assert bound_program.request("DELETE", f"{MEMORIES}?agent_id=ada").json()["count"] == 1
     assert listed(program, ANY) == sorted([TEA, COFFEE, OFFICE, "I hum."])
 
 

@@ -198,13 +198,13 @@ def test_an_unknown_agent_is_made_when_something_is_added_for_it(program: Progra
     assert event.action == "list"
     unknown = {"messages": "a", "user_id": "alex", "agent_id": str(program.tenant.id)}
     assert "No agent has the name or id" in refusal(program.post(ADD, unknown), 422)
-    mine = bound(program, user_id="alex")
+    bound_program = bound(program, user_id="alex")
     body = {"messages": "I fly.", "agent_id": "flight desk"}
-    assert "No agent has the name or id" in refusal(mine.post(ADD, body), 422)
+    assert "No agent has the name or id" in refusal(bound_program.post(ADD, body), 422)
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "error"),
     [
         ({"messages": "a"}, "the memory has no owner"),
         ({"messages": "a", "run_id": "r"}, "a memory of run_id alone would be every user's"),
@@ -222,21 +222,21 @@ def test_an_unknown_agent_is_made_when_something_is_added_for_it(program: Progra
         ({"messages": "a", "user_id": "a", "run_id": "é" * 255 + "x"}, "run_id: "),
     ],
 )  # fmt: skip
-def test_invalid_memory_is_refused(program: Program, body: Any, told: str) -> None:
+def test_invalid_memory_is_refused(program: Program, body: Any, error: str) -> None:
     before = listed(program, ANY)
-    assert told in refusal(program.post(ADD, body))
+    assert error in refusal(program.post(ADD, body))
     assert listed(program, ANY) == before
 
 
 def test_messages_of_a_conversation_are_stored(program: Program) -> None:
-    said = [
+    messages = [
         {"role": "system", "content": "You are kind."},
         {"role": "user", "content": [{"type": "text", "text": "I ski."}]},
         {"role": "assistant", "content": "Where?", "name": "ada"},
         {"role": "user", "content": "  "},
         {"role": "user", "content": None},
     ]
-    body = {"messages": said, "user_id": "carl"}
+    body = {"messages": messages, "user_id": "carl"}
     inferred = program.post(ADD, body).json()
     assert [(memory["event"], memory["memory"]) for memory in inferred["results"]] == [
         ("ADD", "I ski.")
@@ -326,7 +326,7 @@ def test_the_same_request_with_a_key_is_done_once(program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "told"),
+    ("method", "path", "error"),
     [
         ("PUT", "api/v1/webhooks/7/", "webhooks"),
         ("POST", "v1/summary/", "summaries"),
@@ -342,11 +342,11 @@ def test_the_same_request_with_a_key_is_done_once(program: Program) -> None:
     ],
 )
 def test_unsupported_route_is_501_with_a_remedy(
-    program: Program, method: str, path: str, told: str
+    program: Program, method: str, path: str, error: str
 ) -> None:
     answer = program.request(method, f"/mem0/{path}")
     assert refusal(answer, 501).startswith("Konstruct does not offer this: ")
-    assert told in refusal(answer, 501)
+    assert error in refusal(answer, 501)
 
 
 @pytest.mark.parametrize("path", ["", "v1/memories/m1/", "v3/", "v1/memories/%00/", "%FF/"])

@@ -27,7 +27,7 @@ def test_two_tenants_with_the_same_ids_see_their_own(
             assert listed(program, filters) == [text]
         total = [entity["total_memories"] for entity in program.get(ENTITIES).json()["results"]]
         assert total == [1, 1, 1]
-    (theirs,) = program_b.post(LIST, {"filters": ANY}).json()["results"]
-    assert refusal(program_a.get(f"{MEMORIES}{theirs['id']}/"), 404)
+    (memory,) = program_b.post(LIST, {"filters": ANY}).json()["results"]
+    assert refusal(program_a.get(f"{MEMORIES}{memory['id']}/"), 404)
     assert program_a.request("DELETE", f"{MEMORIES}?user_id=alex").json()["count"] == 1
-    assert LongTermMemory().get(theirs["id"], program_b.tenant.id) is not None
+    assert LongTermMemory().get(memory["id"], program_b.tenant.id) is not None

@@ -23,16 +23,16 @@ class Chat:
     accepted: list[Message] = field(default_factory=list)
     answers: bool = True
 
-    def ask(self, *said: str, headers: dict[str, str] | None = None, **parameters: Any) -> Any:
+    def ask(self, *contents: str, headers: dict[str, str] | None = None, **parameters: Any) -> Any:
         """Request a completion. The texts are alternately of the user and of the assistant."""
         roles = ("user", "assistant")
-        messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(said)]
+        messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(contents)]
         body = {"model": "ada", "messages": messages, "user": "maria", **parameters}
         return self.program.post(CHAT, body, headers=headers or {})
 
-    def says(self, *said: str, **parameters: Any) -> str:
+    def says(self, *contents: str, **parameters: Any) -> str:
         """Return the text of a completion."""
-        response = self.ask(*said, **parameters)
+        response = self.ask(*contents, **parameters)
         assert response.status_code == 200, response.content
         return str(response.json()["choices"][0]["message"]["content"])
 

@@ -39,17 +39,17 @@ def test_every_route_is_described() -> None:
 def test_answers_are_as_they_are_described(client: Client) -> None:
     client.llm.answers = [calling("weather"), calling("weather")]
     first = client.post(QUESTION).json()
-    said = [QUESTION, *results(first["choices"][0], "22")]
-    chunks = events_of(client.post(*said, stream=True))
+    messages = [QUESTION, *results(first["choices"][0], "22")]
+    chunks = events_of(client.post(*messages, stream=True))
     call = chunks[-2]["choices"][0]["delta"]["tool_calls"][0]
-    said += results({"message": {"role": "assistant", "tool_calls": [call]}}, "23")
-    last = client.post(*said).json()
+    messages += results({"message": {"role": "assistant", "tool_calls": [call]}}, "23")
+    last = client.post(*messages).json()
     assert [errors(completion, "Completion") for completion in (first, last)] == [[], []]
     assert [errors(chunk, "Chunk") for chunk in chunks] == [[]] * len(chunks)
     assert errors(client.program.get("/v1/models").json(), "Models") == []
     assert errors(client.program.get("/v1/models/ada").json(), "Model") == []
     assert errors(client.program.get("/v1/models/nobody").json(), "Error") == []
-    body = {"model": "ada", "user": "maria", "messages": said, "tools": [WEATHER]}
+    body = {"model": "ada", "user": "maria", "messages": messages, "tools": [WEATHER]}
     assert errors(body, "Request") == []
 
 

@@ -94,11 +94,11 @@ def client(
 def results(choice: Any, *texts: Any) -> list[Any]:
     """Return the client's next messages: the choice with calls, and the results."""
     calls = choice["message"]["tool_calls"]
-    told = [
+    tool_results = [
         {"role": "tool", "tool_call_id": call["id"], "content": text}
         for call, text in zip(calls, texts, strict=True)
     ]
-    return [choice["message"], *told]
+    return [choice["message"], *tool_results]
 
 
 def test_message_continues_with_results_of_client_tools(client: Client) -> None:
@@ -113,16 +113,16 @@ def test_message_continues_with_results_of_client_tools(client: Client) -> None:
     assert (first["type"], first["function"]["name"]) == ("function", "weather")
     assert json.loads(first["function"]["arguments"]) == {"place": "Porto"}
     assert client.calls() == [("weather", "with_program", "")] * 2
-    said = [QUESTION, *results(choice, "22 °C\0", [{"type": "text", "text": "dry"}])]
-    again = client.ask(*said)
+    messages = [QUESTION, *results(choice, "22 °C\0", [{"type": "text", "text": "dry"}])]
+    again = client.ask(*messages)
     assert "tool_choice" not in client.llm.requests[1].body
-    last = client.ask(*said, *results(again, "no wind"), tools=[])
+    last = client.ask(*messages, *results(again, "no wind"), tools=[])
     assert (last["finish_reason"], last["message"]["content"]) == ("stop", "It is sunny.")
     body = client.llm.requests[-1].body
     assert "tools" not in body
-    heard = [message for message in body["messages"] if message["role"] in ("assistant", "tool")]
-    assert [message["content"] for message in heard] == ["", "22 °C", "dry", "", "no wind"]
-    assert heard[0]["tool_calls"][0]["id"] == "c0"
+    messages = [message for message in body["messages"] if message["role"] in ("assistant", "tool")]
+    assert [message["content"] for message in messages] == ["", "22 °C", "dry", "", "no wind"]
+    assert messages[0]["tool_calls"][0]["id"] == "c0"
     assert client.transcript() == [
         ("user", QUESTION["content"]),
         ("assistant", "It is sunny."),
@@ -157,8 +157,8 @@ def test_text_before_tool_calls_is_stored_with_them_for_stream_and_request(
         {"index": n, "id": f"c{n}", "function": {"name": name, "arguments": "{}"}}
         for n, name in enumerate(["unknown", "weather"])
     ]
-    said = {"content": "Let me look.\0 ", "tool_calls": calls}
-    client.llm.answers = [Answer({"choices": [{"message": said}]})] * 2
+    first_delta = {"content": "Let me look.\0 ", "tool_calls": calls}
+    client.llm.answers = [Answer({"choices": [{"message": first_delta}]})] * 2
     choice = client.ask(QUESTION)
     assert choice["message"]["content"] == "Let me look."
     deltas = [
@@ -167,8 +167,8 @@ def test_text_before_tool_calls_is_stored_with_them_for_stream_and_request(
     assert "".join(delta.get("content") or "" for delta in deltas) == "Let me look."
     assert deltas[-2]["tool_calls"][0]["function"]["name"] == "weather"
     client.ask(QUESTION, *results(choice, "22"))
-    heard = client.llm.requests[-1].body["messages"]
-    assert [message["content"] for message in heard if message["role"] == "assistant"] == [
+    messages = client.llm.requests[-1].body["messages"]
+    assert [message["content"] for message in messages if message["role"] == "assistant"] == [
         "Let me look."
     ]
 
@@ -180,8 +180,8 @@ def test_repeated_results_get_the_same_answer_and_are_stored_once(client: Client
     body = {"model": "ada", "user": "maria", "messages": [QUESTION], "tools": [WEATHER]}
     repeated = client.program.post(CHAT, body, headers=again).json()["choices"][0]
     assert repeated["message"]["tool_calls"] == choice["message"]["tool_calls"]
-    said = [QUESTION, *results(choice, "22")]
-    assert client.ask(*said)["message"]["content"] == "Sunny."
+    messages = [QUESTION, *results(choice, "22")]
+    assert client.ask(*messages)["message"]["content"] == "Sunny."
     other = [QUESTION, *results(choice, "something else")]
     assert client.ask(*other)["message"]["content"] == "Sunny."
     assert client.calls() == [("weather", "done", "22")]
@@ -190,10 +190,10 @@ def test_repeated_results_get_the_same_answer_and_are_stored_once(client: Client
 
 def test_the_next_message_after_a_history_with_calls_is_new(client: Client) -> None:
     client.llm.answers = [calling("weather")]
-    said = [QUESTION, *results(client.ask(QUESTION), "22")]
-    said += [client.ask(*said)["message"], {"role": "user", "content": "Thanks."}]
+    messages = [QUESTION, *results(client.ask(QUESTION), "22")]
+    messages += [client.ask(*messages)["message"], {"role": "user", "content": "Thanks."}]
     for _ in range(2):
-        assert client.ask(*said)["message"]["content"] == "It is sunny."
+        assert client.ask(*messages)["message"]["content"] == "It is sunny."
     assert [text for role, text in client.transcript() if role == "user"] == [
         QUESTION["content"],
         "Thanks.",
@@ -202,8 +202,12 @@ def test_the_next_message_after_a_history_with_calls_is_new(client: Client) -> N
 
 def test_next_question_closes_the_reply_to_tool_results(client: Client) -> None:
     client.llm.answers = [calling("weather")]
-    said = [QUESTION, *results(client.ask(QUESTION), "22"), {"role": "user", "content": "And now?"}]
-    assert client.ask(*said)["message"]["content"] == "It is sunny."
+    messages = [
+        QUESTION,
+        *results(client.ask(QUESTION), "22"),
+        {"role": "user", "content": "And now?"},
+    ]
+    assert client.ask(*messages)["message"]["content"] == "It is sunny."
     assert client.calls() == [("weather", "done", "22")]
     with tenant_scope(client.program.tenant.id):
         (given_up,) = PendingReply.objects.all()
@@ -241,9 +245,9 @@ def test_unknown_or_incomplete_tool_results_are_refused(
 def test_tools_of_the_agent_and_their_consent_come_first(client: Client) -> None:
     with tenant_scope(client.program.tenant.id):
         update_agent(client.program.agent, tools=["remember_fact"])
-    mine = {"type": "function", "function": {"name": "remember_fact"}}
+    own_tool = {"type": "function", "function": {"name": "remember_fact"}}
     client.llm.answers = [calling("weather", "remember_fact", fact="Porto is sunny.")]
-    choice = client.ask(QUESTION, tools=[WEATHER, mine])
+    choice = client.ask(QUESTION, tools=[WEATHER, own_tool])
     offered = client.llm.requests[0].body["tools"]
     assert [tool["function"]["name"] for tool in offered] == ["remember_fact", "weather"]
     assert "May I remember this" in choice["message"]["content"]
@@ -283,10 +287,10 @@ def test_long_results_and_many_rounds_have_an_end(client: Client, monkeypatch: A
     choice = client.ask(QUESTION)
     client.ask(QUESTION, *results(choice, "sun " * 40_000, "dry"))
     body = client.llm.requests[-1].body
-    heard = [message["content"] for message in body["messages"] if message["role"] == "tool"]
-    assert heard[1] == "dry"
-    assert 30_000 < len(heard[0]) < 130_000
-    assert "truncated" in heard[0]
+    results_sent = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+    assert results_sent[1] == "dry"
+    assert 30_000 < len(results_sent[0]) < 130_000
+    assert "truncated" in results_sent[0]
     assert body["tool_choice"] == "none"
 
 

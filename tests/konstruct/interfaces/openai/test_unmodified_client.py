@@ -100,9 +100,11 @@ def client_of(url: str) -> Iterator[ClientOf]:
         yield make
 
 
-def ask(client: OpenAI, *said: str, **parameters: Any) -> Any:
+def ask(client: OpenAI, *contents: str, **parameters: Any) -> Any:
     roles: Any = ("user", "assistant")
-    messages: list[Any] = [{"role": roles[n % 2], "content": text} for n, text in enumerate(said)]
+    messages: list[Any] = [
+        {"role": roles[n % 2], "content": text} for n, text in enumerate(contents)
+    ]
     parameters = {"model": "ada", "user": "maria", **parameters}
     return client.chat.completions.create(messages=messages, **parameters)
 
@@ -133,8 +135,10 @@ def test_message_is_remembered(client_of: ClientOf, program: Program, llm: LLMSe
 
 
 def test_a_stream_is_read_by_both_clients(url: str, client_of: ClientOf, program: Program) -> None:
-    said = [chunk.choices[0].delta.content for chunk in ask(client_of(program), "Hi", stream=True)]
-    assert "".join(filter(None, said)) == "Noted."
+    deltas = [
+        chunk.choices[0].delta.content for chunk in ask(client_of(program), "Hi", stream=True)
+    ]
+    assert "".join(filter(None, deltas)) == "Noted."
 
     async def read() -> str:
         async with AsyncOpenAI(api_key=program.key, base_url=f"{url}/v1") as client:
@@ -160,14 +164,14 @@ def test_instructions_and_sampling_are_followed_and_the_rest_is_named(
     sampling: Any = {"temperature": 0.3, "top_p": 0.5, "seed": 7, "stop": ["END"]}
     instructions: Any = {"role": "developer", "content": "Answer in French."}
     for number, stream in enumerate((False, True)):
-        said: Any = {"role": "user", "content": f"Hello {number}"}
+        turn: Any = {"role": "user", "content": f"Hello {number}"}
         answer = {"message": {"content": "Bon"}, "finish_reason": "length"}
         cut = streamed("B", "on", reason="length") if stream else Answer({"choices": [answer]})
         llm.answers = [cut]
         completion: Any = client.chat.completions.create(
             model="ada",
             user="maria",
-            messages=[instructions, said],
+            messages=[instructions, turn],
             max_completion_tokens=500,
             store=True,
             stream=stream,
@@ -274,8 +278,8 @@ def test_first_token_is_streamed_without_delay(
     asked = {"stream_options": {"include_usage": True}}
     with ask(client_of(program), "Hi", stream=True, **asked) as stream:
         chunks = iter(stream)
-        said = (chunk.choices[0].delta.content for chunk in chunks if chunk.choices)
-        assert next(filter(None, said)) == "At"
+        deltas = (chunk.choices[0].delta.content for chunk in chunks if chunk.choices)
+        assert next(filter(None, deltas)) == "At"
         assert transcript(program) == [("user", "Hi")]
         llm.release()
         *rest, last = chunks
@@ -291,11 +295,11 @@ def test_interrupted_answer_is_an_error_and_is_returned_once_later(
     llm.answers = [streamed("At", "", wait=True, whole=False)]
     client = client_of(program)
     with ask(client, "Hi", stream=True) as stream:
-        said = (chunk.choices[0].delta.content for chunk in stream)
-        assert next(filter(None, said)) == "At"
+        deltas = (chunk.choices[0].delta.content for chunk in stream)
+        assert next(filter(None, deltas)) == "At"
         llm.release()
         with pytest.raises(openai.APIError) as broken:
-            list(said)
+            list(deltas)
     assert broken.value.code == "reply_interrupted"
     swept_until(lambda: transcript(program) == [("user", "Hi"), ("assistant", "Noted.")])
 
@@ -315,13 +319,13 @@ def test_a_killed_worker_ends_the_stream_and_the_reply_is_recorded_once(
 ) -> None:
     llm.answers = [streamed("At", " last.", wait=True)]
     with ask(client_of(program), "Hi", stream=True) as stream:
-        said = (chunk.choices[0].delta.content for chunk in stream)
-        assert next(filter(None, said)) == "At"
+        deltas = (chunk.choices[0].delta.content for chunk in stream)
+        assert next(filter(None, deltas)) == "At"
         workers.kill()
         llm.release()
         workers.start()
         with ThreadPoolExecutor(1) as beside:
-            rest = beside.submit(list, said)
+            rest = beside.submit(list, deltas)
             swept_until(rest.done)
         with pytest.raises(openai.APIError) as broken:
             rest.result()
@@ -351,15 +355,15 @@ def test_the_clients_own_tools_are_called_by_it(
         streamed('{"sky": ', '"blue"}'),
     ]
     client, tools = client_of(program), [pydantic_function_tool(Place, name="weather")]
-    said: list[Any] = [{"role": "user", "content": "How is the weather?"}]
-    common: Any = {"model": "ada", "user": "maria", "messages": said, "tools": tools}
+    messages: list[Any] = [{"role": "user", "content": "How is the weather?"}]
+    common: Any = {"model": "ada", "user": "maria", "messages": messages, "tools": tools}
     for _ in range(2):
-        completion = read_whole(client, stream=len(said) == 1, **common)
+        completion = read_whole(client, stream=len(messages) == 1, **common)
         message = completion.choices[0].message
         assert completion.choices[0].finish_reason == "tool_calls"
         (wanted,) = message.tool_calls
         assert json.loads(wanted.function.arguments) == {"place": "Porto"}
-        said += [
+        messages += [
             message.model_dump(exclude_none=True, exclude={"parsed"}),
             {"role": "tool", "tool_call_id": wanted.id, "content": "22 degrees"},
         ]
@@ -387,8 +391,8 @@ def read_whole(client: OpenAI, *, stream: bool, **parameters: Any) -> Any:
     if not stream:
         return client.chat.completions.create(**parameters)
     with client.chat.completions.stream(**parameters) as events:
-        said = [event.delta for event in events if event.type == "content.delta"]
-        assert "".join(said) == "Let me look."
+        deltas = [event.delta for event in events if event.type == "content.delta"]
+        assert "".join(deltas) == "Let me look."
         return events.get_final_completion()
 
 
@@ -417,8 +421,8 @@ def test_the_rest_api_streams_in_the_same_way(
             swept_until(rest.done)
     name, problem = rest.result()[-1]
     assert (name, problem["type"]) == ("error", "urn:konstruct:problem:reply-interrupted")
-    said = [("user", "Hi"), ("assistant", "At last."), ("user", "And?"), ("assistant", "Noted.")]
-    swept_until(lambda: transcript(program) == said)
+    turns = [("user", "Hi"), ("assistant", "At last."), ("user", "And?"), ("assistant", "Noted.")]
+    swept_until(lambda: transcript(program) == turns)
 
 
 @contextlib.contextmanager

@@ -144,7 +144,7 @@ def test_every_role_requires_its_own_password_which_appears_nowhere(home: Path) 
 
 
 def test_application_has_no_password_of_the_embedded_owner(home: Path) -> None:
-    said = """
+    code = """
 import os
 import django
 django.setup()
@@ -158,10 +158,10 @@ held = repr(every) + repr(os.environ) + repr(UrlHidingFilter().get_safe_settings
 held += repr(connection.get_connection_params()) + connection.connection.info.dsn
 print([role for role in paths.ROLES if paths.password_of(role) in held], connection.vendor)
 """
-    ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
-    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    variables = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
+    environment = {name: value for name, value in os.environ.items() if name not in variables}
     ran = subprocess.run(
-        [sys.executable, "-c", said],
+        [sys.executable, "-c", code],
         cwd=PROJECT,
         env={**environment, "DJANGO_SETTINGS_MODULE": "konstruct.settings"},
         capture_output=True,

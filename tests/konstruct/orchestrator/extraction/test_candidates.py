@@ -171,12 +171,12 @@ def test_facts_of_agents_are_inferred_and_unverified() -> None:
 
 
 def test_quoted_words_of_others_are_unverified() -> None:
-    said = {"m1": "Did you move to Oslo?", "m2": "Yes, I live in Oslo now."}
+    texts = {"m1": "Did you move to Oslo?", "m2": "Yes, I live in Oslo now."}
     bob, maria = (
         source(text, label=label, speaker=speaker)
-        for (label, text), speaker in zip(said.items(), ("Bob", "Maria"), strict=True)
+        for (label, text), speaker in zip(texts.items(), ("Bob", "Maria"), strict=True)
     )
-    quotes = [{"message": label, "quote": text} for label, text in said.items()]
+    quotes = [{"message": label, "quote": text} for label, text in texts.items()]
     found = accepted(bob, maria, evidence=quotes)
     assert (found.asserter, found.review, len(found.spans)) == ("Maria", "unverified", 2)
     assert found.candidate.kind == "inferred"

@@ -399,11 +399,11 @@ def test_equal_ids_of_two_tenants_are_separate(
     with tenant_scope(tenant_b.id):
         Agent.objects.update(extracts_facts=True)
         values = {"agent_id": other.agent.id, "user_id": "maria", "thread_id": "t1"}
-        theirs, _ = record_message(
+        other_message, _ = record_message(
             tenant_id=tenant_b.id, channel="rest", role="user", content="I live in Rome.",
             created_at=timezone.now() - timedelta(days=1), **values,
         )  # fmt: skip
-        queue.enqueue(tenant_b.id, [Thread.of(theirs)])
+        queue.enqueue(tenant_b.id, [Thread.of(other_message)])
         connection.cursor().execute("SELECT 1")
     add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))

@@ -55,7 +55,7 @@ def test_a_phrase_is_found_as_words_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("Yes!", True),
         ("ja, bitte", True),
@@ -69,5 +69,5 @@ def test_a_phrase_is_found_as_words_of_its_own() -> None:
         ("", None),
     ],
 )
-def test_only_a_complete_message_is_a_yes_or_no(text: str, said: bool | None) -> None:
-    assert yes_or_no(text) is said
+def test_only_a_complete_message_is_a_yes_or_no(text: str, expected: bool | None) -> None:
+    assert yes_or_no(text) is expected

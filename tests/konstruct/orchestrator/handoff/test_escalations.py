@@ -111,11 +111,11 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
     monkeypatch: pytest.MonkeyPatch,
     llm_server: LLMServer,
 ) -> None:
-    told = []
+    contents = []
 
     class Hook:
         def on_change(self, message: Any) -> None:
-            told.append(message.content)
+            contents.append(message.content)
 
         def on_partial_reply(self, message: Any) -> None:
             pass
@@ -132,11 +132,11 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
     assert (is_new, is_new_again, again.pk) == (True, False, escalation.pk)
     work(waiting)
     assert (status(waiting), llm_server.requests) == (Status.WITH_PERSON, [])
-    assert told == ["Hello"]
+    assert contents == ["Hello"]
     escalations.resolve(escalation.pk, by="eva", let_agent_answer=True)
-    assert told == ["Hello", "Hello"]
+    assert contents == ["Hello", "Hello"]
     work(waiting)
-    assert (reply(waiting), told) == ("Noted.", ["Hello"] * 3)
+    assert (reply(waiting), contents) == ("Noted.", ["Hello"] * 3)
 
 
 def test_reply_in_progress_is_discarded_after_an_escalation(
@@ -192,15 +192,15 @@ def test_a_person_answers_and_it_is_remembered_as_any_reply(
     assert closed.last_error == "Answered by Eva together with a later message."
     own = escalations.answer_as_person(open_escalation().pk, "It comes tomorrow.", name="Eva")
     assert own.in_reply_to is None
-    said = [
+    turns = [
         turn["content"]
         for turn in get_recent_messages(program.tenant.id, program.agent.id, "maria")
     ]
-    assert said == ["talk to a human", NOTICE, "Number 17.", "I found it.", "It comes tomorrow."]
+    assert turns == ["talk to a human", NOTICE, "Number 17.", "I found it.", "It comes tomorrow."]
     assert list(windows.check()) == []
     get_redis_connection("default").flushdb()
     again = get_recent_messages(program.tenant.id, program.agent.id, "maria")
-    assert [turn["content"] for turn in again] == said
+    assert [turn["content"] for turn in again] == turns
     escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=True, note="Found.")
     assert reply(send_message("Thanks")) == "Noted."
     assert list(windows.check()) == []

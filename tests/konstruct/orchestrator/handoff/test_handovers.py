@@ -123,9 +123,9 @@ def test_an_agent_hands_over_to_none_but_those_that_it_may(
     Agent.objects.filter(name="ada").update(hands_to=[bert.id])
     llm_server.answers = [call("hand_to_agent", agent=wanted)]
     assert answer_to(send_message()) == ("ada", "Noted.")
-    told = llm_server.requests[1].body["messages"][-1]
-    assert told["role"] == "tool"
-    assert told["content"].startswith("Error: there is no agent")
+    result = llm_server.requests[1].body["messages"][-1]
+    assert result["role"] == "tool"
+    assert result["content"].startswith("Error: there is no agent")
     assert not Escalation.objects.exists()
 
 

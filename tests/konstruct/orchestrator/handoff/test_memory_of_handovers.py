@@ -28,13 +28,15 @@ def test_each_agent_remembers_its_own_part_of_the_thread(
     send_message("My invoice number is 4711.")
     drain(program.tenant.id)
     tenant, ada = program.tenant.id, program.agent.id
-    told = [
+    contents = [
         hit.content for hit in recall(tenant, bert.id, "maria", "What is my invoice number?").hits
     ]
-    assert "My invoice number is 4711." in told
-    assert all("Argo" not in content for content in told)
-    told = [hit.content for hit in recall(tenant, ada, "maria", "What is my invoice number?").hits]
-    assert "My invoice number is 4711." in told
+    assert "My invoice number is 4711." in contents
+    assert all("Argo" not in content for content in contents)
+    contents = [
+        hit.content for hit in recall(tenant, ada, "maria", "What is my invoice number?").hits
+    ]
+    assert "My invoice number is 4711." in contents
     window = get_recent_messages(tenant, bert.id, "maria")
     assert window[0]["content"] == "My invoice number is 4711."
     ledger = verify(program.tenant.id, "a")

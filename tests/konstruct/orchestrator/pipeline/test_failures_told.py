@@ -54,15 +54,15 @@ def test_a_caller_gets_a_code_and_a_plain_sentence(
     else:
         failing.default = answer
     _, key = issue_key(tenant_id=program_a.tenant.id, name="hers", user_id="maria")
-    hers = Program(program_a.tenant, program_a.agent, str(key))
-    sent = hers.send().json()["id"]
+    of_user = Program(program_a.tenant, program_a.agent, str(key))
+    sent = of_user.send().json()["id"]
     pipeline.handle(tenant_id=program_a.tenant.id, message_id=UUID(sent))
-    for program in (program_a, hers):
-        told = program.get(f"{MESSAGES}{sent}/")
-        assert told.json()["error"]["code"] == code
-        assert told.json()["error"]["detail"].startswith("The language model")
+    for program in (program_a, of_user):
+        read_back = program.get(f"{MESSAGES}{sent}/")
+        assert read_back.json()["error"]["code"] == code
+        assert read_back.json()["error"]["detail"].startswith("The language model")
         for hidden in (MODEL_ERROR, PASSWORD, "127.0.0.1"):
-            assert hidden not in told.content.decode()
+            assert hidden not in read_back.content.decode()
     with tenant_scope(program_a.tenant.id):
         assert MODEL_ERROR not in PendingReply.objects.get().last_error
     # Operators read the message in the log.

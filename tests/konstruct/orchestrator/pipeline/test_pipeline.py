@@ -168,8 +168,8 @@ def test_first_reply_of_two_workers_is_stored(
 def test_the_prompt_holds_agent_memories_window_and_message(
     send: Callable[..., Message], llm_server: LLMServer, program: Program
 ) -> None:
-    told = send("I have adopted a beagle called Rex.", thread_id="long ago")
-    handle(told)
+    message = send("I have adopted a beagle called Rex.", thread_id="long ago")
+    handle(message)
     embedding_outbox.drain(program.tenant.id)
     for number in range(10):
         handle(send(f"Small talk about the weather, part {number}."))
@@ -177,7 +177,7 @@ def test_the_prompt_holds_agent_memories_window_and_message(
     prompt = llm_server.requests[-1].body["messages"]
     assert prompt[0]["content"].startswith("You are Ada.")
     assert prompt[1]["content"].splitlines()[2] == (
-        f"- [{told.created_at:%A, %Y-%m-%d %H:%M}] Maria: I have adopted a beagle called Rex."
+        f"- [{message.created_at:%A, %Y-%m-%d %H:%M}] Maria: I have adopted a beagle called Rex."
     )
     assert [turn["role"] for turn in prompt[2:]] == ["user", "assistant"] * 10 + ["user"]
     assert prompt[-1] == {"role": "user", "content": "What is my beagle called?"}
@@ -186,8 +186,8 @@ def test_the_prompt_holds_agent_memories_window_and_message(
 def test_recalled_memories_become_a_recall_event(
     send: Callable[..., Message], program: Program
 ) -> None:
-    told = send("I have adopted a beagle called Rex.", thread_id="long ago")
-    handle(told)
+    message = send("I have adopted a beagle called Rex.", thread_id="long ago")
+    handle(message)
     embedding_outbox.drain(program.tenant.id)
     for number in range(10):
         handle(send(f"Small talk about the weather, part {number}."))
@@ -196,7 +196,7 @@ def test_recalled_memories_become_a_recall_event(
     embedding_outbox.drain(program.tenant.id)
     event = RecallEvent.objects.get(reply__in_reply_to=asked)
     assert event.query == "What is my beagle called?"
-    assert event.hits[0]["message_id"] == str(told.id)
+    assert event.hits[0]["message_id"] == str(message.id)
     assert event.injected[0].endswith("Maria: I have adopted a beagle called Rex.")
 
 

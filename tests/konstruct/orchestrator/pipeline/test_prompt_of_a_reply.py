@@ -95,13 +95,13 @@ def test_prompt_contains_facts_with_labels_beside_messages(
     for number in range(10):
         ask(f"Small talk about the weather, part {number}.")
     embedding_outbox.drain(program.tenant.id)
-    told = Message.objects.get(content__startswith="I have adopted")
+    message = Message.objects.get(content__startswith="I have adopted")
     scope = {"agent_id": program.agent.id, "user_id": "maria"}
     REMEMBER(program.tenant.id, "Maria's dog Rex is a beagle of three years.", **scope)
     REMEMBER(program.tenant.id, "Invoices are due within 30 days.")
     assert remembered(ask("What is my beagle called?", thread_id="today")) == [
         "- Fact: Maria's dog Rex is a beagle of three years.",
-        f"- [{told.created_at:%A, %Y-%m-%d %H:%M}] Maria: I have adopted a beagle called Rex.",
+        f"- [{message.created_at:%A, %Y-%m-%d %H:%M}] Maria: I have adopted a beagle called Rex.",
     ]
 
 
@@ -117,8 +117,8 @@ def test_prompt_contains_only_facts_visible_to_the_agent_and_the_user(
     }
     for name, scope in scopes.items():
         REMEMBER(program.tenant.id, f"The beagle is called Rex by {name}.", **scope)
-    told = remembered(ask("What is the beagle called?"))
-    assert {line.removeprefix("- Fact: The beagle is called Rex by ") for line in told} == {
+    hit = remembered(ask("What is the beagle called?"))
+    assert {line.removeprefix("- Fact: The beagle is called Rex by ") for line in hit} == {
         "everybody.",
         "this agent.",
         "this user.",
@@ -288,11 +288,11 @@ def test_prompt_is_stored_as_sent_with_the_tokens_of_each_section(
     assert sections["memory"]["tokens"] == tokens.count("- Fact: Maria's beagle is called Rex.")
     assert kept["tokens"] == sum(section["tokens"] for section in kept["sections"])
     assert event.injected == ["- Fact: Maria's beagle is called Rex."]
-    told, left_out = event.facts
-    assert told == {
+    included, left_out = event.facts
+    assert included == {
         "memory_id": str(fact),
         "content": "Maria's beagle is called Rex.",
-        "score": told["score"],
+        "score": included["score"],
         "reason": "",
         "probability": None,
         "quote": "",
@@ -300,7 +300,7 @@ def test_prompt_is_stored_as_sent_with_the_tokens_of_each_section(
         "message_ids": [],
     }
     assert (left_out["memory_id"], left_out["reason"]) == (str(car), "below the floor")
-    assert 1 > told["score"] > 0.5 > 0.18 > left_out["score"]
+    assert 1 > included["score"] > 0.5 > 0.18 > left_out["score"]
 
 
 @pytest.mark.slow

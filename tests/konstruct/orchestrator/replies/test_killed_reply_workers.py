@@ -165,9 +165,9 @@ def test_message_that_kills_its_workers_fails(
             pass_time(queue.REPLIES)
     assert set(ended) == {-signal.SIGKILL if how == "kill" else int(how)}
     assert workers(**job) == 0  # it is given up before its next attempt
-    told = program_a.get(f"{MESSAGES}{deadly}/").json()
-    assert (told["status"], told["reply"]) == ("failed", None)
-    assert told["error"] == {
+    message = program_a.get(f"{MESSAGES}{deadly}/").json()
+    assert (message["status"], message["reply"]) == ("failed", None)
+    assert message["error"] == {
         "code": WorkerLost.code,
         "detail": "The worker was killed, or lost its connection, during the attempt.",
         "attempts": 3,
@@ -185,8 +185,8 @@ def test_message_that_kills_its_workers_fails(
         assert not PendingReply.objects.exists()
         assert PendingEmbedding.objects.count() == 4
     window = short_term.get_recent_messages(program_a.tenant.id, program_a.agent.id, "maria")
-    said = [turn["content"] for turn in window if turn["role"] == "user"]
-    assert sorted(said) == ["My DEADLY secret.", "My sister lives in Lisbon."]
+    contents = [turn["content"] for turn in window if turn["role"] == "user"]
+    assert sorted(contents) == ["My DEADLY secret.", "My sister lives in Lisbon."]
 
 
 @pytest.mark.parametrize(

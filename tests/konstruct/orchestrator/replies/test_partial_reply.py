@@ -27,10 +27,10 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def publish(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
     """Publish an attempt at a reply."""
-    with stream_reply(TENANT, message_id, next(attempts)) as say:
-        assert say is not None
+    with stream_reply(TENANT, message_id, next(attempts)) as write:
+        assert write is not None
         for text in texts:
-            say(text)
+            write(text)
         if error is not None:
             raise error
 
@@ -70,18 +70,18 @@ def broken(message_id: UUID, *texts: str) -> Callable[[], None]:
 
 def test_no_text_is_published_without_a_subscriber() -> None:
     message = uuid4()
-    with stream_reply(TENANT, message, next(attempts)) as say:
-        assert say is None
+    with stream_reply(TENANT, message, next(attempts)) as write:
+        assert write is None
     assert get_redis_connection().exists(partial_reply_key(TENANT, message)) == 0
 
 
 def test_subscriber_receives_text_as_it_is_published() -> None:
     message = uuid4()
     watch(TENANT, message)
-    with ExitStack() as told:
-        say = told.enter_context(stream_reply(TENANT, message, next(attempts)))
-        assert say is not None
-        steps = [lambda: say("Hel"), lambda: say("lo ä"), lambda: None, told.close]
+    with ExitStack() as stack:
+        write = stack.enter_context(stream_reply(TENANT, message, next(attempts)))
+        assert write is not None
+        steps = [lambda: write("Hel"), lambda: write("lo ä"), lambda: None, stack.close]
         assert watched(message, *steps) == ["Hel", "lo ä", "", ""]
         # A later subscriber starts at the beginning.
         assert watched(message, lambda: None) == ["Hello ä"]
@@ -100,9 +100,9 @@ def test_subscriber_with_text_of_a_failed_attempt_gets_a_reset() -> None:
     assert watched(message, broken(message, "Hel"), again) == ["", "Bonjour"]
     message = uuid4()
     watch(TENANT, message)
-    with stream_reply(TENANT, message, next(attempts)) as say:  # a worker that is killed here
-        assert say is not None
-        assert watched(message, lambda: say("Hel"), again_of(message))[1] == "Bonjour!"
+    with stream_reply(TENANT, message, next(attempts)) as write:  # a worker that is killed here
+        assert write is not None
+        assert watched(message, lambda: write("Hel"), again_of(message))[1] == "Bonjour!"
 
 
 def again_of(message: UUID) -> Callable[[], None]:
@@ -132,8 +132,8 @@ def test_no_text_is_published_without_the_cache(
 
     monkeypatch.setattr(partial_reply, "get_redis_connection", lost)
     watch(TENANT, uuid4())
-    with stream_reply(TENANT, uuid4(), next(attempts)) as say:
-        assert say is None
+    with stream_reply(TENANT, uuid4(), next(attempts)) as write:
+        assert write is None
 
 
 def test_a_channel_names_tenant_and_message() -> None:
@@ -160,10 +160,10 @@ def test_attempt_with_a_lost_lease_adds_no_text() -> None:
     with stream_reply(TENANT, message, 1) as late:
         assert late is not None
         late("Hel")
-        with stream_reply(TENANT, message, 2) as say:
-            assert say is not None
+        with stream_reply(TENANT, message, 2) as write:
+            assert write is not None
             late("lo")
-            say("Bonjour")
+            write("Bonjour")
             late(", late")
             assert partial_reply.text_so_far(TENANT, message) == "Bonjour"
     assert partial_reply.text_so_far(TENANT, message) == "Bonjour"
@@ -176,11 +176,11 @@ def test_attempt_with_a_lost_lease_adds_no_text() -> None:
 def test_erased_stream_gets_no_text() -> None:
     message = uuid4()
     watch(TENANT, message)
-    with stream_reply(TENANT, message, 1) as say:
-        assert say is not None
-        say("secret")
+    with stream_reply(TENANT, message, 1) as write:
+        assert write is not None
+        write("secret")
         get_redis_connection().delete(partial_reply_key(TENANT, message))
-        say("more")
+        write("more")
     assert not get_redis_connection().exists(partial_reply_key(TENANT, message))
 
 
@@ -190,10 +190,10 @@ def test_the_more_replies_are_streamed_the_more_rarely_each_is_written(
     monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_PER_STREAM", 600)
     message = uuid4()
     watch(TENANT, message)
-    with stream_reply(TENANT, message, 1) as say:
-        assert say is not None
+    with stream_reply(TENANT, message, 1) as write:
+        assert write is not None
         for text in ("Hel", "lo", ", world"):
-            say(text)
+            write(text)
         assert partial_reply.text_so_far(TENANT, message) == "Hel"
     assert partial_reply.text_so_far(TENANT, message) == "Hello, world"
     assert not partial_reply._open_streams

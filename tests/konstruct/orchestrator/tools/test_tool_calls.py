@@ -39,8 +39,8 @@ def wants(*facts: str, name: str = "remember_fact", openai: bool = False) -> Ans
         }
         for number, fact in enumerate(facts)
     ]
-    said = {"role": "assistant", "content": None, "tool_calls": calls}
-    return Answer({"choices": [{"message": said}]} if openai else said)
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    return Answer({"choices": [{"message": message}]} if openai else message)
 
 
 @pytest.fixture
@@ -88,11 +88,14 @@ def test_approved_tool_call_runs_and_its_result_reaches_the_model(
     work(message)
     assert facts() == [(able.agent.id, "maria", "Maria likes tea.")]
     assert reply(message) == "I will remember it."
-    offered, _, told = (request.body for request in llm_server.requests)
+    offered, _, continued = (request.body for request in llm_server.requests)
     assert [tool["function"]["name"] for tool in offered["tools"]] == ["remember_fact"]
-    assert [said["role"] for said in told["messages"][-3:]] == ["user", "assistant", "tool"]
-    assert told["messages"][-2]["tool_calls"][0]["id"] == told["messages"][-1]["tool_call_id"]
-    assert told["messages"][-1]["content"] == "Remembered."
+    assert [turn["role"] for turn in continued["messages"][-3:]] == ["user", "assistant", "tool"]
+    assert (
+        continued["messages"][-2]["tool_calls"][0]["id"]
+        == continued["messages"][-1]["tool_call_id"]
+    )
+    assert continued["messages"][-1]["content"] == "Remembered."
     call.refresh_from_db()
     assert (call.state, call.decided_by) == ("done", "tests")
     assert list(ledger.check()) == []
@@ -148,8 +151,8 @@ def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
     send_message(words, thread_id="t2")
     get_redis_connection("default").flushdb()
     assert tool_calls.calls_awaiting_consent(message.id)
-    said = send_message(words)
-    assert reply(said) == (
+    asked_message = send_message(words)
+    assert reply(asked_message) == (
         tool_calls.CONSENT_GIVEN_REPLY if kept else tool_calls.CONSENT_DENIED_REPLY
     )
     assert (len(facts()), reply(message)) == (kept, "Noted.")

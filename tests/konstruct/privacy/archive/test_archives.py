@@ -64,8 +64,8 @@ QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic t
 @pytest.fixture
 def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> None:
     """Create two people with rows of every kind."""
-    for said in ("My dog is called Rex.", "I live in Lisbon.", "I am allergic to walnuts.", "…"):
-        message = send_message(said)
+    for content in ("My dog is called Rex.", "I live in Lisbon.", "I am allergic to walnuts.", "…"):
+        message = send_message(content)
     with tenant_scope(tenant_a.id):
         helped(message, "maria")
     clear_window(tenant_a.id, agent.id, "maria")
@@ -232,8 +232,8 @@ def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_import
     replied: bool,
     user_id: str | None,
 ) -> None:
-    said = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
-    message, _ = accept(said, tenant_id=tenant_a.id)
+    incoming = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
+    message, _ = accept(incoming, tenant_id=tenant_a.id)
     if replied:
         pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
     with tenant_scope(tenant_a.id):
@@ -262,8 +262,8 @@ def test_rows_embedded_during_an_export_are_not_in_it(
     tenant_a: Tenant, tenant_b: Tenant, agent: Agent, tmp_path: Path
 ) -> None:
     """The file has the moment of its first read: messages, outboxes and vectors alike."""
-    said = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
-    message, _ = accept(said, tenant_id=tenant_a.id)
+    incoming = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
+    message, _ = accept(incoming, tenant_id=tenant_a.id)
     pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
 
     def embed_meanwhile(kind: str, rows: int) -> None:

@@ -97,8 +97,8 @@ def test_all_encodings_of_langgraph_are_accepted(
 
     forge(archive, "checkpoint_blobs", change)
     import_memory(tenant_b, archive)
-    said = SessionStore(tenant_b.id).get_session_messages("thread")
-    assert [message["content"] for message in said] == [HumanMessage("Hi").content]
+    messages = SessionStore(tenant_b.id).get_session_messages("thread")
+    assert [message["content"] for message in messages] == [HumanMessage("Hi").content]
 
 
 def test_custom_class_is_accepted_if_configured(

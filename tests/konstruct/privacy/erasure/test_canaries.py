@@ -242,8 +242,8 @@ def extract_a_fact(program: Program, llm_server: LLMServer) -> None:
     )
     llm_server.answers = [Answer({"content": json.dumps({"facts": [found]})})]
     with tenant_scope(program.tenant.id):
-        said = Message.objects.filter(user_id=P, content=canary("rest"))
-        runs.apply(runs.preview(messages=[*said], requested_by="person:1").pk)
+        message = Message.objects.filter(user_id=P, content=canary("rest"))
+        runs.apply(runs.preview(messages=[*message], requested_by="person:1").pk)
 
 
 def base64_of(text: str) -> str:

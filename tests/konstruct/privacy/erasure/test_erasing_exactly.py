@@ -51,11 +51,11 @@ def owner(tenant_a: Tenant) -> Iterator[None]:
 @pytest.fixture
 def record(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
     """Create bob, and log entries about his memory and about other objects."""
-    said = send_message("I like cheese.", "bob", "his")
+    message = send_message("I like cheese.", "bob", "his")
     with tenant_scope(tenant_a.id):
         record_access(Action.SEARCH, "facts", by=EVA, agent="ada", query="POST agent changed 1")
         record_access(Action.LIST, "fact", by=EVA, address="user_id__exact=bob&q=agent&o=1")
-        record_access(Action.VIEW, "conversation", by=EVA, user_id="bob", subject_id=said.pk)
+        record_access(Action.VIEW, "conversation", by=EVA, user_id="bob", subject_id=message.pk)
         record_access(
             Action.EDIT,
             "agent",
@@ -72,7 +72,7 @@ def record(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message])
         IdempotencyRecord.objects.create(
             operation="POST /api/v1/facts/", key="POST", digest="d", made=agent.pk
         )
-    return said
+    return message
 
 
 def everything() -> dict[str, list[str]]:
@@ -281,8 +281,8 @@ def test_command_lists_linked_ids_and_matches_the_id_exactly(
         with tenant_scope(tenant_a.id):
             assert Message.objects.filter(user_id="maria").exists()
         call_command(*erase, "U024", "--yes")
-        told = capsys.readouterr()
-    assert "erased 'U024' of tenant-a" in told.out
-    assert "4 of 4 messages removed" in told.err
+        output = capsys.readouterr()
+    assert "erased 'U024' of tenant-a" in output.out
+    assert "4 of 4 messages removed" in output.err
     with tenant_scope(tenant_a.id):
         assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}

@@ -121,8 +121,8 @@ def test_erased_message_leaves_no_data(
     left = everything(tenant_a).splitlines()
     assert [line for line in left if SECRET in line] == []
     assert [line for line in left if str(reply.pk) in line] == []
-    told = [line.split(":")[0] for line in left if str(target.pk) in line]
-    assert set(told) <= {"audit_accessevent", "audit_messageerasure", "django_admin_log"}
+    lines = [line.split(":")[0] for line in left if str(target.pk) in line]
+    assert set(lines) <= {"audit_accessevent", "audit_messageerasure", "django_admin_log"}
     receipt = eraser.get(asked.headers["Location"]).json()
     assert (receipt["state"], receipt["reason"]) == ("done", "asked by mail")
     assert receipt["receipt"]["tables"]["memory_message"]["removed"] == 3  # and the copy

@@ -69,7 +69,9 @@ def owner(tenant_a: Tenant) -> Iterator[None]:
 @pytest.fixture
 def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
     """Create Maria and Bob with rows of every kind. Return a message of Maria."""
-    said = send_message(f"I am allergic to {SECRET}.", MARIA, "hers", idempotency_key="rest/k1")
+    statement = send_message(
+        f"I am allergic to {SECRET}.", MARIA, "hers", idempotency_key="rest/k1"
+    )
     send_message(f"No {SECRET} please, and my dog is Rex.", MARIA, "shared")
     bobs = send_message("I like cheese.", "bob", "shared")
     send_message("My cat is Tom.", "bob", "his")
@@ -93,10 +95,12 @@ def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -
     save_session(tenant_a, "his", "Session of cheese.")
     issue_key(tenant_id=tenant_a.id, name="her phone", user_id=MARIA)
     issue_key(tenant_id=tenant_a.id, name="all")
-    get_redis_connection("default").set(idempotency_key(tenant_a.id, said.id), "1")
-    get_redis_connection("default").xadd(partial_reply_key(tenant_a.id, said.id), {"text": SECRET})
+    get_redis_connection("default").set(idempotency_key(tenant_a.id, statement.id), "1")
+    get_redis_connection("default").xadd(
+        partial_reply_key(tenant_a.id, statement.id), {"text": SECRET}
+    )
     with tenant_scope(tenant_a.id):
-        for user, message in ((MARIA, said), ("bob", bobs)):
+        for user, message in ((MARIA, statement), ("bob", bobs)):
             helped(message, user)
         fact = MemoryEntry.objects.get(user_id=MARIA, version_of=None)
         IdempotencyRecord.objects.create(operation="POST /f", key="k", digest="d", made=fact.pk)
@@ -111,7 +115,7 @@ def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -
         record_access(Action.CLEAR, "session", by=EVA, subject_id="hers")
         record_access(Action.VIEW, "person", by=EVA, user_id="bob")
     assert waiting.pk
-    return said
+    return statement
 
 
 def helped(message: Message, user: str) -> None:
@@ -119,9 +123,9 @@ def helped(message: Message, user: str) -> None:
     channel_identities.link(
         channel_identities.identity_of("slack", "T1", f"{user} there"), user, by="eva"
     )
-    whose = {"agent_id": message.agent_id, "user_id": user, "thread_id": message.thread_id}
+    scope = {"agent_id": message.agent_id, "user_id": user, "thread_id": message.thread_id}
     Escalation.objects.create(
-        **whose, channel="rest", opened_by="user", reason=message.content, resolved_at=Now()
+        **scope, channel="rest", opened_by="user", reason=message.content, resolved_at=Now()
     )
     add_items(
         message.agent_id, user, message.thread_id,
@@ -133,7 +137,7 @@ def helped(message: Message, user: str) -> None:
         instructions=[f"The user has said: {message.content}"],
     )
     ToolCall.objects.create(
-        **whose, message=message, round=0, position=0, call_id="c", name="remember_fact",
+        **scope, message=message, round=0, position=0, call_id="c", name="remember_fact",
         arguments={"fact": message.content}, state="denied", expires_at=Now(),
     )  # fmt: skip
 
@@ -236,8 +240,8 @@ def test_one_agent_forgets_and_the_others_do_not(
             "erase_user", "--tenant", "tenant-a", "--user", MARIA, "--agent", "ada", "--yes"
         )
     with tenant_scope(tenant_a.id):
-        hers = Message.objects.filter(user_id=MARIA)
-        assert set(hers.values_list("agent_id", flat=True)) == {bert.id}
+        messages = Message.objects.filter(user_id=MARIA)
+        assert set(messages.values_list("agent_id", flat=True)) == {bert.id}
         assert ApiKey.objects.count() == 2
     assert len(get_recent_messages(tenant_a.id, bert.id, MARIA)) == 2
     assert get_recent_messages(tenant_a.id, agent.id, MARIA) == []
@@ -277,15 +281,15 @@ def test_erasure_interrupted_at_every_step_continues(
 def test_rows_written_during_an_erasure_are_erased_in_another_round(
     tenant_a: Tenant, agent: Agent, full: Message, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = []
+    messages = []
 
     remove = rows.remove_messages
 
     def talkative(person: Any, progress: Any) -> None:
         remove(person, progress)
-        if not said:
+        if not messages:
             incoming = Incoming(agent.id, MARIA, "hers", "rest", f"More {SECRET}.")
-            said.append(accept(incoming, tenant_id=tenant_a.id))
+            messages.append(accept(incoming, tenant_id=tenant_a.id))
 
     monkeypatch.setattr(rows, "remove_messages", talkative)
     request = carry_out(request_erasure(MARIA, by=EVA))
@@ -341,12 +345,17 @@ def test_instructions_of_an_application_are_erased_with_person_and_message(
     tenant_a: Tenant, send_message: Callable[..., Message], whole_person: bool
 ) -> None:
     """They are in the options while the message waits, and then in the prompt of its reply."""
-    said = send_message(
+    message = send_message(
         "Where is my cat?", "carol", "hers", instructions=["Carol's code is heliotrope."]
     )
     if whole_person:
         waiting = Incoming(
-            said.agent_id, "carol", "hers", "rest", "And now?", instructions=["Code: heliotrope."]
+            message.agent_id,
+            "carol",
+            "hers",
+            "rest",
+            "And now?",
+            instructions=["Code: heliotrope."],
         )
         accept(waiting, tenant_id=tenant_a.id)
     embeddings.drain(tenant_a.id)
@@ -359,10 +368,10 @@ def test_instructions_of_an_application_are_erased_with_person_and_message(
             carry_out(request_erasure("carol", by=EVA))
         else:
             request_message_erasure(
-                agent_id=said.agent_id,
+                agent_id=message.agent_id,
                 user_id="carol",
                 thread_id="hers",
-                message_id=said.pk,
+                message_id=message.pk,
                 by=EVA,
             )
             assert jobs.ERASE_MESSAGES.run_due() == 1

@@ -97,16 +97,16 @@ def test_batches_are_recorded_and_reported_in_order(
 ) -> None:
     say(agent, "maria", 40)
     monkeypatch.setattr(rows, "BATCH", 10)
-    request, told, noted = request_erasure("maria", by=EVA), [], []
+    request, steps, noted = request_erasure("maria", by=EVA), [], []
 
     def report(step: str) -> None:
-        told.append(step)
+        steps.append(step)
         progress = ErasureRequest.objects.get(pk=request.pk).progress or {}
         noted.append((progress["messages"]["removed"], Message.objects.count()))
 
     receipt = carry_out(request, report=report).receipt
     assert receipt is not None
-    counted = [step for step in told if step.endswith("messages removed")]
+    counted = [step for step in steps if step.endswith("messages removed")]
     assert len(counted) >= 3
     assert counted[-1] == "40 of 40 messages removed"
     assert all(removed + left == 40 for removed, left in noted)

@@ -51,21 +51,21 @@ def test_the_saver_passes_langgraphs_conformance_suite_with_no_capability_left_o
 
 
 def test_the_same_thread_in_two_tenants_never_meets(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    ours, theirs = TenantPostgresSaver(tenant_a.id), TenantPostgresSaver(tenant_b.id)
-    stored = put(ours, "thread", run_id="run")
+    saver_a, saver_b = TenantPostgresSaver(tenant_a.id), TenantPostgresSaver(tenant_b.id)
+    stored = put(saver_a, "thread", run_id="run")
 
-    assert theirs.get_tuple(stored) is None
-    assert list(theirs.list(None)) == []
-    theirs.delete_thread("thread")
-    theirs.delete_for_runs(["run"])
-    theirs.prune(["thread"], strategy="delete")
-    theirs.copy_thread("thread", "copy")
-    assert ids(theirs, "copy") == []
+    assert saver_b.get_tuple(stored) is None
+    assert list(saver_b.list(None)) == []
+    saver_b.delete_thread("thread")
+    saver_b.delete_for_runs(["run"])
+    saver_b.prune(["thread"], strategy="delete")
+    saver_b.copy_thread("thread", "copy")
+    assert ids(saver_b, "copy") == []
 
-    assert ids(ours, "thread") == [stored["configurable"]["checkpoint_id"]]
-    put(theirs, "thread")
-    assert len(ids(ours, "thread")) == len(ids(theirs, "thread")) == 1
-    assert ids(ours, "thread") != ids(theirs, "thread")
+    assert ids(saver_a, "thread") == [stored["configurable"]["checkpoint_id"]]
+    put(saver_b, "thread")
+    assert len(ids(saver_a, "thread")) == len(ids(saver_b, "thread")) == 1
+    assert ids(saver_a, "thread") != ids(saver_b, "thread")
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
@@ -104,9 +104,9 @@ def test_a_connection_of_the_application_role_serves_one_tenant_after_another(
             "SELECT current_user AS who, current_schema() AS schema,"
             " current_setting('app.current_tenant') AS tenant"
         ).fetchone()
-        ours = lent.info.backend_pid
+        pid = lent.info.backend_pid
     with connection_in(tenant_b.id) as lent:
-        assert lent.info.backend_pid == ours
+        assert lent.info.backend_pid == pid
         again = lent.execute("SELECT current_schema() AS schema").fetchone()
 
     assert seen == {

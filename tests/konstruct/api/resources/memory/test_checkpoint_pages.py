@@ -88,8 +88,8 @@ def test_page_has_the_requested_number_or_an_error(program_a: Program) -> None:
     # One checkpoint with values of many requests.
     save(program_a, "1f6", 3 * LARGE, channel="1f6")
     writes = [{"channel": "b", "type": "bytes", "value": "QUJD" * LARGE}]
-    told = {"thread_id": "t", "checkpoint_id": "1f6", "task_id": "1", "writes": writes}
-    assert program_a.post(f"{CHECKPOINTS}writes/", told).status_code == 204
+    body = {"thread_id": "t", "checkpoint_id": "1f6", "task_id": "1", "writes": writes}
+    assert program_a.post(f"{CHECKPOINTS}writes/", body).status_code == 204
     refused = program_a.get(f"{CHECKPOINTS}?limit=1")
     assert refused.status_code == 422
     assert "checkpoint 1f6 has 12," in refused.json()["detail"]

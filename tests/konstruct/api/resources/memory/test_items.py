@@ -28,15 +28,15 @@ def place(program: Program, user_id: str = "maria", thread_id: str = "monday") -
     return {"agent": program.agent.name, "user_id": user_id, "thread_id": thread_id}
 
 
-def add(program: Program, *items: dict[str, Any], key: str = "", **whose: str) -> Any:
+def add(program: Program, *items: dict[str, Any], key: str = "", **scope: str) -> Any:
     headers = {"Idempotency-Key": key} if key else {}
-    body = {**place(program, **whose), "items": list(items)}
+    body = {**place(program, **scope), "items": list(items)}
     return program.post(ITEMS, body, headers=headers)
 
 
-def rows(program: Program, **whose: str) -> list[dict[str, Any]]:
+def rows(program: Program, **scope: str) -> list[dict[str, Any]]:
     """Return the stored items, the newest first, page by page."""
-    address: str | None = f"{ITEMS}?{urlencode({**place(program, **whose), 'limit': '3'})}"
+    address: str | None = f"{ITEMS}?{urlencode({**place(program, **scope), 'limit': '3'})}"
     found: list[dict[str, Any]] = []
     while address:
         response = program.get(address)
@@ -46,8 +46,8 @@ def rows(program: Program, **whose: str) -> list[dict[str, Any]]:
     return found
 
 
-def kept(program: Program, **whose: str) -> list[Any]:
-    return [row["item"] for row in reversed(rows(program, **whose))]
+def kept(program: Program, **scope: str) -> list[Any]:
+    return [row["item"] for row in reversed(rows(program, **scope))]
 
 
 def message_texts(program: Program) -> list[str]:

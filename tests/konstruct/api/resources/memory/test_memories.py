@@ -68,7 +68,7 @@ def test_options_of_a_search(program_a: Program) -> None:
     assert [memory["content"] for memory in one["results"]] == [MESSAGES[2]]
     assert 0 < one["results"][0]["channels"]["cosine"] <= 1
     then = search(program_a, "Where is the car?", gate=False, at="2026-03-14T09:01:30Z").json()
-    assert {each["content"] for each in then["results"]} == {MESSAGES[0], MESSAGES[1]}
+    assert {memory["content"] for memory in then["results"]} == {MESSAGES[0], MESSAGES[1]}
     vector = search(program_a, "Where is the car?", gate=False, mode="vector").json()
     assert vector["results"][0]["content"] == MESSAGES[2]
 

@@ -125,8 +125,8 @@ def test_a_thread_may_be_called_anything(program_a: Program, thread_id: str) -> 
     converse(program_a, thread_id, HumanMessage("Hello"))
     (session,) = program_a.get(SESSIONS).json()["results"]
     assert session["thread_id"] == thread_id
-    told = program_a.get(session["url"].removeprefix("http://localhost"))
-    assert told.json()["messages"][0]["content"] == "Hello"
+    answer = program_a.get(session["url"].removeprefix("http://localhost"))
+    assert answer.json()["messages"][0]["content"] == "Hello"
     assert program_a.request("DELETE", path_of(thread_id)).status_code == 204
     assert listed(program_a) == []
 
@@ -166,8 +166,8 @@ def test_two_tenants_with_the_same_thread_never_meet(
     assert program_b.request("DELETE", path_of("thread")).status_code == 404
     converse(program_b, "thread", HumanMessage("Theirs"))
     assert program_b.request("DELETE", path_of("thread")).status_code == 204
-    told = program_a.get(path_of("thread")).json()["messages"]
-    assert [message["content"] for message in told] == ["Our secret"]
+    messages = program_a.get(path_of("thread")).json()["messages"]
+    assert [message["content"] for message in messages] == ["Our secret"]
 
 
 def test_unreadable_state_is_reported_as_unreadable(program_a: Program) -> None:

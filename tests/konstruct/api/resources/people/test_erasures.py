@@ -37,17 +37,17 @@ def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program
 
 
 def test_key_requests_erasures_within_its_binding(program_a: Program) -> None:
-    hers = with_key(program_a, scopes=["read", "erase"], user_id="maria")
-    theirs = with_key(program_a, scopes=["read", "erase"], agent_id=program_a.agent.id)
+    program_of_maria = with_key(program_a, scopes=["read", "erase"], user_id="maria")
+    program_of_agent = with_key(program_a, scopes=["read", "erase"], agent_id=program_a.agent.id)
     writer = with_key(program_a, scopes=["read", "write"])
-    refusal(hers.post(ERASURES, {"user_id": "theo"}), 403)
+    refusal(program_of_maria.post(ERASURES, {"user_id": "theo"}), 403)
     assert refusal(writer.post(ERASURES, {"user_id": "theo"}), 403) == (
         "This needs the scope erase; yours: read, write."
     )
-    of_agent = theirs.post(ERASURES, {"user_id": "theo"}).json()
+    of_agent = program_of_agent.post(ERASURES, {"user_id": "theo"}).json()
     assert of_agent["agent_id"] == str(program_a.agent.id)
-    assert hers.post(ERASURES, {"user_id": "maria"}).status_code == 202
-    refusal(hers.get(f"{ERASURES}{of_agent['id']}/"), 404)
+    assert program_of_maria.post(ERASURES, {"user_id": "maria"}).status_code == 202
+    refusal(program_of_maria.get(f"{ERASURES}{of_agent['id']}/"), 404)
     assert program_a.get(f"{ERASURES}{of_agent['id']}/").status_code == 200
 
 

@@ -176,30 +176,34 @@ def bound(program: Program, **binding: Any) -> Program:
 
 
 def test_a_users_key_sees_and_changes_the_facts_about_them(program_a: Program, bo: Agent) -> None:
-    mine = keep(program_a, "Maria likes tea.", user_id="maria")
+    own_fact = keep(program_a, "Maria likes tea.", user_id="maria")
     others = [
         program_a.post(FACTS, {"content": "Everybody knows of tea."}).json(),
         keep(program_a, "Theo likes tea.", user_id="theo"),
         keep(program_a, "Bo says that Maria likes tea.", agent="bo", user_id="maria"),
     ]
-    ours = bound(program_a, agent_id=program_a.agent.id, user_id="maria")
+    bound_program = bound(program_a, agent_id=program_a.agent.id, user_id="maria")
 
-    assert listed(ours) == listed(ours, user_id="maria") == ["Maria likes tea."]
-    assert found(ours, "tea") == found(ours, "tea", agent="ada") == ["Maria likes tea."]
-    assert found(ours, "tea", shared_only=True) == []
+    assert listed(bound_program) == listed(bound_program, user_id="maria") == ["Maria likes tea."]
+    assert (
+        found(bound_program, "tea")
+        == found(bound_program, "tea", agent="ada")
+        == ["Maria likes tea."]
+    )
+    assert found(bound_program, "tea", shared_only=True) == []
     for fact in others:
-        assert ours.get(path_of(fact)).status_code == 404
-        assert ours.get(path_of(fact, "history/")).status_code == 404
-        assert change(ours, fact, content="Stolen.").status_code == 404
-        assert ours.request("DELETE", path_of(fact)).status_code == 404
-    assert ours.get(f"{FACTS}?user_id=theo").status_code == 403
-    assert ours.get(f"{FACTS}?agent=bo").status_code == 422
-    assert ours.post(FACTS, {"user_id": "theo", "content": "Smuggled."}).status_code == 403
+        assert bound_program.get(path_of(fact)).status_code == 404
+        assert bound_program.get(path_of(fact, "history/")).status_code == 404
+        assert change(bound_program, fact, content="Stolen.").status_code == 404
+        assert bound_program.request("DELETE", path_of(fact)).status_code == 404
+    assert bound_program.get(f"{FACTS}?user_id=theo").status_code == 403
+    assert bound_program.get(f"{FACTS}?agent=bo").status_code == 422
+    assert bound_program.post(FACTS, {"user_id": "theo", "content": "Smuggled."}).status_code == 403
 
-    kept = ours.post(FACTS, {"content": "Maria drinks it without milk."}).json()
+    kept = bound_program.post(FACTS, {"content": "Maria drinks it without milk."}).json()
     assert (kept["agent"], kept["user_id"]) == ("ada", "maria")
-    assert change(ours, mine, content="Maria loves tea.").status_code == 200
-    assert ours.request("DELETE", path_of(kept)).status_code == 204
+    assert change(bound_program, own_fact, content="Maria loves tea.").status_code == 200
+    assert bound_program.request("DELETE", path_of(kept)).status_code == 204
     assert sorted(listed(program_a)) == [
         "Bo says that Maria likes tea.",
         "Everybody knows of tea.",

@@ -161,15 +161,15 @@ def test_key_cannot_confirm_a_proposal_of_the_same_person(
     with tenant_scope(program_a.tenant.id):
         eva = User.objects.create_user("eva", is_staff=True)
         eva.user_permissions.set(Permission.objects.filter(codename="review_memoryentry"))
-    hers, also_hers = (other_key(program_a, created_by=str(eva.pk)) for _ in range(2))
-    memory_id = home(program_a, "Oslo", author=key_author(hers)).memory_id
+    key_of_eva, also_hers = (other_key(program_a, created_by=str(eva.pk)) for _ in range(2))
+    memory_id = home(program_a, "Oslo", author=key_author(key_of_eva)).memory_id
     browser = Client(headers={"Host": f"{program_a.tenant.slug}.localhost"})
     with tenant_scope(program_a.tenant.id):
         browser.force_login(eva)
     own = "urn:konstruct:problem:own-proposal"
     address = f"{FACTS}{memory_id}/confirm/"
     by_herself = browser.post(address, json_bytes({}), content_type="application/json")
-    for answer in (hers.post(address, {}), also_hers.post(address, {}), by_herself):
+    for answer in (key_of_eva.post(address, {}), also_hers.post(address, {}), by_herself):
         assert (answer.status_code, answer.json()["type"]) == (409, own)
     # Any key may reject it, and a key of another person may confirm it.
     assert decide(other_key(program_a), memory_id, "confirm").status_code == 200

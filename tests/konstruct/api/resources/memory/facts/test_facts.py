@@ -61,9 +61,9 @@ def test_stored_fact_is_returned_with_all_fields_and_its_address(program_a: Prog
         "created": True,
         "near_duplicates": [],
     }
-    told = program_a.get(urlsplit(fact["url"]).path).json()
-    assert told["content"] == "Maria is allergic to walnuts."
-    assert "created" not in told
+    read_back = program_a.get(urlsplit(fact["url"]).path).json()
+    assert read_back["content"] == "Maria is allergic to walnuts."
+    assert "created" not in read_back
 
 
 def test_fact_without_a_user(program_a: Program) -> None:
