@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.api.auth.keys import new_key
+from konstruct.api.auth.keys import issue_key, new_key
 from konstruct.api.models import ApiKey, KeyScope
 from konstruct.llm import client as llm_client
 from konstruct.orchestrator.models import Agent
@@ -38,6 +38,11 @@ class Program:
     agent: Agent
     key: str
     host: str = "localhost"
+
+    def with_key(self, *, name: str = "bound", **options: Any) -> "Program":
+        """Return a program of the same tenant and agent with another key."""
+        _, key = issue_key(tenant_id=self.tenant.id, name=name, **options)
+        return Program(self.tenant, self.agent, str(key), self.host)
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         """Send a request with the program's key."""

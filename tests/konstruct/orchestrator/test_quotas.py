@@ -155,8 +155,7 @@ def test_a_bound_key_reads_no_numbers_of_the_tenant(
     program_a: Program, quota: Quota, status: int
 ) -> None:
     limit(program_a, quota, hard=0)
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="widget", user_id="maria")
-    widget = Program(program_a.tenant, program_a.agent, str(key))
+    widget = program_a.with_key(name="widget", user_id="maria")
     for headers in ({}, {"Accept": "text/event-stream"}):
         refused = widget.send("Hello", headers=headers)
         problem = refused.json()
@@ -334,6 +333,5 @@ def test_programs_read_quotas_and_bound_keys_do_not(program_a: Program) -> None:
     assert (messages["used"], messages["soft_limit"], messages["hard_limit"]) == (1, 8, 10)
     assert messages["resets_at"] is not None
     assert quotas["memories"]["hard_limit"] is None
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
-    bound = Program(program_a.tenant, program_a.agent, str(key))
+    bound = program_a.with_key(user_id="maria")
     assert "quotas" not in bound.get("/api/v1/usage/").json()

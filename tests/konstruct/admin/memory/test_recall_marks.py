@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from memory.conversations.short_term import clear_window
 from memory.indexing import embedding_jobs
@@ -132,10 +131,7 @@ def test_keys_bound_to_another_agent_or_a_user_cannot_mark(
 ) -> None:
     address = f"{EVENTS}{event.pk}/marks/{memory_of(event)}/"
     for user_id, status in (("maria", 403), ("eve", 404)):
-        _, key = issue_key(
-            tenant_id=program_a.tenant.id, name="bound", scopes=KeyScope.values, user_id=user_id
-        )
-        bound = Program(program_a.tenant, program_a.agent, str(key))
+        bound = program_a.with_key(scopes=KeyScope.values, user_id=user_id)
         answers = [put(bound, address, "relevant"), bound.request("DELETE", address)]
         assert (user_id, [a.status_code for a in answers]) == (user_id, [status, status])
     assert stored(program_a) == []

@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy import jobs
@@ -20,7 +19,7 @@ from memory.conversations.short_term import get_recent_messages
 from tenants.audit.models import ErasureRequest
 from tenants.context import connection, tenant_scope
 from tests import database
-from tests.konstruct.api.auth.test_scopes import refusal, with_key
+from tests.konstruct.api.auth.test_scopes import refusal
 from tests.konstruct.api.routes import CASES, V1, graph, routes
 from tests.konstruct.api.seed_data import SeedData, create_seed_data, talk
 from tests.konstruct.conftest import Program, json_bytes
@@ -48,10 +47,7 @@ def seed(program_a: Program) -> SeedData:
 
 @pytest.fixture
 def mallory(seed: SeedData) -> Program:
-    _, key = issue_key(
-        tenant_id=seed.program.tenant.id, name="m", scopes=KeyScope.values, user_id=OWN
-    )
-    return Program(seed.program.tenant, seed.program.agent, str(key))
+    return seed.program.with_key(scopes=KeyScope.values, user_id=OWN)
 
 
 def rows_of(seed: SeedData) -> dict[str, set[str]]:
@@ -143,7 +139,7 @@ def test_linked_user_needs_a_key_of_the_tenant(seed: SeedData, mallory: Program)
 
 
 def test_agent_key_cannot_erase_data_of_other_agents(seed: SeedData) -> None:
-    bo = with_key(seed.program, scopes=list(KeyScope.values), agent_id=seed.other.pk)
+    bo = seed.program.with_key(scopes=list(KeyScope.values), agent_id=seed.other.pk)
     # Maria wrote "t1" to ada, and "t2" to bo.
     refusal(bo.post(ERASURES, {"user_id": "maria", "threads": ["t1"]}), 403)
     assert bo.post(ERASURES, {"user_id": "maria", "threads": ["t2"]}).status_code == 202

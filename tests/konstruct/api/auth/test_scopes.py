@@ -25,12 +25,6 @@ SEARCH = "/api/v1/memories/search/"
 USAGE = "/api/v1/usage/"
 
 
-def with_key(program: Program, **options: Any) -> Program:
-    """Return a program of the same tenant with another key."""
-    _, text = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
-    return Program(program.tenant, program.agent, str(text))
-
-
 @pytest.fixture
 def other_agent(program_a: Program) -> Any:
     return create_agent(tenant_id=program_a.tenant.id, name="bo", system_prompt="You are Bo.")
@@ -48,7 +42,7 @@ def test_key_with_default_scopes_reads_and_writes(tenant_a: Tenant) -> None:
 
 
 def test_a_writing_key_writes_and_cannot_read(program_a: Program) -> None:
-    writer = with_key(program_a, scopes=["write"])
+    writer = program_a.with_key(scopes=["write"])
     assert writer.send().status_code == 202
     assert refusal(writer.get(MESSAGES), 403) == "This needs the scope read; yours: write."
     asked = {"agent": "ada", "user_id": "maria", "query": "Where?"}
@@ -56,7 +50,7 @@ def test_a_writing_key_writes_and_cannot_read(program_a: Program) -> None:
 
 
 def test_unknown_method_is_405_with_any_scope(program_a: Program) -> None:
-    reader = with_key(program_a, scopes=["read"])
+    reader = program_a.with_key(scopes=["read"])
     refusal(reader.request("DELETE", MESSAGES), 405)
 
 
@@ -100,7 +94,7 @@ def test_bound_key_reads_only_its_own_data(
     options: dict[str, UUID | str] = dict(bound)
     if "agent_id" in bound:
         options["agent_id"] = by_name[bound["agent_id"]]
-    bound_program = with_key(program_a, **options)
+    bound_program = program_a.with_key(**options)
     expected = sorted(id for (agent, user), id in ids.items() if agent in agents and user in users)
     assert seen(bound_program, ids.values()) == expected
     usage = bound_program.get(USAGE).json()
@@ -111,7 +105,7 @@ def test_bound_key_reads_only_its_own_data(
 
 
 def test_a_key_of_one_agent_knows_no_other(program_a: Program, other_agent: Any) -> None:
-    bound = with_key(program_a, agent_id=program_a.agent.id)
+    bound = program_a.with_key(agent_id=program_a.agent.id)
     assert bound.send().status_code == 202
     for name in ("bo", str(other_agent.id)):
         asked = {"agent": name, "user_id": "maria", "query": "Where?"}
@@ -127,7 +121,7 @@ def test_a_key_of_one_agent_knows_no_other(program_a: Program, other_agent: Any)
 
 
 def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
-    bound = with_key(program_a, user_id="maria")
+    bound = program_a.with_key(user_id="maria")
     assert bound.send(user_id="maria").status_code == 202
     asked = {"agent": "ada", "user_id": "theo", "query": "Where?"}
     for response in (
@@ -143,7 +137,7 @@ def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
 
 
 def test_request_outside_of_a_binding_is_refused(program_a: Program) -> None:
-    bound = with_key(program_a, user_id="maria")
+    bound = program_a.with_key(user_id="maria")
     refusal(bound.get("/api/v1/identities/"), 403)
 
 
@@ -181,7 +175,7 @@ def test_postgres_refuses_scopes_that_are_none(tenant_a: Tenant) -> None:
 
 
 def test_agent_with_a_bound_key_cannot_be_deleted(program_a: Program) -> None:
-    with_key(program_a, agent_id=program_a.agent.id)
+    program_a.with_key(agent_id=program_a.agent.id)
     with tenant_scope(program_a.tenant.id), pytest.raises(ProtectedError):
         program_a.agent.delete()
 

@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.models import Agent
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -30,11 +29,6 @@ def entries(program: Program) -> list[tuple[str, str, str | None]]:
     return [(event.action, event.subject, event.user_id) for event in events(program)]
 
 
-def narrow(program: Program, **options: Any) -> Program:
-    _, key = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
-    return Program(program.tenant, program.agent, str(key))
-
-
 def test_search_is_recorded_with_caller_query_and_subject(
     program_a: Program, program_b: Program
 ) -> None:
@@ -48,7 +42,7 @@ def test_search_is_recorded_with_caller_query_and_subject(
 
 
 def test_a_refused_search_of_eve_is_no_search_of_eve(program_a: Program) -> None:
-    bound = narrow(program_a, user_id="maria")
+    bound = program_a.with_key(user_id="maria")
     assert bound.post(SEARCH, EVE).status_code == 403
     (event,) = events(program_a)
     assert (event.action, event.user_id) == ("refuse", "eve")

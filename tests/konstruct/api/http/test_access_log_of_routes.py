@@ -7,7 +7,6 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.test import Client
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.api.http import access_log, views
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
@@ -23,11 +22,6 @@ pytestmark = pytest.mark.django_db
 def events(program: Program) -> list[AccessEvent]:
     with tenant_scope(program.tenant.id):
         return list(AccessEvent.objects.order_by("id"))
-
-
-def narrow(program: Program, **options: Any) -> Program:
-    _, key = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
-    return Program(program.tenant, program.agent, str(key))
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))
@@ -55,7 +49,7 @@ def test_refused_request_is_recorded_once_as_refused(
     seed: SeedData, route: str, method: str
 ) -> None:
     case = CASES[route, method]
-    key = narrow(seed.program, scopes=["erase"], user_id="nobody", agent_id=seed.other.pk)
+    key = seed.program.with_key(scopes=["erase"], user_id="nobody", agent_id=seed.other.pk)
     body = None if case.body is None else json_bytes(case.body(seed))
     before = len(events(seed.program))
     refused = key.request(
@@ -72,7 +66,7 @@ def test_refused_request_is_recorded_once_as_refused(
     assert (event.action, event.subject) == ("refuse", declared.subject)
     assert event.detail["attempted"] == declared.action
     assert event.detail["status"] == refused.status_code
-    assert event.actor == "narrow"
+    assert event.actor == "bound"
 
 
 def test_a_read_that_fails_after_it_began_is_no_read(

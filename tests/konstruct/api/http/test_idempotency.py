@@ -12,7 +12,6 @@ from django.contrib.auth import get_user_model
 from django.db import connections
 from django.test import Client
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey, KeyScope
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.facts import LongTermMemory
@@ -29,10 +28,7 @@ def another(program_a: Program) -> Callable[..., Program]:
     """Create another key of tenant A with these bindings."""
 
     def make(**binding: Any) -> Program:
-        _, key = issue_key(
-            tenant_id=program_a.tenant.id, name="tests", scopes=KeyScope.values, **binding
-        )
-        return Program(program_a.tenant, program_a.agent, str(key))
+        return program_a.with_key(scopes=KeyScope.values, **binding)
 
     return make
 

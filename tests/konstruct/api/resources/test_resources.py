@@ -10,7 +10,6 @@ from memory.browse import people
 from memory.conversations.short_term import append_message
 from memory.models import WindowClear
 from tenants.context import tenant_scope
-from tests.konstruct.api.auth.test_scopes import with_key
 from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import MESSAGES, Program
 
@@ -212,8 +211,8 @@ def test_recall_event_contains_its_reasons(seed: SeedData) -> None:
 
 def test_instructions_of_an_agent_are_hidden_from_user_keys(seed: SeedData) -> None:
     readers = (
-        (with_key(seed.program, user_id="maria"), 403),
-        (with_key(seed.program, agent_id=seed.program.agent.id), 200),
+        (seed.program.with_key(user_id="maria"), 403),
+        (seed.program.with_key(agent_id=seed.program.agent.id), 200),
     )
     for reader, status in readers:
         (row,) = [row for row in results(reader, EVENTS) if row["user_id"] == "maria"]
@@ -288,7 +287,7 @@ def test_a_bound_key_reads_its_part(
 ) -> None:
     agents = {"ada": seed.program.agent, "bo": seed.other}
     options: dict[str, Any] = {"agent_id": agents[bound["agent"]].id} if "agent" in bound else bound
-    narrow = with_key(seed.program, **options)
+    narrow = seed.program.with_key(**options)
     assert [row["thread_id"] for row in results(narrow, CONVERSATIONS)] == threads
     assert [row["user_id"] for row in results(narrow, USERS)] == users
     assert len(results(narrow, EVENTS)) == events
@@ -297,11 +296,11 @@ def test_a_bound_key_reads_its_part(
 
 
 def test_a_bound_key_opens_no_other_window_or_transcript(seed: SeedData) -> None:
-    of_theo = with_key(seed.program, user_id="theo")
+    of_theo = seed.program.with_key(user_id="theo")
     for address in (WINDOWS, TRANSCRIPT):
         assert of_theo.get(f"{address}?agent=ada&user_id=maria").status_code == 403
         assert of_theo.get(f"{address}?agent=ada&user_id=theo").status_code == 200
     assert of_theo.request("DELETE", f"{WINDOWS}?agent=ada&user_id=maria").status_code == 403
-    of_bo = with_key(seed.program, agent_id=seed.other.id)
+    of_bo = seed.program.with_key(agent_id=seed.other.id)
     for address in (WINDOWS, TRANSCRIPT):
         assert of_bo.get(f"{address}?agent=ada&user_id=maria").status_code == 422

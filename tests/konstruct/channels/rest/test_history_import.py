@@ -15,7 +15,6 @@ from memory.indexing import embedding_jobs
 from memory.models import Message, PendingEmbedding
 from tenants.context import tenant_scope
 from tenants.management.base import UsageError
-from tests.konstruct.api.auth.test_scopes import with_key
 from tests.konstruct.conftest import Program
 from tests.openapi import described
 
@@ -227,7 +226,7 @@ def test_lines_override_fields_of_the_request(program_a: Program) -> None:
 
 
 def test_bound_key_imports_only_messages_of_its_user(program_a: Program) -> None:
-    bound = with_key(program_a, user_id="maria", agent_id=program_a.agent.id)
+    bound = program_a.with_key(user_id="maria", agent_id=program_a.agent.id)
     create_agent(tenant_id=program_a.tenant.id, name="bo")
     (result,) = bound.post(IMPORT, {"messages": BARE[:1]}).json()["results"]
     assert (result["status"], result["user_id"]) == ("created", "maria")

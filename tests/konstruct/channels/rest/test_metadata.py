@@ -10,7 +10,6 @@ from memory.conf import MAX_MESSAGE_METADATA
 from memory.indexing import embedding_jobs
 from memory.models import Message, MessageAttribute
 from tenants.context import tenant_scope
-from tests.konstruct.api.auth.test_scopes import with_key
 from tests.konstruct.conftest import MESSAGES, Program
 
 IMPORT = f"{MESSAGES}import/"
@@ -124,7 +123,7 @@ def test_one_search_returns_messages_and_facts_with_separate_scores(
     assert (only["results"], len(only["facts"])) == ([], 1)
     (fact,) = search(program_a, include=["facts"], filters={"order": 17}).json()["facts"]
     assert (fact["user_id"], fact["content"]) == ("maria", "maria hates walnuts.")
-    bound = with_key(program_a, user_id="maria")
+    bound = program_a.with_key(user_id="maria")
     (own,) = search(bound, include=["facts"]).json()["facts"]
     assert own["content"] == "maria hates walnuts."
     assert search(bound, include=["facts"], user_id="theo").status_code == 403

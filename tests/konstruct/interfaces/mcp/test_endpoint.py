@@ -8,7 +8,6 @@ from django.test import Client
 from mcp_types.methods import validate_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from konstruct.api.auth.keys import issue_key
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program, json_bytes
@@ -233,8 +232,7 @@ def test_unknown_host_is_refused(program_a: Program) -> None:
 
 def test_calls_cost_tokens(program_a: Program, settings: Any) -> None:
     settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND = 2, 0.001
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="eager")
-    eager = Program(program_a.tenant, program_a.agent, str(key))
+    eager = program_a.with_key(name="eager")
     answers = [ask(eager, "tools/call", name="list", arguments={"user_id": "m"}) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert error_of(answers[-1]) == -32600

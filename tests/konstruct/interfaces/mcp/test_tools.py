@@ -6,7 +6,6 @@ from uuid import uuid4
 import jsonschema
 import pytest
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.interfaces.mcp.tools import TOOLS
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
@@ -19,11 +18,6 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import NEW, OLD, ask, call, text_of
 
 pytestmark = pytest.mark.django_db
-
-
-def narrow(program: Program, **options: Any) -> Program:
-    _, key = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
-    return Program(program.tenant, program.agent, str(key), program.host)
 
 
 def remember(program: Program, content: str, **more: Any) -> str:
@@ -157,7 +151,7 @@ def test_a_key_of_a_user_sees_and_writes_that_user_alone(program_a: Program) -> 
     shared = LongTermMemory().store(
         MemoryEntry(tenant_id=program_a.tenant.id, content="The library closes at six.")
     )
-    theo = narrow(program_a, user_id="theo")
+    theo = program_a.with_key(user_id="theo")
     for tool in listed(theo).values():
         assert "user_id" not in tool["inputSchema"]["properties"]
     fact_of_theo = call(theo, "remember", content="Theo likes walnuts.")["structuredContent"]
@@ -190,7 +184,7 @@ def test_a_key_of_a_user_sees_and_writes_that_user_alone(program_a: Program) -> 
 
 
 def test_a_key_of_an_agent_writes_for_that_agent_alone(program_a: Program) -> None:
-    call_as = narrow(program_a, agent_id=program_a.agent.id)
+    call_as = program_a.with_key(agent_id=program_a.agent.id)
     assert "agent" not in listed(call_as)["search"]["inputSchema"]["properties"]
     fact = remember(call_as, "Maria drinks tea.")
     kept = LongTermMemory().get(fact, program_a.tenant.id)
@@ -201,7 +195,7 @@ def test_a_key_of_an_agent_writes_for_that_agent_alone(program_a: Program) -> No
 
 
 def test_key_lists_and_calls_tools_of_its_scopes(program_a: Program) -> None:
-    reader = narrow(program_a, scopes=["read"])
+    reader = program_a.with_key(scopes=["read"])
     assert sorted(listed(reader)) == ["get", "list", "search"]
     refused = call(reader, "remember", content="Maria lies.", user_id="maria")
     assert refused["isError"] is True
@@ -209,7 +203,7 @@ def test_key_lists_and_calls_tools_of_its_scopes(program_a: Program) -> None:
     event = last_event(program_a)
     assert (event.action, event.subject, event.detail["attempted"]) == ("refuse", "fact", "create")
     assert call(program_a, "list", user_id="maria")["structuredContent"]["results"] == []
-    eraser = narrow(program_a, scopes=["erase"])
+    eraser = program_a.with_key(scopes=["erase"])
     assert listed(eraser) == {}
 
 
@@ -286,7 +280,7 @@ def test_the_only_active_agent_is_the_one_that_is_searched(program_a: Program) -
     close_agents(program_a, "ada")
     refused = call(program_a, "search", **question)
     assert "'aaron' (inactive), 'ada' (inactive)" in text_of(refused)
-    bound = narrow(program_a, agent_id=program_a.agent.id)
+    bound = program_a.with_key(agent_id=program_a.agent.id)
     assert call(bound, "search", **question)["structuredContent"]["results"]
 
 

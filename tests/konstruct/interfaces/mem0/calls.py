@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from konstruct.api.auth.keys import issue_key
 from tests.konstruct.conftest import Program
 
 ADD, LIST, SEARCH = "/mem0/v3/memories/add/", "/mem0/v3/memories/", "/mem0/v3/memories/search/"
@@ -20,11 +19,6 @@ def listed(program: Program, filters: Any, **fields: Any) -> list[str]:
     answer = program.post(LIST, {"filters": filters, **fields})
     assert answer.status_code == 200, answer.content
     return sorted(memory["memory"] for memory in answer.json()["results"])
-
-
-def bound(program: Program, **binding: Any) -> Program:
-    _, key = issue_key(tenant_id=program.tenant.id, name="bound", **binding)
-    return Program(program.tenant, program.agent, str(key))
 
 
 def refusal(answer: Any, status: int = 400) -> str:

@@ -15,7 +15,6 @@ from tests.konstruct.interfaces.mem0.calls import (
     SEARCH,
     TEA,
     add,
-    bound,
     listed,
     refusal,
 )
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_user_key_reads_and_writes_only_memories_of_its_user(program: Program) -> None:
-    bound_program = bound(program, user_id="alex", scopes=["read", "write"])
+    bound_program = program.with_key(user_id="alex", scopes=["read", "write"])
     assert listed(bound_program, {"user_id": "*"}) == listed(bound_program, {}) == [TEA, ROME]
     assert (
         listed(bound_program, {"user_id": "bea"})
@@ -57,7 +56,7 @@ def test_user_key_reads_and_writes_only_memories_of_its_user(program: Program) -
 
 
 def test_a_key_of_an_agent_sees_and_writes_only_its_own(program: Program) -> None:
-    adas = bound(program, agent_id=program.agent.id)
+    adas = program.with_key(agent_id=program.agent.id)
     assert listed(adas, ANY) == [ROME, OFFICE]
     assert add(adas, "I hum.", user_id="bea")["agent_id"] == "ada"
     body = {"messages": "a", "user_id": "bea", "agent_id": "bo"}
@@ -67,11 +66,11 @@ def test_a_key_of_an_agent_sees_and_writes_only_its_own(program: Program) -> Non
 
 
 def test_scopes_are_needed(program: Program) -> None:
-    reader = bound(program, scopes=["read"])
+    reader = program.with_key(scopes=["read"])
     assert listed(reader, {"user_id": "bea"}) == [COFFEE]
     assert "needs the scope write" in refusal(reader.post(ADD, {}), 403)
     assert "needs the scope write" in refusal(reader.request("DELETE", MEMORIES), 403)
-    assert "needs the scope read" in refusal(bound(program, scopes=["write"]).get(ENTITIES), 403)
+    assert "needs the scope read" in refusal(program.with_key(scopes=["write"]).get(ENTITIES), 403)
 
 
 def test_request_requires_a_key_and_accepts_the_token_scheme_of_mem0(program: Program) -> None:

@@ -24,7 +24,6 @@ from tests.konstruct.interfaces.mem0.calls import (
     SEARCH,
     TEA,
     add,
-    bound,
     listed,
     refusal,
 )
@@ -198,7 +197,7 @@ def test_an_unknown_agent_is_made_when_something_is_added_for_it(program: Progra
     assert event.action == "list"
     unknown = {"messages": "a", "user_id": "alex", "agent_id": str(program.tenant.id)}
     assert "No agent has the name or id" in refusal(program.post(ADD, unknown), 422)
-    bound_program = bound(program, user_id="alex")
+    bound_program = program.with_key(user_id="alex")
     body = {"messages": "I fly.", "agent_id": "flight desk"}
     assert "No agent has the name or id" in refusal(bound_program.post(ADD, body), 422)
 

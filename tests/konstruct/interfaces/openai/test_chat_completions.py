@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.llm.exceptions import LLMRefused, LLMTimeout
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.messages import konstruct_message
@@ -18,7 +17,6 @@ from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits
-from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.openai.conftest import CHAT, Chat
 
 
@@ -103,17 +101,12 @@ def test_user_and_thread_are_found_where_clients_put_them(
     assert accepted_messages(chat) == [(user, thread, "Hello")]
 
 
-def bound(program: Program, **options: Any) -> Program:
-    _, key = issue_key(tenant_id=program.tenant.id, name="bound", **options)
-    return replace(program, key=str(key))
-
-
 def test_request_requires_a_user_unless_the_key_has_one(chat: Chat, other_chat: Any) -> None:
     error = error_of(chat.ask("Hello", user=None), 400)
     assert (error["param"], error["code"]) == ("user", "user_required")
     assert "X-OpenWebUI-User-Id" in error["message"]
     assert "--user" in error["message"]
-    bound_chat = other_chat(bound(chat.program, user_id="paul"))
+    bound_chat = other_chat(chat.program.with_key(user_id="paul"))
     bound_chat.says("Hello", user=None)
     assert accepted_messages(chat) == [("paul", "paul", "Hello")]
 
@@ -127,7 +120,7 @@ def test_request_requires_a_user_unless_the_key_has_one(chat: Chat, other_chat: 
     ],
 )
 def test_user_key_refuses_another_user(chat: Chat, other_chat: Any, sent: dict[str, Any]) -> None:
-    bound_chat = other_chat(bound(chat.program, user_id="paul"))
+    bound_chat = other_chat(chat.program.with_key(user_id="paul"))
     error = error_of(bound_chat.ask("Hello", **sent), 403)
     assert (error["type"], error["code"]) == ("permission_error", "outside_of_key")
     assert accepted_messages(chat) == []
@@ -147,9 +140,9 @@ def test_models_are_the_agents_that_there_are_for_the_key(chat: Chat) -> None:
         "owned_by": "konstruct",
     }
     assert program.get("/v1/models/bo/b").json() == listed["data"][1]
-    of_bo = bound(program, agent_id=other.id).get("/v1/models").json()
+    of_bo = program.with_key(agent_id=other.id).get("/v1/models").json()
     assert [model["id"] for model in of_bo["data"]] == ["bo/b"]
-    assert error_of(bound(program, agent_id=other.id).get("/v1/models/ada"), 404)
+    assert error_of(program.with_key(agent_id=other.id).get("/v1/models/ada"), 404)
 
 
 def test_an_unknown_model_is_not_found(chat: Chat) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.interfaces.openai.report import MAX_NAME_CHARACTERS, MAX_NAMED
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent, update_agent
@@ -59,8 +58,7 @@ def post(client: Client, *messages: Any, **parameters: Any) -> Any:
 
 
 def bound(client: Client, **options: Any) -> Client:
-    _, key = issue_key(tenant_id=client.program.tenant.id, name="bound", **options)
-    return replace(client, program=replace(client.program, key=str(key)))
+    return replace(client, program=client.program.with_key(**options))
 
 
 def change(client: Client, **fields: Any) -> None:

@@ -15,7 +15,6 @@ import pytest
 from openai import AsyncOpenAI, OpenAI, pydantic_function_tool
 from pydantic import BaseModel
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import ToolCall
 from memory.models import Message
@@ -199,8 +198,7 @@ def test_instructions_and_sampling_are_followed_and_the_rest_is_named(
     with pytest.raises(openai.BadRequestError) as hot:
         ask(client, "Hi", temperature=3)
     assert (hot.value.param, hot.value.code) == ("temperature", "invalid_value")
-    _, key = issue_key(tenant_id=program.tenant.id, name="bound", user_id="paul")
-    bound = client_of(Program(program.tenant, program.agent, str(key)))
+    bound = client_of(program.with_key(user_id="paul"))
     whole = bound.chat.completions.create(
         model="ada", messages=[instructions, {"role": "user", "content": "Hello"}]
     )
@@ -224,8 +222,7 @@ def test_errors_are_the_clients_own(client_of: ClientOf, program: Program) -> No
 
 
 def test_user_key_needs_no_user_id(client_of: ClientOf, program: Program) -> None:
-    _, key = issue_key(tenant_id=program.tenant.id, name="bound", user_id="paul")
-    client = client_of(Program(program.tenant, program.agent, str(key)))
+    client = client_of(program.with_key(user_id="paul"))
     assert ask(client, "Hi", user=openai.omit).choices[0].message.content == "Noted."
     with pytest.raises(openai.PermissionDeniedError):
         ask(client, "Hi", user="maria")

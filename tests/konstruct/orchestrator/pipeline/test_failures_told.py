@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.logs import RedactingFormatter
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply
@@ -53,8 +52,7 @@ def test_a_caller_gets_a_code_and_a_plain_sentence(
         settings.LLM_POOL_URL = f"http://user:{PASSWORD}@127.0.0.1:1"
     else:
         failing.default = answer
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="hers", user_id="maria")
-    of_user = Program(program_a.tenant, program_a.agent, str(key))
+    of_user = program_a.with_key(user_id="maria")
     sent = of_user.send().json()["id"]
     pipeline.handle(tenant_id=program_a.tenant.id, message_id=UUID(sent))
     for program in (program_a, of_user):

@@ -160,8 +160,8 @@ def everything(tenant: Tenant) -> str:
     return "\n".join(found)
 
 
-def traces_of_maria(text: str, said: Message) -> list[str]:
-    words = (SECRET, MARIA, escape_part(MARIA), str(said.pk), "Rex")
+def traces_of_maria(text: str, statement: Message) -> list[str]:
+    words = (SECRET, MARIA, escape_part(MARIA), str(statement.pk), "Rex")
     return [line for line in text.splitlines() if any(word in line for word in words)]
 
 

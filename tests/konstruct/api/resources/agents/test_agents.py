@@ -9,7 +9,6 @@ from django.db import connections
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
-from tests.konstruct.api.auth.test_scopes import with_key
 from tests.konstruct.conftest import Program, json_bytes
 
 AGENTS = "/api/v1/agents/"
@@ -246,7 +245,7 @@ def test_agents_are_closed_to_bound_keys(program_a: Program, bound: str) -> None
     options: dict[str, Any] = {"user_id": "maria"}
     if bound == "agent":
         options = {"agent_id": program_a.agent.id}
-    narrow, own = with_key(program_a, **options), f"{AGENTS}{program_a.agent.id}/"
+    narrow, own = program_a.with_key(**options), f"{AGENTS}{program_a.agent.id}/"
     assert [narrow.get(AGENTS).status_code, narrow.get(own).status_code] == [403, 403]
     assert change(narrow, own, {"persona": "Evil."}).status_code == 403
     assert make(narrow, "cleo").status_code == 403

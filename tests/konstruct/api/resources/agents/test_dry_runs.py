@@ -10,7 +10,6 @@ from konstruct.orchestrator.pipeline.dry_run import HOLD_STEP, MAX_MESSAGES
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.quotas import Quota
-from tests.konstruct.api.auth.test_scopes import with_key
 from tests.konstruct.conftest import Program
 from tests.konstruct.metered import metered_call
 from tests.konstruct.orchestrator.test_quotas import limit
@@ -114,7 +113,7 @@ def test_a_conversation_is_of_its_key_its_agent_and_its_person(
     program_a: Program, program_b: Program
 ) -> None:
     conversation = dry_run(program_a, user_id="maria").json()["conversation"]
-    other_key = with_key(program_a)
+    other_key = program_a.with_key()
     for program in (program_b, other_key):
         refused = dry_run(program, conversation=conversation)
         assert [error["field"] for error in refused.json()["errors"]] == ["conversation"]
@@ -145,8 +144,8 @@ def test_dry_runs_are_closed_to_bound_keys_and_to_keys_that_read(
     options: dict[str, Any] = {"user_id": "maria"}
     if bound == "agent":
         options = {"agent_id": program_a.agent.pk}
-    assert dry_run(with_key(program_a, **options)).status_code == 403
-    assert dry_run(with_key(program_a, scopes=["read", "erase"])).status_code == 403
+    assert dry_run(program_a.with_key(**options)).status_code == 403
+    assert dry_run(program_a.with_key(scopes=["read", "erase"])).status_code == 403
 
 
 def test_html_in_text_is_returned_as_text(program_a: Program, model: LLMServer) -> None:

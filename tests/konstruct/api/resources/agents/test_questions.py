@@ -10,7 +10,6 @@ from konstruct.orchestrator.models import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import ask_questions
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.api.auth.test_scopes import with_key
 from tests.konstruct.conftest import Program
 
 HOSTILE = "\u202e<script>alert(1)</script>{{ system }} \U0001f469\u200d\U0001f467"
@@ -151,7 +150,7 @@ def test_questions_are_closed_to_bound_keys_and_changes_to_keys_that_read(
     options: dict[str, Any] = {"user_id": "maria"}
     if bound == "agent":
         options = {"agent_id": program_a.agent.pk}
-    narrow, auditor = with_key(program_a, **options), with_key(program_a, scopes=["read"])
+    narrow, auditor = program_a.with_key(**options), program_a.with_key(scopes=["read"])
     paths = [address(program_a), address(program_a, "answers"), address(program_a, "run"), question]
     assert [narrow.get(path).status_code for path in paths] == [403] * 4
     assert [auditor.get(path).status_code for path in paths] == [200] * 4

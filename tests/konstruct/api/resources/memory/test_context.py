@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.builder import build_system_prompt
 from memory.context import tokens
@@ -189,8 +188,7 @@ def test_an_agents_key_compiles_for_it_alone_and_a_users_not_at_all(program_a: P
     keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
 
     def ask(binding: dict[str, Any], **fields: Any) -> Any:
-        _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", **binding)
-        bound = Program(program_a.tenant, program_a.agent, str(key))
+        bound = program_a.with_key(**binding)
         body = {"agent": "ada", "user_id": "maria", "task": "Who is allergic?", **fields}
         return bound.post(COMPILE, body)
 

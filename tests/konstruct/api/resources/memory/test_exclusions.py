@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from konstruct.api.auth.keys import issue_key
 from memory.indexing.embedding_jobs import drain
 from memory.models import RecallExclusion
 from tenants.audit.models import AccessEvent
@@ -88,9 +87,6 @@ def test_messages_of_others_cannot_be_excluded(
 ) -> None:
     assert program_b.post(sent, {}).status_code == 404
     with tenant_scope(program_a.tenant.id):
-        _, key = issue_key(
-            tenant_id=program_a.tenant.id, name="k", scopes=["read", "write"], user_id="eve"
-        )
-    bound = Program(program_a.tenant, program_a.agent, str(key))
+        bound = program_a.with_key(scopes=["read", "write"], user_id="eve")
     assert bound.post(sent, {}).status_code == 404
     assert bound.get(sent).status_code == 404

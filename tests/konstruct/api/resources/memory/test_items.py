@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connections
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.api.resources.memory import items
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -122,8 +121,7 @@ def test_cleared_conversation_is_empty_and_keeps_its_transcript(program_a: Progr
 def test_a_bound_key_and_another_tenant_have_their_own(
     program_a: Program, program_b: Program
 ) -> None:
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
-    marias = Program(program_a.tenant, program_a.agent, str(key))
+    marias = program_a.with_key(user_id="maria")
     add(program_b, {"item": {"of": "b"}})
     add(marias, {"item": {"of": "maria"}})
     add(program_a, {"item": {"of": "bea"}}, user_id="bea")

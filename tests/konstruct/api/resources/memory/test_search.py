@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from konstruct.api.auth.keys import issue_key
 from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
@@ -63,8 +62,7 @@ def test_facts_and_people_are_found(program_a: Program) -> None:
 
 
 def test_a_bound_key_searches_its_part(program_a: Program) -> None:
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
-    bound = Program(program_a.tenant, program_a.agent, str(key))
+    bound = program_a.with_key(user_id="maria")
     found = search(bound, "q=daughter+invoice+rossi")
     assert [message["user_id"] for message in found["messages"]] == ["maria"]
     assert found["facts"] == []

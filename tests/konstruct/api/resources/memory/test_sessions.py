@@ -1,6 +1,5 @@
 """Sessions of graphs by REST: listed, read and cleared by their tenant only."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 from urllib.parse import quote, urlencode
@@ -9,7 +8,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from konstruct.api.auth.keys import issue_key
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import connection_in
 from tenants.audit import access_log
@@ -184,24 +182,13 @@ def test_unreadable_state_is_reported_as_unreadable(program_a: Program) -> None:
     assert "keeps a str under 'messages'" in response.json()["detail"]
 
 
-@pytest.fixture
-def narrow(program_a: Program) -> Callable[..., Program]:
-    def make(**options: Any) -> Program:
-        _, key = issue_key(tenant_id=program_a.tenant.id, name="narrow", **options)
-        return Program(program_a.tenant, program_a.agent, str(key))
-
-    return make
-
-
-def test_keys_do_no_more_than_they_are_for(
-    program_a: Program, narrow: Callable[..., Program]
-) -> None:
+def test_keys_do_no_more_than_they_are_for(program_a: Program) -> None:
     converse(program_a, "thread", HumanMessage("Hello"))
-    reader = narrow(scopes=["read"])
+    reader = program_a.with_key(scopes=["read"])
     assert reader.get(path_of("thread")).status_code == 200
     assert reader.request("DELETE", path_of("thread")).status_code == 403
     for binding in ({"user_id": "maria"}, {"agent_id": program_a.agent.id}):
-        bound = narrow(**binding)
+        bound = program_a.with_key(**binding)
         assert bound.get(SESSIONS).status_code == 403
         assert bound.get(path_of("thread")).status_code == 403
         assert bound.request("DELETE", path_of("thread")).status_code == 403

@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent, Escalation
@@ -40,11 +39,6 @@ def say(program: Program, content: str, **fields: Any) -> Any:
 def hand(program: Program, to_agent: str, **fields: Any) -> Any:
     body = {"agent": "ada", "user_id": "maria", "thread_id": "t1", "reason": "Invoices."}
     return program.post(CASES, {**body, "to_agent": to_agent, **fields})
-
-
-def bound_key(program: Program, **bound: Any) -> Program:
-    _, key = issue_key(tenant_id=program.tenant.id, name="bound", **bound)
-    return Program(program.tenant, program.agent, str(key))
 
 
 def test_program_hands_over_reads_the_new_agent_and_reverts(
@@ -94,8 +88,8 @@ def test_an_agent_that_cannot_have_it_is_refused(
 def test_agent_key_cannot_hand_over_to_or_read_another_agent(
     program_a: Program, bert: Agent
 ) -> None:
-    of_ada = bound_key(program_a, agent_id=program_a.agent.id)
-    of_bert = bound_key(program_a, agent_id=bert.id)
+    of_ada = program_a.with_key(agent_id=program_a.agent.id)
+    of_bert = program_a.with_key(agent_id=bert.id)
     say(program_a, "Hello")
     assert hand(of_ada, "bert").status_code == 422
     assert hand(of_bert, "bert").status_code == 422
@@ -180,8 +174,8 @@ def test_program_assigns_an_escalation_to_a_user_with_permission(
     for to in ("e\0va", "x" * 151, None, 1):
         assert put(program_a, to).status_code == 400
     assert put(program_b, "eva").status_code == 404
-    assert put(bound_key(program_a, scopes=["write"], user_id="theo"), "eva").status_code == 404
-    assert put(bound_key(program_a, scopes=["read"]), "eva").status_code == 403
+    assert put(program_a.with_key(scopes=["write"], user_id="theo"), "eva").status_code == 404
+    assert put(program_a.with_key(scopes=["read"]), "eva").status_code == 403
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.filter(action="edit", subject="escalation").earliest("id")
     assert event.detail["after"]["assigned_to"] == "eva"

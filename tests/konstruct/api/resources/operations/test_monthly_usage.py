@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.models import CallOutcome
 from konstruct.orchestrator.monthly import COLUMNS
 from tenants.context import tenant_scope
@@ -58,6 +57,5 @@ def test_a_month_that_is_none_is_refused(program_a: Program, month: str) -> None
 
 
 def test_bound_keys_have_no_access(program_a: Program) -> None:
-    _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
-    bound = Program(program_a.tenant, program_a.agent, str(key))
+    bound = program_a.with_key(user_id="maria")
     assert bound.get(MONTH).status_code == 403

@@ -7,7 +7,7 @@ from memory.models import Message
 from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import tenant_scope
 from tests import database
-from tests.konstruct.api.auth.test_scopes import refusal, with_key
+from tests.konstruct.api.auth.test_scopes import refusal
 from tests.konstruct.conftest import MESSAGES, Program
 
 ERASURES = "/api/v1/erasures/"
@@ -37,9 +37,9 @@ def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program
 
 
 def test_key_requests_erasures_within_its_binding(program_a: Program) -> None:
-    program_of_maria = with_key(program_a, scopes=["read", "erase"], user_id="maria")
-    program_of_agent = with_key(program_a, scopes=["read", "erase"], agent_id=program_a.agent.id)
-    writer = with_key(program_a, scopes=["read", "write"])
+    program_of_maria = program_a.with_key(scopes=["read", "erase"], user_id="maria")
+    program_of_agent = program_a.with_key(scopes=["read", "erase"], agent_id=program_a.agent.id)
+    writer = program_a.with_key(scopes=["read", "write"])
     refusal(program_of_maria.post(ERASURES, {"user_id": "theo"}), 403)
     assert refusal(writer.post(ERASURES, {"user_id": "theo"}), 403) == (
         "This needs the scope erase; yours: read, write."

@@ -9,7 +9,6 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff.escalations import Thread, open_escalation
 from konstruct.orchestrator.identities.channel_identities import identity_of, link
@@ -57,8 +56,7 @@ def lived(program_a: Program) -> Program:
 
 
 def bound(program: Program, **binding: Any) -> Program:
-    _, key = issue_key(tenant_id=program.tenant.id, name="bound", scopes=["read"], **binding)
-    return Program(program.tenant, program.agent, str(key))
+    return program.with_key(scopes=["read"], **binding)
 
 
 def test_timeline_is_paged_newest_first(lived: Program) -> None:

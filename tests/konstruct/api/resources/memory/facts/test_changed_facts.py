@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 import pytest
 from django.utils import timezone
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
@@ -170,11 +169,6 @@ def test_agents_with_the_same_id_in_two_tenants_share_no_fact(
         assert found(program_b, "tea", agent=name, user_id="maria") == []
 
 
-def bound(program: Program, **binding: Any) -> Program:
-    _, key = issue_key(tenant_id=program.tenant.id, name="bound", **binding)
-    return Program(program.tenant, program.agent, str(key))
-
-
 def test_a_users_key_sees_and_changes_the_facts_about_them(program_a: Program, bo: Agent) -> None:
     own_fact = keep(program_a, "Maria likes tea.", user_id="maria")
     others = [
@@ -182,7 +176,7 @@ def test_a_users_key_sees_and_changes_the_facts_about_them(program_a: Program, b
         keep(program_a, "Theo likes tea.", user_id="theo"),
         keep(program_a, "Bo says that Maria likes tea.", agent="bo", user_id="maria"),
     ]
-    bound_program = bound(program_a, agent_id=program_a.agent.id, user_id="maria")
+    bound_program = program_a.with_key(agent_id=program_a.agent.id, user_id="maria")
 
     assert listed(bound_program) == listed(bound_program, user_id="maria") == ["Maria likes tea."]
     assert (
@@ -218,7 +212,7 @@ def test_agent_key_reads_facts_of_the_agent_and_changes_its_own(
     shared = program_a.post(FACTS, {"content": "Everybody knows of tea."}).json()
     own = keep(program_a, "Maria likes tea.", user_id="maria")
     others = keep(program_a, "Bo knows of tea.", agent="bo")
-    adas = bound(program_a, agent_id=program_a.agent.id)
+    adas = program_a.with_key(agent_id=program_a.agent.id)
 
     assert listed(adas) == ["Maria likes tea.", "Everybody knows of tea."]
     assert sorted(found(adas, "tea")) == ["Everybody knows of tea.", "Maria likes tea."]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from konstruct.api.auth.keys import issue_key
 from memory.models import MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -76,8 +75,7 @@ def test_a_batch_has_a_limit(program_a: Program) -> None:
 
 
 def test_a_bound_key_stores_facts_of_its_user_alone(program_a: Program) -> None:
-    _, text = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
-    bound = Program(program_a.tenant, program_a.agent, str(text))
+    bound = program_a.with_key(user_id="maria")
     assert send(bound, TEA, NUTS).status_code == 403
     assert [fact["user_id"] for fact in send(bound, TEA, HOURS).json()["results"]] == ["maria"] * 2
 

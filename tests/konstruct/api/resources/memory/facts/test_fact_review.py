@@ -8,7 +8,6 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey, KeyScope
 from memory.facts import Author, Recorded
 from memory.models import Message, RecallEvent
@@ -48,10 +47,7 @@ def decide(program: Program, memory_id: UUID, decision: str, **fields: Any) -> A
 
 
 def other_key(program: Program, **options: Any) -> Program:
-    _, text = issue_key(
-        tenant_id=program.tenant.id, name="other", scopes=KeyScope.values, **options
-    )
-    return Program(program.tenant, program.agent, str(text))
+    return program.with_key(scopes=KeyScope.values, **options)
 
 
 def key_author(program: Program) -> Author:
