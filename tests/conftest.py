@@ -17,9 +17,10 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.core.cache import caches
 from django.db import connections, transaction
-from django.test import TestCase, TransactionTestCase
+from django.test import Client, TestCase, TransactionTestCase
 from django_redis import get_redis_connection
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
@@ -27,7 +28,7 @@ from xdist.scheduler import LoadFileScheduling
 from konstruct.local import embedded
 from konstruct.local.embedded.postgres import BOOTSTRAP
 from memory.context.checkpoints.connections import close_pools
-from tenants.context import leave_tenant, public_scope
+from tenants.context import leave_tenant, public_scope, tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
@@ -303,6 +304,21 @@ def tenant_a(db: None, shared_tenants: dict[str, Tenant]) -> Tenant:
 def tenant_b(db: None, shared_tenants: dict[str, Tenant]) -> Tenant:
     """Another active tenant without rows."""
     return copy.deepcopy(shared_tenants["tenant-b"])
+
+
+@pytest.fixture
+def inside(tenant_a: Tenant) -> Iterator[Tenant]:
+    """Tenant A, as the current tenant of the test."""
+    with tenant_scope(tenant_a.id):
+        yield tenant_a
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    """An operator on the public host."""
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(User.objects.create_superuser("olga"))
+    return client
 
 
 @pytest.fixture

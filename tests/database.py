@@ -209,6 +209,13 @@ def plan_of(query: QuerySet[Any] | str, values: Any = None) -> str:
     return "\n".join(line for (line,) in cursor.execute(f"EXPLAIN {query}", values))
 
 
+def execute(statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Send a statement on the connection of the current tenant. Return its rows."""
+    with tenant_connection().cursor() as cursor:
+        cursor.execute(statement, parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+
 def entering(slug: str) -> list[str]:
     """Return statements of the driver that enter a tenant, and one that reads there."""
     with schema_context("public"):

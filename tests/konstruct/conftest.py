@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key, new_key
@@ -126,3 +128,26 @@ def module_program(
 def program_b(tenant_b: Tenant, make_program: Callable[[Tenant], Program]) -> Program:
     """A program of tenant B, whose agent has the same name as A's."""
     return make_program(tenant_b)
+
+
+@pytest.fixture
+def browser() -> Callable[..., Client]:
+    """Log in a user: ``browser(tenant)`` a superuser, or ``browser(tenant, "view_message")``."""
+
+    def log_in(tenant: Tenant, *permissions: str) -> Client:
+        client = Client(headers={"Host": f"{tenant.slug}.localhost"})
+        with tenant_scope(tenant.id):
+            user = User.objects.create_user(f"u{uuid4()}", is_staff=True)
+            user.is_superuser = not permissions
+            user.save()
+            user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+            client.force_login(user)
+        return client
+
+    return log_in
+
+
+@pytest.fixture
+def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
+    """A superuser of tenant A."""
+    return browser(program_a.tenant)

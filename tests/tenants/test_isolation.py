@@ -17,6 +17,7 @@ from tenants.context import connection, current_tenant_id, server_scope, tenant_
 from tenants.models import Domain, Tenant
 from tenants.servers import MAIN
 from tests import database
+from tests.database import execute
 
 TABLES_OF_TENANTS = """
     SELECT n.nspname, c.oid, c.oid::regclass::text
@@ -34,16 +35,10 @@ def policy_of(schema: str) -> str:
     )
 
 
-def rows(sql: str, *parameters: object) -> list[tuple[object, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return cursor.fetchall()
-
-
 def refused(sql: str, *parameters: object) -> str:
     """Return Postgres' message for a statement that it refuses."""
     with pytest.raises(DatabaseError) as caught, transaction.atomic():
-        rows(sql, *parameters)
+        execute(sql, *parameters)
     return str(caught.value).splitlines()[0]
 
 
@@ -55,7 +50,7 @@ def of_public(table: str, tenant: Tenant) -> str:
 
 
 def test_tests_run_as_konstruct_app(db: None) -> None:
-    assert rows("SELECT current_user, session_user") == [("konstruct_app", "konstruct_app")]
+    assert execute("SELECT current_user, session_user") == [("konstruct_app", "konstruct_app")]
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
@@ -64,16 +59,16 @@ def test_another_tenants_schema_named_in_raw_sql_gives_no_row(
 ) -> None:
     tenant_a, tenant_b = users
     with tenant_scope(tenant_a.id):
-        assert rows("SELECT username FROM auth_user") == [("of-tenant-a",)]
-        assert rows(f"SELECT username FROM {tenant_b.schema_name}.auth_user") == []
-        assert rows(f"SELECT count(*) FROM {tenant_b.schema_name}.django_migrations") == [(0,)]
+        assert execute("SELECT username FROM auth_user") == [("of-tenant-a",)]
+        assert execute(f"SELECT username FROM {tenant_b.schema_name}.auth_user") == []
+        assert execute(f"SELECT count(*) FROM {tenant_b.schema_name}.django_migrations") == [(0,)]
 
 
 def test_without_a_tenant_no_schema_gives_a_row(users: tuple[Tenant, Tenant]) -> None:
     assert current_tenant_id() is None
     for tenant in users:
         with server_scope(tenant.server):
-            assert rows(f"SELECT username FROM {tenant.schema_name}.auth_user") == []
+            assert execute(f"SELECT username FROM {tenant.schema_name}.auth_user") == []
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
@@ -87,9 +82,9 @@ def test_an_insert_with_another_tenant_id_is_refused(users: tuple[Tenant, Tenant
     with tenant_scope(tenant_a.id):
         assert refused(insert.format(""), tenant_b.id) == message
         assert refused(insert.format(f"{tenant_b.schema_name}."), tenant_b.id) == message
-        assert rows("SELECT count(*) FROM django_session") == [(0,)]
+        assert execute("SELECT count(*) FROM django_session") == [(0,)]
     with tenant_scope(tenant_b.id):
-        assert rows("SELECT count(*) FROM django_session") == [(0,)]
+        assert execute("SELECT count(*) FROM django_session") == [(0,)]
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
@@ -126,7 +121,7 @@ def test_row_cannot_be_moved_to_another_tenant(users: tuple[Tenant, Tenant]) -> 
         assert refused("UPDATE auth_user SET tenant_id = %s", tenant_b.id) == (
             'new row violates row-level security policy for table "auth_user"'
         )
-        assert rows("SELECT username FROM auth_user") == [("of-tenant-a",)]
+        assert execute("SELECT username FROM auth_user") == [("of-tenant-a",)]
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
@@ -138,7 +133,7 @@ def test_update_and_delete_in_another_schema_change_nothing(users: tuple[Tenant,
         cursor.execute(f"DELETE FROM {tenant_b.schema_name}.auth_user")
         assert cursor.rowcount == 0
     with tenant_scope(tenant_b.id):
-        assert rows("SELECT username FROM auth_user") == [("of-tenant-b",)]
+        assert execute("SELECT username FROM auth_user") == [("of-tenant-b",)]
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
@@ -148,10 +143,10 @@ def test_the_owner_is_bound_too(
 ) -> None:
     tenant_a, tenant_b = users
     with as_owner():
-        assert rows("SELECT current_user") == [("konstruct_owner",)]
+        assert execute("SELECT current_user") == [("konstruct_owner",)]
         with tenant_scope(tenant_a.id):
-            assert rows("SELECT username FROM auth_user") == [("of-tenant-a",)]
-            assert rows(f"SELECT username FROM {tenant_b.schema_name}.auth_user") == []
+            assert execute("SELECT username FROM auth_user") == [("of-tenant-a",)]
+            assert execute(f"SELECT username FROM {tenant_b.schema_name}.auth_user") == []
 
 
 @pytest.mark.parametrize(
@@ -186,20 +181,20 @@ def test_every_table_of_every_tenant_forces_the_policy(
 
 
 def require_policies(expected: str) -> None:
-    tables = rows(TABLES_OF_TENANTS)
+    tables = execute(TABLES_OF_TENANTS)
     schemas = {schema for schema, *_ in tables}
     assert expected in schemas
     for schema, oid, name in tables:
         policy = policy_of(schema)
-        assert rows(
+        assert execute(
             "SELECT relkind, relrowsecurity, relforcerowsecurity FROM pg_class WHERE oid = %s", oid
         ) == [("r", True, True)], name
-        assert rows(
+        assert execute(
             "SELECT format_type(atttypid, atttypmod), attnotnull FROM pg_attribute"
             " WHERE attrelid = %s AND attname = 'tenant_id'",
             oid,
         ) == [("uuid", True)], name
-        assert rows(
+        assert execute(
             "SELECT polname, polcmd, polpermissive, polroles::text,"
             " pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid)"
             " FROM pg_policy WHERE polrelid = %s",
@@ -214,7 +209,7 @@ def require_policies(expected: str) -> None:
 
 def test_no_table_of_a_tenant_is_the_applications(tenant_a: Tenant) -> None:
     with server_scope(tenant_a.server):
-        assert rows(
+        assert execute(
             "SELECT DISTINCT tableowner::text FROM pg_tables WHERE schemaname LIKE 't\\_%%'"
         ) == [("konstruct_owner",)]
 
@@ -225,8 +220,8 @@ def test_tenant_reads_no_rows_of_operators(users: tuple[Tenant, Tenant]) -> None
     Session.objects.create(session_key="s", session_data="", expire_date=timezone.now())
     assert User.objects.get().username == "operator"
     with tenant_scope(tenant_a.id):
-        assert rows("SELECT username FROM public.auth_user") == []
-        assert rows("SELECT session_key FROM public.django_session") == []
+        assert execute("SELECT username FROM public.auth_user") == []
+        assert execute("SELECT session_key FROM public.django_session") == []
         assert refused("INSERT INTO public.auth_group (name) VALUES ('g')") == (
             of_public("auth_group", tenant_a)
         )
@@ -250,7 +245,7 @@ def test_a_tenant_that_does_not_exist_has_no_tables_and_not_publics_rows(db: Non
         with pytest.raises(DatabaseError, match="row-level security"), transaction.atomic():
             User.objects.create(username="nobody")
         with pytest.raises(ProgrammingError, match="does not exist"), transaction.atomic():
-            rows("SELECT * FROM memory_message")
+            execute("SELECT * FROM memory_message")
 
 
 def test_equal_usernames_and_sessions_are_separate(tenant_a: Tenant, tenant_b: Tenant) -> None:

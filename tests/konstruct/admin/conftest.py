@@ -4,11 +4,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import Permission, User
-from django.test import Client
 from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMRefused
@@ -25,7 +23,6 @@ from memory.indexing.embedding_jobs import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
-from tenants.models import Tenant
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
 
@@ -35,31 +32,6 @@ CONTENTS = (
     f"I am allergic to shellfish {MARKUP}",
     "Where does my sister live?",
 )
-
-
-@pytest.fixture
-def browser() -> Callable[..., Client]:
-    """Log in a user: ``browser(tenant)`` a superuser, or ``browser(tenant, "view_message")``."""
-
-    def log_in(tenant: Tenant, *permissions: str) -> Client:
-        client = Client(headers={"Host": f"{tenant.slug}.localhost"})
-        with tenant_scope(tenant.id):
-            user = User.objects.create_user(f"u{uuid4()}", is_staff=True)
-            user.is_superuser = not permissions
-            user.save()
-            user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
-            client.force_login(user)
-        return client
-
-    return log_in
-
-
-@pytest.fixture
-def operator(db: None) -> Client:
-    """An operator on the public host."""
-    client = Client(headers={"Host": "localhost"})
-    client.force_login(User.objects.create_superuser("olga"))
-    return client
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from konstruct.consistency import verifying
 from konstruct.local.embedded.postgres import binaries
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
@@ -23,15 +22,9 @@ from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tests import database
-from tests.konstruct.privacy.conftest import send_in_pipeline
+from tests.konstruct.privacy.conftest import no_second_check, send_in_pipeline  # noqa: F401
 
 BY = Actor.operator("test")
-
-
-@pytest.fixture(autouse=True)
-def no_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Report findings without a second check, because no job runs in these tests."""
-    monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import pytest
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -36,7 +37,22 @@ def send_message(program: Program) -> Callable[..., Message]:
         incoming = Incoming(program.agent.id, user_id, thread_id, channel, content)
         message, _ = accept(incoming, tenant_id=program.tenant.id)
         if handled:
-            pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+            handle(message)
         return message
 
     return send_message
+
+
+def handle(message: Message) -> None:
+    """Handle a message as a worker of replies does."""
+    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
+
+
+def status(message: Message) -> Status:
+    """Return the status that the API shows."""
+    return progress_of(sent_messages().get(pk=message.pk)).status
+
+
+def reply(message: Message) -> str | None:
+    """Return the text of the reply."""
+    return Message.objects.filter(in_reply_to=message).values_list("content", flat=True).first()

@@ -23,12 +23,6 @@ from tenants.models import Tenant
 from tests.konstruct.conftest import Program
 
 
-@pytest.fixture
-def inside(tenant_a: Tenant) -> Any:
-    with tenant_scope(tenant_a.id):
-        yield tenant_a
-
-
 def test_an_agent_is_found_by_name_and_by_id(inside: Tenant) -> None:
     agent = create_agent(tenant_id=inside.id, name="ada")
     assert find_agent("ada") == find_agent(str(agent.id)) == find_agent(str(agent.id).upper())

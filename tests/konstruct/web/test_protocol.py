@@ -16,7 +16,6 @@ from konstruct.web.handler import Handler
 from konstruct.web.worker import Protocol
 
 HUGE = 64 * 1024 * 1024
-CLOSED = (b"", ConnectionResetError)
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:

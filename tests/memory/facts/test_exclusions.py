@@ -39,6 +39,8 @@ from tenants.models import Tenant
 from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import UNGATED, contents
 
+pytestmark = pytest.mark.usefixtures("inside")
+
 USER = "ann"
 QUESTION = "In which city do I live?"
 STATEMENT = "I live in Rome. My dog is called Rex and barks at night."
@@ -47,12 +49,6 @@ REPLY = "Rome is a lovely city to live in."
 UNRELATED = "Here is a recipe for lentil soup."
 CURATOR = Author(AuthorKind.PERSON, "7", "curator")
 RUN = Author(AuthorKind.RUN, str(uuid4()))
-
-
-@pytest.fixture(autouse=True)
-def _inside(tenant_a: Tenant) -> Any:
-    with tenant_scope(tenant_a.id):
-        yield
 
 
 @pytest.fixture

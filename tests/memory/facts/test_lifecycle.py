@@ -37,6 +37,8 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.facts.keeping import AGENT, MEMORY, contents, fact
 
+pytestmark = pytest.mark.usefixtures("inside")
+
 USER = "ada"
 CURATOR = Author(AuthorKind.PERSON, "7", "curator")
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -102,12 +104,6 @@ def record(
         )
 
     return record
-
-
-@pytest.fixture(autouse=True)
-def _inside(tenant_a: Tenant) -> Any:
-    with tenant_scope(tenant_a.id):
-        yield
 
 
 def known(tenant: Tenant, at: datetime | None = None) -> list[str]:

@@ -6,25 +6,13 @@ from django.db.migrations.executor import MigrationExecutor
 
 from memory.models import ConversationEmbedding
 from tenants.context import connection, tenant_scope
-
-
-@pytest.fixture
-def inside(tenant_a):
-    """A tenant whose catalogue is asked."""
-    with tenant_scope(tenant_a.id):
-        yield tenant_a
-
-
-def query(sql, *parameters):
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return cursor.fetchall()
+from tests.database import execute
 
 
 def tables(schema):
     return {
         name
-        for (name,) in query(
+        for (name,) in execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename LIKE 'memory%%'",
             schema,
         )
@@ -34,7 +22,7 @@ def tables(schema):
 def test_the_columns_of_conversation_embedding(inside):
     columns = {
         name: (kind, required, default)
-        for name, kind, required, default in query(
+        for name, kind, required, default in execute(
             "SELECT attname, format_type(atttypid, atttypmod), attnotnull,"
             " pg_get_expr(adbin, adrelid) FROM pg_attribute"
             " LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum"
@@ -52,7 +40,7 @@ def test_the_columns_of_conversation_embedding(inside):
 
 def test_the_indexes_of_conversation_embedding(inside):
     indexes = dict(
-        query(
+        execute(
             "SELECT indexname, split_part(indexdef, ' USING ', 2) FROM pg_indexes"
             " WHERE schemaname = %s AND tablename = 'memory_conversationembedding'",
             inside.schema_name,
@@ -71,7 +59,7 @@ def test_the_indexes_of_conversation_embedding(inside):
 
 
 def test_vectors_are_stored_inside_their_rows(inside):
-    assert query(
+    assert execute(
         "SELECT attstorage FROM pg_attribute"
         " WHERE attname = 'embedding' AND attrelid = %s::regclass",
         f"{inside.schema_name}.memory_conversationembedding",
@@ -82,14 +70,14 @@ def test_vectors_are_stored_inside_their_rows(inside):
     "table", ["memory_conversationembedding", "memory_indexedmessage", "memory_posting"]
 )
 def test_tables_of_index_only_scans_are_vacuumed_early(inside, table):
-    assert query(
+    assert execute(
         "SELECT reloptions FROM pg_class WHERE oid = %s::regclass",
         f"{inside.schema_name}.{table}",
     ) == [(["autovacuum_vacuum_insert_scale_factor=0.05"],)]
 
 
 def test_a_search_for_words_reads_the_index_alone(inside):
-    ((definition,),) = query(
+    ((definition,),) = execute(
         "SELECT pg_get_indexdef(%s::regclass)", f"{inside.schema_name}.memory_posting_pkey"
     )
     assert definition.endswith(
@@ -100,7 +88,7 @@ def test_a_search_for_words_reads_the_index_alone(inside):
 def test_every_table_forces_its_policy(inside):
     """Includes tables that are added later."""
     expected = {model._meta.db_table for model in apps.get_app_config("memory").get_models()}
-    forced = query(
+    forced = execute(
         "SELECT relname FROM pg_class JOIN pg_policy ON polrelid = pg_class.oid"
         " WHERE relnamespace = %s::regnamespace AND relrowsecurity AND relforcerowsecurity"
         " AND relname = ANY (%s) AND polcmd = '*' AND polqual IS NOT NULL"
@@ -114,7 +102,7 @@ def test_every_table_forces_its_policy(inside):
 def test_roles_and_vectors_are_checked_by_postgres_too(inside):
     constraints = {
         name
-        for (name,) in query(
+        for (name,) in execute(
             "SELECT conname FROM pg_constraint WHERE connamespace = %s::regnamespace",
             inside.schema_name,
         )
@@ -131,7 +119,7 @@ def test_a_downgrade_drops_the_tables_and_leaves_the_extension(make_tenant, as_o
         newest = list(MigrationExecutor(connection).loader.graph.leaf_nodes())
         MigrationExecutor(connection).migrate([("memory", None)])
         assert tables(tenant.schema_name) == set()
-        assert query("SELECT extname FROM pg_extension WHERE extname = 'vector'") == [("vector",)]
+        assert execute("SELECT extname FROM pg_extension WHERE extname = 'vector'") == [("vector",)]
         MigrationExecutor(connection).migrate(newest)
     assert tables(tenant.schema_name) == before
     with tenant_scope(tenant.id):

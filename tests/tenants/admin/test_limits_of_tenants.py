@@ -12,13 +12,6 @@ from tenants.models import OperatorEvent, Tenant
 FORM = {"name": "Tenant A", "domains-TOTAL_FORMS": "0", "domains-INITIAL_FORMS": "0"}
 
 
-@pytest.fixture
-def operator(db: None) -> Client:
-    client = Client(headers={"Host": "localhost"})
-    client.force_login(User.objects.create_superuser("olga"))
-    return client
-
-
 def address(tenant: Tenant) -> str:
     return f"/admin/tenants/tenant/{tenant.id}/change/"
 

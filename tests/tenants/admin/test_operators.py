@@ -21,13 +21,6 @@ from tests import database
 TENANTS = "/admin/tenants/tenant/"
 
 
-@pytest.fixture
-def operator(db: None) -> Client:
-    client = Client(headers={"Host": "localhost"})
-    client.force_login(User.objects.create_superuser("olga"))
-    return client
-
-
 def test_tenants_are_listed_with_state_size_and_schema(operator: Client, tenant_a: Tenant) -> None:
     page = operator.get(TENANTS)
     sizes = {tenant.slug: tenant.size for tenant in page.context["cl"].result_list}

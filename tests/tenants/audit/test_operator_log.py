@@ -34,13 +34,6 @@ def changes(events: Events) -> Changes:
     return lambda: list(events().exclude(action__in=["list", "view"]))
 
 
-@pytest.fixture
-def operator(db: None) -> Client:
-    client = Client(headers={"Host": "localhost"})
-    client.force_login(User.objects.create_superuser("olga"))
-    return client
-
-
 def test_changes_of_operators_to_tenants_are_recorded(
     operator: Client, tenant_a: Tenant, changes: Changes
 ) -> None:

@@ -33,13 +33,8 @@ BOOTSTRAP = Path(__file__).resolve().parents[3] / "deploy" / "bootstrap.sql"
 def by_django(tenant: Tenant) -> Iterator[Callable[[str], list[tuple[object, ...]]]]:
     """Run it as an injected statement of the product."""
 
-    def run(statement: str) -> list[tuple[object, ...]]:
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-            return cursor.fetchall() if cursor.description else []
-
     with tenant_scope(tenant.id):
-        yield run
+        yield database.execute
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from tenants.schemas import migrating, provisioning
 from tenants.schemas.executor import AtomicExecutor
 from tenants.schemas.migrating import migrate_schema
 from tests import database
+from tests.database import execute
 from tests.tenants.schemas.test_migrate import forget_migration
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -71,16 +72,10 @@ def behind(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenan
         yield tenant
 
 
-def run(sql: str, *parameters: object) -> list[tuple[object, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return cursor.fetchall() if cursor.description else []
-
-
 def indexes(tenant: Tenant) -> dict[str, bool]:
     """Return the indexes of the tenant's tables, and whether each is valid."""
     return dict(
-        run(
+        execute(
             "SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid"
             " WHERE relnamespace = %s::regnamespace",
             tenant.schema_name,
@@ -119,7 +114,9 @@ def test_interrupted_builds_and_removals_of_indexes_are_repeated(
     assert migrate_schema(behind.schema_name).error == ""
     after = indexes(behind)
     assert (after[BUILT], REMOVED in after) == (True, False)
-    ((definition,),) = run("SELECT pg_get_indexdef(%s::regclass)", f"{behind.schema_name}.{BUILT}")
+    ((definition,),) = execute(
+        "SELECT pg_get_indexdef(%s::regclass)", f"{behind.schema_name}.{BUILT}"
+    )
     assert str(definition).endswith("USING btree (subject)")
 
 

@@ -17,6 +17,7 @@ from tenants.operations.policies import (
     TableOperation,
     VectorStoragePlain,
 )
+from tests.database import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -27,15 +28,9 @@ APP = "isolation"  # a tenant app without models
 def table(tenant_a: Tenant, as_owner: Callable[[], AbstractContextManager[None]]) -> Iterator[str]:
     """An empty table in the tenant's schema, and the owner's connection inside that schema."""
     with as_owner(), tenant_scope(tenant_a.id):
-        run("CREATE TABLE notes (id int, embedding vector(3))")
+        execute("CREATE TABLE notes (id int, embedding vector(3))")
         yield f"{tenant_a.schema_name}.notes"
-        run("DROP TABLE notes")
-
-
-def run(sql: str) -> list[tuple[object, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall() if cursor.description else []
+        execute("DROP TABLE notes")
 
 
 def apply(operation: TableOperation, app_label: str = APP) -> None:
@@ -51,7 +46,7 @@ def unapply(operation: TableOperation) -> None:
 
 
 def protection() -> tuple[object, ...]:
-    (row,) = run(
+    (row,) = execute(
         "SELECT relrowsecurity, relforcerowsecurity,"
         " ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = c.oid)"
         " FROM pg_class AS c WHERE oid = 'notes'::regclass"
@@ -62,7 +57,7 @@ def protection() -> tuple[object, ...]:
 def privileges() -> list[object]:
     return [
         privilege
-        for (privilege,) in run(
+        for (privilege,) in execute(
             "SELECT privilege_type FROM information_schema.table_privileges"
             " WHERE table_schema = current_schema() AND table_name = 'notes'"
             " AND grantee = 'konstruct_app' ORDER BY 1"
@@ -86,15 +81,15 @@ def test_repeated_protection_changes_nothing(table: str) -> None:
 
 
 def test_add_tenant_column_fills_in_the_tenant(table: str, tenant_a: Tenant) -> None:
-    run("INSERT INTO notes (id) VALUES (1)")
+    execute("INSERT INTO notes (id) VALUES (1)")
     apply(AddTenantColumn("notes"))
-    run("INSERT INTO notes (id) VALUES (2)")
-    assert run("SELECT id, tenant_id FROM notes ORDER BY id") == [
+    execute("INSERT INTO notes (id) VALUES (2)")
+    assert execute("SELECT id, tenant_id FROM notes ORDER BY id") == [
         (1, tenant_a.id),
         (2, tenant_a.id),
     ]
     unapply(AddTenantColumn("notes"))
-    assert run("SELECT * FROM notes WHERE id = 1") == [(1, None)]
+    assert execute("SELECT * FROM notes WHERE id = 1") == [(1, None)]
 
 
 def test_grants_to_the_application(table: str) -> None:
@@ -109,7 +104,7 @@ def test_grants_to_the_application(table: str) -> None:
 def test_grants_on_columns(table: str) -> None:
     apply(GrantToApp("notes", "UPDATE (embedding)"))
     assert privileges() == ["SELECT"]
-    assert run(
+    assert execute(
         "SELECT column_name::text FROM information_schema.column_privileges"
         " WHERE table_name = 'notes' AND privilege_type = 'UPDATE' AND grantee = 'konstruct_app'"
     ) == [("embedding",)]
@@ -125,23 +120,23 @@ def test_vectors_inside_the_row(table: str) -> None:
     storage = (
         "SELECT attstorage FROM pg_attribute WHERE attrelid = 'notes'::regclass AND attnum = 2"
     )
-    (before,) = run(storage)
+    (before,) = execute(storage)
     apply(VectorStoragePlain("notes"))
-    assert run(storage) == [("p",)]
+    assert execute(storage) == [("p",)]
     unapply(VectorStoragePlain("notes"))
-    assert run(storage) == [before]
+    assert execute(storage) == [before]
     assert before != ("p",)
 
 
 @pytest.mark.of_one_server(reason="several tenants ask one table")
 def test_hidden_rows_are_seen_outside_of_tenants_alone(table: str, tenant_b: Tenant) -> None:
-    run("INSERT INTO notes (id) VALUES (1)")
+    execute("INSERT INTO notes (id) VALUES (1)")
     apply(HideFromTenants("notes", own_rows=f"{{current_tenant}} = '{tenant_b.id}'"))
-    assert run("SELECT id FROM notes") == []
+    assert execute("SELECT id FROM notes") == []
     with tenant_scope(tenant_b.id):
-        assert run(f"SELECT id FROM {table}") == [(1,)]
+        assert execute(f"SELECT id FROM {table}") == [(1,)]
     with public_scope():
-        assert run(f"SELECT id FROM {table}") == [(1,)]
+        assert execute(f"SELECT id FROM {table}") == [(1,)]
 
 
 def test_app_outside_of_the_schema_changes_nothing(table: str) -> None:

@@ -12,7 +12,8 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import fleet, migrating, provisioning
 from tests import database
-from tests.tenants.schemas.test_migrate import break_schema, forget_migration, migrate, run
+from tests.database import execute
+from tests.tenants.schemas.test_migrate import break_schema, forget_migration, migrate
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -60,7 +61,7 @@ def test_the_broken_the_locked_and_the_lost_are_named_and_the_others_migrated(
 ) -> None:
     break_schema(behind["one"])
     lost = provisioning.create_tenant(slug="lost")
-    run(f"DROP SCHEMA {lost.schema_name} CASCADE")
+    execute(f"DROP SCHEMA {lost.schema_name} CASCADE")
     with locked(behind["two"]) as backend:
         out, err, failure = migrate(lock_timeout=0.1)
     assert out[1] == "2 tenants  up to date"
@@ -93,7 +94,7 @@ def test_waiting_for_a_lock_does_not_block_others(behind: dict[str, Tenant]) -> 
     with locked(behind["one"]):
         _, err, _ = migrate(schema_name="one", lock_timeout=0.1)
         with tenant_scope(behind["one"].id):
-            assert run("SELECT count(*) FROM auth_user") == [(0,)]
+            assert execute("SELECT count(*) FROM auth_user") == [(0,)]
     assert "FAILED" in err[0]
 
 
@@ -125,13 +126,13 @@ def test_status_reports_that_no_process_serves(tenant_a: Tenant, tenant_b: Tenan
     for tenant in (tenant_a, tenant_b):
         forget_migration(tenant)
         with tenant_scope(tenant.id):
-            run("ALTER TABLE django_session RENAME TO moved")
+            execute("ALTER TABLE django_session RENAME TO moved")
     try:
         assert status(migrate()[2]) == 3
     finally:
         for tenant in (tenant_a, tenant_b):
             with tenant_scope(tenant.id):
-                run("ALTER TABLE moved RENAME TO django_session")
+                execute("ALTER TABLE moved RENAME TO django_session")
     assert migrate()[2] is None
 
 
@@ -152,7 +153,7 @@ def test_programs_read_a_document_a_line(behind: dict[str, Tenant]) -> None:
 
 def test_plan_lists_missing_migrations_and_changes_nothing(behind: dict[str, Tenant]) -> None:
     lost = provisioning.create_tenant(slug="lost")
-    run(f"DROP SCHEMA {lost.schema_name} CASCADE")
+    execute(f"DROP SCHEMA {lost.schema_name} CASCADE")
     out, err, failure = migrate(plan=True)
     assert sorted(out[-4:]) == [
         "    isolation.0001_initial",

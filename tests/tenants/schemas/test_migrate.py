@@ -14,6 +14,7 @@ from tenants.locking import MIGRATE_ALL
 from tenants.models import Tenant
 from tenants.schemas import fleet, provisioning
 from tests import database
+from tests.database import execute
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -41,16 +42,10 @@ def without_seconds(lines: list[str]) -> list[list[str]]:
     return [line.split("  ")[:2] for line in lines]
 
 
-def run(sql: str) -> list[tuple[object, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall() if cursor.description else []
-
-
 def forget_migration(tenant: Tenant) -> None:
     """Make a migration pending that can be applied again."""
     with tenant_scope(tenant.id):
-        run("DELETE FROM django_migrations WHERE app = 'isolation'")
+        execute("DELETE FROM django_migrations WHERE app = 'isolation'")
     Tenant.objects.filter(id=tenant.id).update(migrated_to="")
 
 
@@ -58,7 +53,7 @@ def break_schema(tenant: Tenant) -> None:
     """Make a migration pending that lacks a table."""
     forget_migration(tenant)
     with tenant_scope(tenant.id):
-        run("DROP TABLE django_session")
+        execute("DROP TABLE django_session")
 
 
 def test_every_schema_is_migrated_the_public_one_first() -> None:
@@ -103,7 +98,7 @@ def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
     assert failure is not None
     assert failure.returncode == 4
     assert connection.schema_name == "public"
-    assert run(
+    assert execute(
         "SELECT count(*) FROM pg_locks JOIN pg_database AS d ON d.oid = database"
         " WHERE locktype = 'advisory' AND datname = current_database()"
     ) == [(0,)]
@@ -125,7 +120,7 @@ def test_several_processes_produce_the_result_of_one(
     assert str(failure).startswith("1 of 4 tenants not migrated: tenant-c.")
     assert Tenant.objects.get(id=begun.id).state == "active"
     # The parent's connection and its lock survived the children.
-    assert run("SELECT current_user") == [("konstruct_owner",)]
+    assert execute("SELECT current_user") == [("konstruct_owner",)]
 
 
 def test_a_tenant_that_never_served_is_no_failure_of_the_run(
@@ -134,8 +129,8 @@ def test_a_tenant_that_never_served_is_no_failure_of_the_run(
     """Otherwise `manage.py serve` and compose would not start for the other tenants."""
     monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", 0)
     never = Tenant.objects.create(slug="a-never-served", name="cannot be set up")
-    run(f"CREATE SCHEMA {never.schema_name}")
-    run(f"CREATE TABLE {never.schema_name}.memory_message (other int)")  # a conflicting table
+    execute(f"CREATE SCHEMA {never.schema_name}")
+    execute(f"CREATE TABLE {never.schema_name}.memory_message (other int)")  # a conflicting table
     forget_migration(tenant_a)
     out, err, failure = migrate(parallel=2)
     assert failure is None
@@ -202,7 +197,7 @@ def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tena
     )
     out, *_ = migrate("isolation", "zero")
     assert [line.split("  ")[1] for line in out] == ["1 applied"] * 3
-    assert run(unprotected) == [(6,)]
+    assert execute(unprotected) == [(6,)]
     with tenant_scope(tenant_a.id):
         assert "tenant_id" not in {
             column.name
@@ -212,7 +207,7 @@ def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tena
         }
     out, *_ = migrate("isolation")
     assert [line.split("  ")[1] for line in out] == ["1 applied"] * 3
-    assert run(unprotected) == [(0,)]
+    assert execute(unprotected) == [(0,)]
     migrate()
     assert migrate(tenant=True)[0] == ["2 tenants  up to date"]
 
@@ -244,12 +239,12 @@ def test_plan_prints_steps_and_changes_nothing() -> None:
 
 def test_a_table_that_a_library_brought_is_protected_and_named(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
-        run("CREATE TABLE brought (id int)")
+        execute("CREATE TABLE brought (id int)")
     try:
         out, *_ = migrate()
     finally:
         with tenant_scope(tenant_a.id):
-            run("DROP TABLE brought")
+            execute("DROP TABLE brought")
     assert without_seconds(out)[1] == ["1 tenants", "up to date"]
     assert without_seconds(out)[2] == ["[1/1] tenant-a", "up to date, protected brought"]
 

@@ -11,16 +11,11 @@ from tenants.context import connection, tenant_scope
 from tenants.exceptions import UnprotectedSchema
 from tenants.models import Tenant
 from tenants.schemas.rls_enforcement import enforce_rls, unprotected_relations
+from tests.database import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 AsOwner = Callable[[], AbstractContextManager[None]]
-
-
-def run(sql: str) -> list[tuple[object, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall() if cursor.description else []
 
 
 def unprotected(tenant: Tenant) -> list[str]:
@@ -54,7 +49,7 @@ def test_a_table_that_lacks_something_is_noticed_and_protected(
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
         for statement in statements:
-            run(statement)
+            execute(statement)
         assert unprotected(tenant) == ["extra"]
         assert enforce_rls(connection) == ["extra"]
         assert unprotected(tenant) == []
@@ -66,17 +61,17 @@ def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
-        run("CREATE TABLE extra (id int)")
-        run("INSERT INTO extra VALUES (1)")
+        execute("CREATE TABLE extra (id int)")
+        execute("INSERT INTO extra VALUES (1)")
         enforce_rls(connection)
     select = f"SELECT id, tenant_id FROM {tenant.schema_name}.extra"
     with tenant_scope(tenant.id):
-        assert run(select) == [(1, tenant.id)]
+        assert execute(select) == [(1, tenant.id)]
         with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
-            run("INSERT INTO extra VALUES (2)")
+            execute("INSERT INTO extra VALUES (2)")
     with tenant_scope(tenant_a.id):
-        assert run(select) == []
-    assert run(select) == []
+        assert execute(select) == []
+    assert execute(select) == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +88,7 @@ def test_unprotectable_table_is_refused_by_name(
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
-        run(statement)
+        execute(statement)
         (name,) = unprotected(tenant)
         with pytest.raises(UnprotectedSchema, match=f"row-level security cannot protect {name}"):
             enforce_rls(connection)
@@ -112,7 +107,7 @@ def test_a_table_that_takes_other_tenants_rows_is_noticed_and_mended(
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
-        run(statement)
+        execute(statement)
         assert unprotected(tenant) == ["memory_message"]
         assert enforce_rls(connection) == []
         assert unprotected(tenant) == []

@@ -35,11 +35,6 @@ AGENT_FORM = {
 }
 
 
-@pytest.fixture
-def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
-    return browser(program_a.tenant)
-
-
 @pytest.mark.slow
 def test_an_agent_is_made_and_edited(program_a: Program, admin: Client) -> None:
     assert admin.get(f"{AGENTS}add/").status_code == 200

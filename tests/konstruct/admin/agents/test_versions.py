@@ -14,11 +14,6 @@ from tests.konstruct.conftest import Program
 
 
 @pytest.fixture
-def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
-    return browser(program_a.tenant)
-
-
-@pytest.fixture
 def bo(program_a: Program) -> Agent:
     bo = create_agent(tenant_id=program_a.tenant.id, name="bo", persona="Speak plainly.")
     with tenant_scope(program_a.tenant.id):

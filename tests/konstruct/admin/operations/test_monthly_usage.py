@@ -20,13 +20,6 @@ from tests.konstruct.conftest import Program
 PAGE = "/admin/usage/"
 
 
-@pytest.fixture
-def operator(db: None) -> Client:
-    client = Client(headers={"Host": "localhost"})
-    client.force_login(User.objects.create_superuser("olga"))
-    return client
-
-
 def downloaded(answer: Any) -> list[dict[str, str]]:
     text = b"".join(answer.streaming_content).decode()
     return list(csv.DictReader(io.StringIO(text)))

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from uuid import UUID
 
-import pytest
 from django.test import Client
 
 from konstruct.llm.exceptions import LLMRefused
@@ -13,11 +12,6 @@ from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
 
 REPLIES = "/admin/orchestrator/pendingreply/"
-
-
-@pytest.fixture
-def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
-    return browser(program_a.tenant)
 
 
 def fail(program: Program, content: str = "Hello") -> UUID:

@@ -18,11 +18,6 @@ from tests.konstruct.conftest import MESSAGES, Program
 KEYS = "/admin/api/apikey/"
 
 
-@pytest.fixture
-def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
-    return browser(program_a.tenant)
-
-
 def test_a_new_key_is_shown_once_and_works(program_a: Program, admin: Client) -> None:
     response = admin.post(
         f"{KEYS}add/", {"name": "billing", "scopes": ["read", "erase"]}, follow=True

@@ -25,10 +25,6 @@ def events(program: Program) -> list[AccessEvent]:
         return list(AccessEvent.objects.order_by("id"))
 
 
-def entries(program: Program) -> list[tuple[str, str, str | None]]:
-    return [(event.action, event.subject, event.user_id) for event in events(program)]
-
-
 def test_search_is_recorded_with_caller_query_and_subject(
     program_a: Program, program_b: Program
 ) -> None:

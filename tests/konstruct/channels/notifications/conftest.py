@@ -1,6 +1,6 @@
 """A mail server, recipients, and a user who asks for a person."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +20,6 @@ from tests.servers.llm import LLMServer
 from tests.servers.mail import MailServer, mail_server
 
 QUESTION = "I want to talk to a human about <!channel> my dog Bello"
-Recipient = Callable[..., NotificationRecipient]
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from konstruct.channels.slack.installations import token_of
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.serving import tenant_of_workspace
-from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)
 from tests.konstruct.channels.conftest import answer_all, install, messages, show_all
 from tests.konstruct.conftest import Program
 from tests.servers.slack import SlackServer, Trouble, mention
@@ -25,11 +24,6 @@ CONNECT = "/admin/slack/connect/"
 INSTALLATIONS = "/admin/channels/slackinstallation/"
 ARRIVALS = "/admin/channels/arrival/"
 DELIVERIES = "/admin/channels/delivery/"
-
-
-@pytest.fixture
-def admin(program_a: Program, browser: Callable[..., Client]) -> Client:  # noqa: F811
-    return browser(program_a.tenant)
 
 
 def begin(admin: Client, program: Program) -> dict[str, str]:
@@ -83,7 +77,7 @@ def test_a_workspace_is_connected_by_way_of_slack(
 def test_a_state_is_good_for_its_person_and_for_ten_minutes(
     program_a: Program,
     admin: Client,
-    browser: Callable[..., Client],  # noqa: F811
+    browser: Callable[..., Client],
     slack: SlackServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -112,7 +106,7 @@ def test_a_state_of_one_tenant_is_no_good_in_another(
     program_a: Program,
     program_b: Program,
     admin: Client,
-    browser: Callable[..., Client],  # noqa: F811
+    browser: Callable[..., Client],
     slack: SlackServer,
 ) -> None:
     parameters = begin(admin, program_a)

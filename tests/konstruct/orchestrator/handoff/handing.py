@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.models import Agent, Escalation
@@ -22,10 +21,6 @@ def answer_to(message: Message) -> tuple[str, str] | None:
     """Return the answering agents and their replies."""
     found = reply(message)
     return None if found is None else (found.name, found.content)
-
-
-def work(message: Message) -> None:
-    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
 
 
 def hand(message: Message, agent: Agent, by: OpenedBy = OpenedBy.PROGRAM) -> Escalation:

@@ -17,6 +17,7 @@ from konstruct.orchestrator.handoff.escalations import (
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
 from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.conftest import handle
 from tests.konstruct.orchestrator.handoff.handing import (
     FIRST,
     SendMessage,
@@ -24,7 +25,6 @@ from tests.konstruct.orchestrator.handoff.handing import (
     call,
     hand,
     reply,
-    work,
 )
 from tests.servers.llm import Answer, LLMServer
 
@@ -52,7 +52,7 @@ def test_a_circle_of_rules_ends_at_a_person(
     )
     # After a person had the thread, the count of handovers restarts.
     escalations.resolve(person.pk, by="eva", let_agent_answer=True)
-    work(held)
+    handle(held)
     assert answer_to(held) == ("ada", "Noted.")
 
 
@@ -141,7 +141,7 @@ def test_request_for_a_person_opens_an_escalation_for_every_agent(
     held = send_message("Anybody?")
     # A person hands the thread on: the held messages are answered.
     hand(held, bert, OpenedBy.PERSON)
-    work(held)
+    handle(held)
     assert answer_to(held) == ("bert", f"{FIRST}\n\nNoted.")
     person.refresh_from_db()
     assert person.outcome == Outcome.HANDED_ON

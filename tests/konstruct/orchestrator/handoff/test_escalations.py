@@ -9,7 +9,6 @@ from django_redis import get_redis_connection
 
 from konstruct.consistency import replies as ledger
 from konstruct.consistency import windows
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import EscalationOver, NothingToEscalate
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread, current_escalation
@@ -17,28 +16,17 @@ from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.replies import delivery_hooks, queue
-from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages, with_status
+from konstruct.orchestrator.replies.status import Status, sent_messages, with_status
 from memory.conversations.short_term import get_recent_messages
 from memory.exceptions import InvalidArgument
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.jobs import claimed
 from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.conftest import handle, reply, status
 from tests.servers.llm import Answer, LLMServer
 
 SendMessage = Callable[..., Message]
-
-
-def status(message: Message) -> Status:
-    return progress_of(sent_messages().get(pk=message.pk)).status
-
-
-def reply(message: Message) -> str | None:
-    return Message.objects.filter(in_reply_to=message).values_list("content", flat=True).first()
-
-
-def work(message: Message) -> None:
-    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
 
 
 def open_escalation() -> Escalation:
@@ -75,7 +63,7 @@ def test_flushed_cache_and_restarted_worker_change_nothing(
             send_message("talk to a human")
     get_redis_connection("default").flushdb()
     asked = Message.objects.get(content="talk to a human")
-    work(asked)
+    handle(asked)
     assert (reply(asked), Escalation.objects.count()) == (NOTICE, 1)
     get_redis_connection("default").flushdb()
     assert status(send_message("Hello?")) is Status.WITH_PERSON
@@ -130,12 +118,12 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
         thread, opened_by=OpenedBy.PROGRAM, name="crm", reason="Other"
     )
     assert (is_new, is_new_again, again.pk) == (True, False, escalation.pk)
-    work(waiting)
+    handle(waiting)
     assert (status(waiting), llm_server.requests) == (Status.WITH_PERSON, [])
     assert contents == ["Hello"]
     escalations.resolve(escalation.pk, by="eva", let_agent_answer=True)
     assert contents == ["Hello", "Hello"]
-    work(waiting)
+    handle(waiting)
     assert (reply(waiting), contents) == ("Noted.", ["Hello"] * 3)
 
 
@@ -153,7 +141,7 @@ def test_reply_in_progress_is_discarded_after_an_escalation(
         return draft
 
     monkeypatch.setattr(respond, "ask_language_model", meanwhile)
-    work(message)
+    handle(message)
     assert (reply(message), status(message)) == (None, Status.WITH_PERSON)
 
 
@@ -169,14 +157,14 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
         return hold_for_person(message)
 
     monkeypatch.setattr(escalations, "hold_for_person", just_before)
-    work(message)
+    handle(message)
     assert reply(message) == "Noted."
     held = send_message("Held by mistake.", handled=False)
     queue.REPLIES.hold(held.id, HeldFor.PERSON)
     (finding,) = ledger.check()
     assert (finding.kind, finding.subject) == (ledger.HELD_WITHOUT_QUESTION, str(held.id))
     ledger.release([finding])
-    work(held)
+    handle(held)
     assert reply(held) == "Noted."
 
 
@@ -234,7 +222,7 @@ def test_resolved_escalation_resets_the_failure_count(
     send_message("talk to a human")
     again = send_message("Talk to a human!")
     escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=True)
-    work(again)
+    handle(again)
     assert reply(again) == "Noted."
     assert reply(send_message("talk to a human")) == NOTICE
     send_message("Hello?")

@@ -30,6 +30,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.redis_keys import escalation_status_key
 from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.conftest import handle
 from tests.konstruct.orchestrator.handoff.handing import (
     FIRST,
     SendMessage,
@@ -39,7 +40,6 @@ from tests.konstruct.orchestrator.handoff.handing import (
     offered,
     reply,
     words,
-    work,
 )
 from tests.servers.llm import Answer, LLMServer
 
@@ -142,7 +142,7 @@ def test_reply_in_progress_is_restarted_by_the_new_agent(
         return draft
 
     monkeypatch.setattr(respond, "ask_language_model", meanwhile)
-    work(message)
+    handle(message)
     assert answer_to(message) == ("bert", f"{FIRST}\n\nNoted.")
     assert len(llm_server.requests) == 2
 
@@ -166,7 +166,7 @@ def test_restarted_worker_sends_each_reply_once_after_a_kill(
             send_message("My invoice!")
     get_redis_connection("default").flushdb()
     message = Message.objects.get(content="My invoice!", agent_id=program.agent.id)
-    work(message)
+    handle(message)
     assert answer_to(message) == ("bert", f"{FIRST}\n\nNoted.")
     assert Escalation.objects.count() == 1
     assert Message.objects.filter(agent_id=bert.id).count() == 2
@@ -263,7 +263,7 @@ def test_equal_ids_of_two_tenants_are_handed_over_separately(
     with tenant_scope(program_b.tenant.id):
         incoming = Incoming(ada, "maria", "t1", "rest", "Hello again")
         message, _ = accept(incoming, tenant_id=program_b.tenant.id)
-        work(message)
+        handle(message)
         assert answer_to(message) == ("other ada", "Noted.")
         assert current_escalation(Thread.of(message)) is None
         assert Message.objects.count() == 2

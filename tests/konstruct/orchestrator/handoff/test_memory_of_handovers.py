@@ -8,6 +8,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.conftest import handle
 from tests.konstruct.orchestrator.handoff.handing import (
     FIRST,
     SendMessage,
@@ -15,7 +16,6 @@ from tests.konstruct.orchestrator.handoff.handing import (
     call,
     hand,
     words,
-    work,
 )
 from tests.servers.llm import LLMServer
 
@@ -90,7 +90,7 @@ def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answ
     hand(asked, bert)
     yes = send_message("yes")
     assert answer_to(yes) == ("bert", f"{FIRST}\n\nThank you: I will.")
-    work(asked)
+    handle(asked)
     assert answer_to(asked) == ("bert", "Noted.")
     assert MemoryEntry.objects.get().agent_id == program.agent.id
     assert "tea" not in str(llm_server.requests[-1].body.get("tools", ""))
@@ -99,5 +99,5 @@ def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answ
     llm_server.answers = [call("remember_fact", fact="Maria pays late.")]
     send_message("Remember that I pay late.")
     send_message("yes")
-    work(Message.objects.get(content="Remember that I pay late.", agent_id=program.agent.id))
+    handle(Message.objects.get(content="Remember that I pay late.", agent_id=program.agent.id))
     assert MemoryEntry.objects.get(content="Maria pays late.").agent_id == bert.id

@@ -18,11 +18,7 @@ from memory.exceptions import InvalidArgument
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 
-
-@pytest.fixture(autouse=True)
-def inside(tenant_a: Tenant) -> object:
-    with tenant_scope(tenant_a.id):
-        yield
+pytestmark = pytest.mark.usefixtures("inside")
 
 
 def test_an_id_is_its_own_user_and_no_other_identity_is_the_same(tenant_b: Tenant) -> None:

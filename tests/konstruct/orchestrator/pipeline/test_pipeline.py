@@ -20,18 +20,10 @@ from konstruct.orchestrator.tasks import handle_message
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent, Role
-from tenants.context import tenant_scope
 from tests.jobs import claimed, expire_leases
 from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.conftest import handle
 from tests.servers.llm import Answer, LLMServer
-
-
-@pytest.fixture
-def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
-    """A program of tenant A, whose agents use the test's language model server."""
-    settings.LLM_POOL_URL = llm_server.url
-    with tenant_scope(program_a.tenant.id):
-        yield program_a
 
 
 @pytest.fixture
@@ -50,10 +42,6 @@ def send(program: Program) -> Callable[..., Message]:
         return accept(incoming, tenant_id=program.tenant.id)[0]
 
     return send
-
-
-def handle(message: Message) -> None:
-    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
 
 
 def window(message: Message) -> list[tuple[str, str]]:

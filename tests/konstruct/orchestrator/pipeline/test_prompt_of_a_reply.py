@@ -37,14 +37,6 @@ REMEMBER = ContextManager().store_memory
 
 
 @pytest.fixture
-def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
-    """A program of tenant A, whose agents use the test's language model server."""
-    settings.LLM_POOL_URL = llm_server.url
-    with tenant_scope(program_a.tenant.id):
-        yield program_a
-
-
-@pytest.fixture
 def ask(program: Program, llm_server: LLMServer) -> Callable[..., list[dict[str, str]]]:
     """Answer a message of maria. Return the request to the language model."""
 

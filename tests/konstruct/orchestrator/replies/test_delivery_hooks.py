@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
@@ -13,6 +12,7 @@ from konstruct.orchestrator.replies import delivery_hooks
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.conftest import handle
 from tests.servers.llm import Answer, LLMServer
 
 CHANNEL = "recorded"
@@ -57,10 +57,6 @@ def message(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterato
     )
     with tenant_scope(program_a.tenant.id):
         yield accept(incoming, tenant_id=program_a.tenant.id)[0]
-
-
-def handle(message: Message) -> None:
-    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
 
 
 def test_hook_of_a_channel_is_called_when_the_reply_is_stored(

@@ -14,16 +14,16 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.consistency import replies as ledger
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import snapshot
-from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
+from konstruct.orchestrator.replies.status import Status
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import MemoryEntry, Message
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.conftest import handle, reply, status
 from tests.servers.llm import Answer, LLMServer
 
 SendMessage = Callable[..., Message]
@@ -50,18 +50,6 @@ def able(program: Program) -> Program:
     return program
 
 
-def status(message: Message) -> Status:
-    return progress_of(sent_messages().get(pk=message.pk)).status
-
-
-def reply(message: Message) -> str | None:
-    return Message.objects.filter(in_reply_to=message).values_list("content", flat=True).first()
-
-
-def work(message: Message) -> None:
-    pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
-
-
 def decide(call: ToolCall, approve: bool, **options: Any) -> ToolCall:
     return tool_calls.decide(call.tenant_id, call.pk, approve, by="tests", **options)
 
@@ -85,7 +73,7 @@ def test_approved_tool_call_runs_and_its_result_reaches_the_model(
     assert reply(later) == "Done!"  # a message that waits for consent does not block others
     llm_server.answers = [Answer({"content": "I will remember it."})]
     decide(call, True, user_id="maria")
-    work(message)
+    handle(message)
     assert facts() == [(able.agent.id, "maria", "Maria likes tea.")]
     assert reply(message) == "I will remember it."
     offered, _, continued = (request.body for request in llm_server.requests)
@@ -118,7 +106,7 @@ def test_denied_tool_call_does_not_run(
     decide(call, False)
     with pytest.raises(AlreadyDecided, match="it is denied"):
         decide(call, True)
-    work(message)
+    handle(message)
     assert (facts(), reply(message)) == ([], "Noted.")
     assert llm_server.requests[-1].question == tool_calls.DENIED
 
@@ -179,7 +167,7 @@ def test_undecided_tool_call_expires(
     )
     with pytest.raises(AlreadyDecided, match="in time"):
         decide(call, True)
-    work(message)
+    handle(message)
     call.refresh_from_db()
     assert (call.state, facts(), reply(message)) == ("expired", [], "Noted.")
     assert llm_server.requests[-1].question == tool_calls.EXPIRED
@@ -260,7 +248,7 @@ def test_concurrent_approvals_and_executions_run_the_tool_once(
     for thread in threads:
         thread.join(30)
     assert (errors, ran) == ([], [1])
-    work(message)
+    handle(message)
     assert (len(facts()), reply(message)) == (1, "Noted.")
     assert not PendingReply.objects.exists()
 
@@ -279,8 +267,8 @@ def test_worker_killed_during_a_tool_call_leaves_no_effect(
     with monkeypatch.context() as patch:
         patch.setattr(ToolCall, "save", killed)
         with pytest.raises(KeyboardInterrupt):
-            work(message)
+            handle(message)
     assert facts() == []
-    work(message)
+    handle(message)
     assert (len(facts()), reply(message)) == (1, "Noted.")
     assert ToolCall.objects.get().done_at - call.created_at < timedelta(minutes=1)

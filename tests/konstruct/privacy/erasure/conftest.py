@@ -1,10 +1,21 @@
 """Fixtures of erasures."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from konstruct.privacy.erasure import storage
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests import database
+
+
+@pytest.fixture
+def owner(tenant_a: Tenant) -> Iterator[None]:
+    """Run the test as the owner in tenant A."""
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        yield
 
 
 @pytest.fixture

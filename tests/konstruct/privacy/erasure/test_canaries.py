@@ -33,7 +33,6 @@ from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
 from tests import database
-from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)
 from tests.konstruct.channels.conftest import answer_all, connected, post, slack  # noqa: F401
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import call
@@ -272,7 +271,7 @@ def search_person(program: Program, admin: Client) -> None:
 def test_no_data_of_the_person_remain(
     send_in_slack: Callable[[], Program],
     llm_server: LLMServer,
-    browser: Callable[..., Client],  # noqa: F811
+    browser: Callable[..., Client],
     log: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,6 +1,6 @@
 """An erasure removes all rows of the named person, under all ids, and no other rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -40,12 +40,6 @@ LOOKALIKES = (
     *("{}", '"', "\\", "(erased)", "eva", "his", "a,b"),
     "00000000-0000-0000-0000-000000000000",
 )
-
-
-@pytest.fixture
-def owner(tenant_a: Tenant) -> Iterator[None]:
-    with database.as_owner(), tenant_scope(tenant_a.id):
-        yield
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Erasing a person: none of their rows is left, and no other row is removed."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +57,6 @@ pytestmark = [
 MARIA = "U07:maria%"
 SECRET = "walnuts"
 EVA = Actor(ActorKind.PERSON, "1", "eva")
-
-
-@pytest.fixture
-def owner(tenant_a: Tenant) -> Iterator[None]:
-    """Run the block as the owner in tenant A."""
-    with database.as_owner(), tenant_scope(tenant_a.id):
-        yield
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """An erasure of a person with many messages: its work grows in batches only."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
@@ -22,7 +22,7 @@ from memory.conversations.short_term import append_message
 from memory.models import ConversationEmbedding, Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind, ErasureRequest
-from tenants.context import connection, tenant_scope
+from tenants.context import connection
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
 from tests import database
@@ -31,12 +31,6 @@ from tests.messages import messages_to_postgres, statements
 pytestmark = pytest.mark.django_db(transaction=True)
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
-
-
-@pytest.fixture
-def owner(tenant_a: Tenant) -> Iterator[None]:
-    with database.as_owner(), tenant_scope(tenant_a.id):
-        yield
 
 
 def say(agent: Agent, user_id: str, messages: int) -> None:

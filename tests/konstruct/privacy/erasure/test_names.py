@@ -1,6 +1,6 @@
 """Names of people belong to their messages: merged, erased, retained, imported and verified."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -39,12 +39,6 @@ def named_message(tenant_a: Tenant, send_message: Callable[..., Message]) -> Mes
     send_message("Hello again.", "maria", "t2", name="Maria")
     send_message("Hello.", "bob", "t3", name="Bob")
     return first
-
-
-@pytest.fixture
-def owner(tenant_a: Tenant) -> Iterator[None]:
-    with database.as_owner(), tenant_scope(tenant_a.id):
-        yield
 
 
 def kept(tenant: Tenant) -> list[tuple[str, str]]:
