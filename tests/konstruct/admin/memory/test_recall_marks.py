@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from konstruct.api.models import KeyScope
 from memory.conversations.short_term import clear_window
 from memory.indexing import embedding_jobs
 from memory.models import Message, RecallEvent, RecallMark
@@ -124,17 +123,6 @@ def test_marks_of_a_tenant_apply_to_all_its_users(
     removed = program_a.request("DELETE", f"{url}marks/{memory_of(event)}/")
     assert removed.status_code == 204
     assert program_a.get(url).json() == before
-
-
-def test_keys_bound_to_another_agent_or_a_user_cannot_mark(
-    program_a: Program, event: RecallEvent
-) -> None:
-    address = f"{EVENTS}{event.pk}/marks/{memory_of(event)}/"
-    for user_id, status in (("maria", 403), ("eve", 404)):
-        bound = program_a.with_key(scopes=KeyScope.values, user_id=user_id)
-        answers = [put(bound, address, "relevant"), bound.request("DELETE", address)]
-        assert (user_id, [a.status_code for a in answers]) == (user_id, [status, status])
-    assert stored(program_a) == []
 
 
 @pytest.mark.parametrize("preset", ["precise", "balanced", "thorough", "", "<b>"])

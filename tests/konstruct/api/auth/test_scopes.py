@@ -136,11 +136,6 @@ def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
         assert Message.objects.count() == 1
 
 
-def test_request_outside_of_a_binding_is_refused(program_a: Program) -> None:
-    bound = program_a.with_key(user_id="maria")
-    refusal(bound.get("/api/v1/identities/"), 403)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

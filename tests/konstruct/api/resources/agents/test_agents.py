@@ -240,18 +240,6 @@ def test_agents_are_listed_and_filtered(program_a: Program) -> None:
     )
 
 
-@pytest.mark.parametrize("bound", ["agent", "user"])
-def test_agents_are_closed_to_bound_keys(program_a: Program, bound: str) -> None:
-    options: dict[str, Any] = {"user_id": "maria"}
-    if bound == "agent":
-        options = {"agent_id": program_a.agent.id}
-    narrow, own = program_a.with_key(**options), f"{AGENTS}{program_a.agent.id}/"
-    assert [narrow.get(AGENTS).status_code, narrow.get(own).status_code] == [403, 403]
-    assert change(narrow, own, {"persona": "Evil."}).status_code == 403
-    assert make(narrow, "cleo").status_code == 403
-    assert agents(program_a) == ["ada"]
-
-
 def test_fields_that_contradict_each_other_are_understood_and_not_done(program_a: Program) -> None:
     body = {"name": "eve", "recall_open_at": 0.1, "recall_keep_at": 0.5}
     refused = program_a.post(AGENTS, body)

@@ -137,17 +137,6 @@ def test_a_full_conversation_is_not_continued(
     assert dry_run(program_a, conversation=conversation).json()["conversation"] is None
 
 
-@pytest.mark.parametrize("bound", ["agent", "user"])
-def test_dry_runs_are_closed_to_bound_keys_and_to_keys_that_read(
-    program_a: Program, bound: str
-) -> None:
-    options: dict[str, Any] = {"user_id": "maria"}
-    if bound == "agent":
-        options = {"agent_id": program_a.agent.pk}
-    assert dry_run(program_a.with_key(**options)).status_code == 403
-    assert dry_run(program_a.with_key(scopes=["read", "erase"])).status_code == 403
-
-
 def test_html_in_text_is_returned_as_text(program_a: Program, model: LLMServer) -> None:
     model.default = Answer({"content": HOSTILE})
     answer = dry_run(program_a, HOSTILE, draft={"persona": HOSTILE}, user_id="<script>")

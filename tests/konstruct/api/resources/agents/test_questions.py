@@ -140,26 +140,3 @@ def test_html_in_text_is_returned_as_text(program_a: Program) -> None:
     work(program_a)
     with tenant_scope(program_a.tenant.id):
         assert QuestionAnswer.objects.get().user_id == "<script>"
-
-
-@pytest.mark.parametrize("bound", ["agent", "user"])
-def test_questions_are_closed_to_bound_keys_and_changes_to_keys_that_read(
-    program_a: Program, program_b: Program, bound: str
-) -> None:
-    question = save(program_a).json()["url"]
-    options: dict[str, Any] = {"user_id": "maria"}
-    if bound == "agent":
-        options = {"agent_id": program_a.agent.pk}
-    narrow, auditor = program_a.with_key(**options), program_a.with_key(scopes=["read"])
-    paths = [address(program_a), address(program_a, "answers"), address(program_a, "run"), question]
-    assert [narrow.get(path).status_code for path in paths] == [403] * 4
-    assert [auditor.get(path).status_code for path in paths] == [200] * 4
-    assert [program_b.get(path).status_code for path in paths] == [404] * 4
-    for program in (narrow, auditor):
-        program.agent = program_a.agent
-        assert save(program).status_code == 403
-        assert program.post(address(program_a, "run"), {}).status_code == 403
-        assert program.request("DELETE", question).status_code == 403
-    assert program_b.request("DELETE", question).status_code == 404
-    with tenant_scope(program_a.tenant.id):
-        assert SavedQuestion.objects.count() == 1

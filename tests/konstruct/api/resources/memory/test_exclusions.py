@@ -1,6 +1,5 @@
 """Exclusions from recall by REST: of whole messages and of words, undone, and recorded once."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -80,13 +79,3 @@ def test_words_of_a_message_are_excluded_alone(program_a: Program, sent: str) ->
     (content,) = found(program_a, "What is my cat called?")
     assert "Tom" in content
     assert "Rome" not in content
-
-
-def test_messages_of_others_cannot_be_excluded(
-    program_a: Program, program_b: Program, sent: str, make_program: Callable[..., Program]
-) -> None:
-    assert program_b.post(sent, {}).status_code == 404
-    with tenant_scope(program_a.tenant.id):
-        bound = program_a.with_key(scopes=["read", "write"], user_id="eve")
-    assert bound.post(sent, {}).status_code == 404
-    assert bound.get(sent).status_code == 404

@@ -182,20 +182,6 @@ def test_unreadable_state_is_reported_as_unreadable(program_a: Program) -> None:
     assert "keeps a str under 'messages'" in response.json()["detail"]
 
 
-def test_keys_do_no_more_than_they_are_for(program_a: Program) -> None:
-    converse(program_a, "thread", HumanMessage("Hello"))
-    reader = program_a.with_key(scopes=["read"])
-    assert reader.get(path_of("thread")).status_code == 200
-    assert reader.request("DELETE", path_of("thread")).status_code == 403
-    for binding in ({"user_id": "maria"}, {"agent_id": program_a.agent.id}):
-        bound = program_a.with_key(**binding)
-        assert bound.get(SESSIONS).status_code == 403
-        assert bound.get(path_of("thread")).status_code == 403
-        assert bound.request("DELETE", path_of("thread")).status_code == 403
-    assert program_a.request("GET", SESSIONS, headers={"Authorization": ""}).status_code == 401
-    assert listed(program_a) == ["thread"]
-
-
 def test_session_with_code_is_returned_as_unreadable(program_a: Program, tmp_path: Path) -> None:
     converse(program_a, "thread", HumanMessage("Hello"))
     attack = dict(msgpack_attacks(tmp_path / "made"))["in-a-list"]

@@ -54,8 +54,3 @@ def test_a_month_that_is_none_is_refused(program_a: Program, month: str) -> None
     assert refused["Content-Type"] == "application/problem+json"
     (error,) = refused.json()["errors"]
     assert error["field"] == "month"
-
-
-def test_bound_keys_have_no_access(program_a: Program) -> None:
-    bound = program_a.with_key(user_id="maria")
-    assert bound.get(MONTH).status_code == 403
