@@ -199,11 +199,3 @@ def test_refusal_of_the_language_model_is_shown(
     assert "No reply:" in answer.text
     assert "The language model refused the request (HTTP 400)." in answer.text
     assert "no such model" not in answer.text
-
-
-def test_trying_an_agent_requires_permission(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    address = f"/admin/agents/{populated_a.agent.pk}/try/"
-    assert browser(populated_a.tenant, "change_agent").get(address).status_code == 403
-    assert browser(populated_a.tenant, "try_agent").get(address).status_code == 200

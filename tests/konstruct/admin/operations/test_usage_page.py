@@ -43,10 +43,6 @@ def test_the_month_is_downloaded(program_a: Program, browser: Callable[..., Clie
     assert lines[1].startswith(f"{program_a.tenant.slug},")
 
 
-def test_it_needs_a_permission(program_a: Program, browser: Callable[..., Client]) -> None:
-    assert browser(program_a.tenant, "view_message").get(PAGE).status_code == 403
-
-
 def test_a_fact_beyond_the_limit_is_refused_with_the_reason(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:

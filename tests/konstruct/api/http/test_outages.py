@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 from django.test import Client
+from psycopg.errors import LockNotAvailable
 
 from konstruct.api.http.exceptions import problem_of
 from konstruct.orchestrator.exceptions import Busy
@@ -16,6 +17,9 @@ from tenants.exceptions import TenantBehind, TenantMoving
 from tenants.postgresql.exceptions import ServerDown
 from tests.konstruct.conftest import Program
 from tests.servers.slack import SIGNING_SECRET, mention, signed
+
+LOCK_TIMEOUT = OperationalError("canceling statement due to lock timeout")
+LOCK_TIMEOUT.__cause__ = LockNotAvailable()
 
 KEYED = [
     ("POST", "/api/v1/messages/"),
@@ -122,6 +126,7 @@ def test_a_database_that_takes_no_writes_is_an_outage(
         (TenantBehind("acme"), "30"),
         (ServerDown("eu1"), "5"),
         (Busy("the conversation"), "1"),
+        (LOCK_TIMEOUT, "5"),
         (FactBusy(10), "1"),
     ],
 )

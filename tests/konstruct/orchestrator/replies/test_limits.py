@@ -7,10 +7,8 @@ from uuid import UUID
 
 import pytest
 from django.conf import settings as django_settings
-from django.db import OperationalError, connections
-from psycopg.errors import LockNotAvailable
+from django.db import connections
 
-from konstruct.api.http.exceptions import problem_of
 from konstruct.orchestrator import messages
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.messages import Thread
@@ -79,14 +77,3 @@ def test_a_statement_cannot_fill_the_disk_nor_lift_the_limit(db: None) -> None:
             " FROM (VALUES ('temp_file_limit')) AS limited (name)"
         )
         assert cursor.fetchone() == ("1GB", False)
-
-
-def test_lock_timeout_is_answered_with_retry_after() -> None:
-    error = OperationalError("canceling statement due to lock timeout")
-    error.__cause__ = LockNotAvailable()
-    problem = problem_of(error)
-    assert (problem.status, problem.headers["Retry-After"]) == (503, "5")
-    assert (problem_of(Busy("it is")).status, problem_of(Busy("it is")).headers) == (
-        503,
-        {"Retry-After": "1"},
-    )
