@@ -142,7 +142,7 @@ def test_pages_with_a_month_of_data_are_accessible(
     assert found == []
 
 
-def test_what_users_said_does_nothing_in_the_page(
+def test_markup_in_messages_runs_no_code_in_the_page(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
     admin = visit(demo_tenant.host)

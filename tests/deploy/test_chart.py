@@ -170,7 +170,7 @@ def test_network_policies_cover_all_connections_of_pods(least: dict[str, Any]) -
     assert policies["web"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "web"
 
 
-def test_it_is_valid_for_kubernetes(
+def test_chart_is_valid_for_kubernetes(
     run_check: Callable[..., str], least: dict[str, Any], everything: dict[str, Any]
 ) -> None:
     for manifests in (least, everything):
@@ -206,7 +206,7 @@ def test_values_that_are_wrong_are_refused_by_name(
     assert error in render({**LEAST, **changes})
 
 
-def test_it_installs_the_version_of_the_project() -> None:
+def test_chart_installs_the_version_of_the_project() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["appVersion"] == project["version"]

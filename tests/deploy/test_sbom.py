@@ -66,7 +66,7 @@ def test_sbom_contains_no_data_of_the_build_machine() -> None:
 
 
 @pytest.mark.slow
-def test_it_is_valid_by_the_schema_of_cyclonedx(run_check: Callable[..., str]) -> None:
+def test_sbom_is_valid_by_the_schema_of_cyclonedx(run_check: Callable[..., str]) -> None:
     assert run_check("python", "-c", VALIDATE, data=SBOM.read_text()) == "None\n"
 
 

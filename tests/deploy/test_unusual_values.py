@@ -90,7 +90,7 @@ def test_each_value_of_the_chart_has_an_effect(render_all: Callable[..., list[An
         assert unusual != other, f"{'.'.join(path)} has no effect"
 
 
-def test_it_is_valid_for_kubernetes_and_secure(
+def test_chart_with_unusual_values_is_valid_for_kubernetes_and_secure(
     render: Callable[..., Any], run_check: Callable[..., str], tmp_path: Path
 ) -> None:
     for values in (UNUSUAL, AUTOSCALED):

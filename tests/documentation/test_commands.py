@@ -39,7 +39,7 @@ def test_each_table_has_its_own() -> None:
     assert sorted(documented("Konstruct")) == sorted(commands.difference(refused()))
 
 
-def test_none_of_django_tenants_is_offered_as_it_is() -> None:
+def test_commands_of_django_tenants_are_replaced_or_refused() -> None:
     assert "django_tenants" not in OFFERED.values()
 
 

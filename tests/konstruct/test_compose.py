@@ -90,7 +90,7 @@ def test_serving_containers_have_no_owner_password(name: str) -> None:
     assert "konstruct_app:" in environment
 
 
-def test_without_a_secret_it_does_not_start_and_the_example_names_each() -> None:
+def test_compose_does_not_start_without_a_secret_and_the_example_names_each() -> None:
     required = set(re.findall(r"\$\{(\w+):\?", TEXT))
     secrets = set(re.findall(r"\$\{(\w*(?:PASSWORD|SECRET_KEY))\b", TEXT))
     secrets -= {"EMAIL_HOST_PASSWORD"}  # mails are optional in a deployment
@@ -207,7 +207,7 @@ SERVERS = yaml.safe_load((PROJECT / "deploy" / "compose.servers.yml").read_text(
 
 
 @pytest.mark.parametrize("name", [*PROJECT_SERVICES, "backup"])
-def test_of_three_servers_the_application_sees_poolers_and_the_owner_postgres(name: str) -> None:
+def test_application_of_three_servers_uses_poolers_and_the_owner_uses_postgres(name: str) -> None:
     environment = SERVERS["services"][name]["environment"]
     urls = [
         environment["DATABASE_URL"],

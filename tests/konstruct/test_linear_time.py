@@ -31,13 +31,13 @@ def test_every_pattern_is_compiled_at_module_level() -> None:
 
 @pytest.mark.slow
 @EVERY
-def test_no_pattern_takes_the_square_of_a_text(every: int) -> None:
+def test_no_pattern_takes_quadratic_time(every: int) -> None:
     run_child("tests.attacks.on_patterns", every)
 
 
 @pytest.mark.slow
 @EVERY
-def test_no_reading_of_a_text_takes_its_square(every: int) -> None:
+def test_no_parser_takes_quadratic_time(every: int) -> None:
     run_child("tests.attacks.on_texts", every)
 
 

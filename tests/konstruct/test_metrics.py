@@ -124,7 +124,7 @@ def test_input_of_callers_is_no_label(value: str) -> None:
     assert "forged" not in text
 
 
-def test_of_values_without_a_list_the_first_ones_are_known() -> None:
+def test_label_without_a_list_keeps_its_first_values() -> None:
     known = LimitedValues(2)
     assert [value in known for value in ("a", "b", "c", "a")] == [True, True, False, True]
 

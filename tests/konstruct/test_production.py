@@ -61,7 +61,7 @@ def settings_of(*names: str, **changes: str) -> list[object]:
         ({"REDIS_URL": "unix:///run/valkey.sock"}, "Celery does not know unix://. Set"),
     ],
 )
-def test_it_refuses_with_one_line(changes: dict[str, str], line: str) -> None:
+def test_unsafe_settings_stop_the_process_with_one_line(changes: dict[str, str], line: str) -> None:
     for arguments in (["manage.py", "check"], ["-c", "import konstruct.settings"]):
         ran = start(*arguments, **changes)
         assert ran.returncode == 1

@@ -120,7 +120,7 @@ def test_hnsw_results_equal_exact_results(tenant_a, monkeypatch):
     assert retrieve_relevant(tenant_a.id, AGENT, USER, query, 10, 0.0) == exact
 
 
-def test_where_hnsw_stops_early_every_vector_is_compared(tenant_a, monkeypatch):
+def test_every_vector_is_compared_if_hnsw_stops_early(tenant_a, monkeypatch):
     monkeypatch.setattr(long_term, "EXACT_ROWS", 0)
     monkeypatch.setattr(vectors, "HNSW_MAX_SCAN_TUPLES", 1)
     for number in range(60):
@@ -262,7 +262,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("vector", "named"), VECTORS)
-def test_a_vector_that_cannot_be_is_refused(tenant_a, vector, named):
+def test_invalid_vector_is_refused(tenant_a, vector, named):
     with pytest.raises(InvalidArgument, match=f"^embedding.*({named})"):
         store(tenant_a.id, "text", vector)
     with pytest.raises(InvalidArgument, match=f"^query_embedding.*({named})"):
@@ -310,12 +310,12 @@ def test_unstorable_values_are_named(tenant_a, values, named):
         ({"threshold": "0.5"}, "threshold='0.5' is not a number"),
     ],
 )
-def test_a_search_that_cannot_be_is_named(tenant_a, values, named):
+def test_invalid_search_is_refused_by_argument(tenant_a, values, named):
     with pytest.raises(InvalidArgument, match=named):
         retrieve_relevant(tenant_a.id, AGENT, USER, direction(1), **values)
 
 
-def test_no_tenant_no_memories(db):
+def test_unknown_tenant_has_no_memories(db):
     with pytest.raises(InvalidTenantId):
         retrieve_relevant("acme", AGENT, USER, direction(1))
     with pytest.raises(UnknownTenant):

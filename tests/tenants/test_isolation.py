@@ -64,7 +64,7 @@ def test_another_tenants_schema_named_in_raw_sql_gives_no_row(
         assert execute(f"SELECT count(*) FROM {tenant_b.schema_name}.django_migrations") == [(0,)]
 
 
-def test_without_a_tenant_no_schema_gives_a_row(users: tuple[Tenant, Tenant]) -> None:
+def test_no_schema_returns_rows_without_a_tenant(users: tuple[Tenant, Tenant]) -> None:
     assert current_tenant_id() is None
     for tenant in users:
         with server_scope(tenant.server):

@@ -83,7 +83,7 @@ def test_only_known_errors_are_shown_to_callers() -> None:
 
 
 @pytest.mark.slow
-def test_where_a_model_lies_is_for_operators() -> None:
+def test_path_of_a_model_is_shown_to_operators_only() -> None:
     error = EmbeddingModelError("the embedding model in /srv/models cannot be loaded")
     assert reason_of(error) == "The embedding model cannot be used. The operators' log says why."
     assert detail_of(error) == str(error)

@@ -34,7 +34,7 @@ def test_the_types_are_of_the_present_description() -> None:
     assert head.endswith(f"sha256 {now}"), "run: make typescript"
 
 
-def test_it_has_the_resources_and_methods_of_the_python_client() -> None:
+def test_client_has_the_resources_and_methods_of_the_python_client() -> None:
     with Client("http://konstruct.test", "ks_test") as konstruct:
         expected = {
             camel(name): {camel(method) for method in dir(resource) if not method.startswith("_")}
@@ -44,7 +44,7 @@ def test_it_has_the_resources_and_methods_of_the_python_client() -> None:
     assert methods() == expected
 
 
-def test_it_has_the_errors_of_the_python_client() -> None:
+def test_client_has_the_errors_of_the_python_client() -> None:
     classes = r"class (\w+) extends (\w+) {\n  static override readonly kind: string = \"([\w-]+)\""
     found = re.findall(classes, (SOURCE / "errors.ts").read_text())
     assert sorted(found) == sorted(

@@ -212,7 +212,7 @@ def test_every_number_of_the_charts_leads_to_its_rows(
         "?mine=%00",
     ],
 )
-def test_a_range_is_bounded_and_nonsense_is_left_out(
+def test_range_of_days_is_limited_and_invalid_values_are_ignored(
     program_a: Program, browser: Callable[..., Client], query: str
 ) -> None:
     client = browser(program_a.tenant)

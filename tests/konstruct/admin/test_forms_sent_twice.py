@@ -38,7 +38,7 @@ def made(program: Program, model: type[Model]) -> int:
 
 
 @pytest.mark.parametrize(("model", "address", "entries", "status"), FORMS)
-def test_the_second_one_is_refused_once_with_its_entries(
+def test_second_post_of_a_form_is_refused_once_with_its_entries(
     program_a: Program, browser: Callable[..., Client],
     model: type[Model], address: str, entries: dict[str, Any], status: int,
 ) -> None:  # fmt: skip
@@ -61,7 +61,7 @@ def test_the_second_one_is_refused_once_with_its_entries(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("model", "address", "entries", "status"), FORMS)
-def test_of_two_at_the_same_time_one_makes_a_row(
+def test_two_concurrent_posts_of_a_form_create_one_row(
     program_a: Program, browser: Callable[..., Client],
     model: type[Model], address: str, entries: dict[str, Any], status: int,
 ) -> None:  # fmt: skip

@@ -58,7 +58,7 @@ def test_a_deleted_row_has_a_page_with_a_way_to_its_list(
         assert "data-keeps-entries" in answer.text
 
 
-def test_links_of_pages_and_of_the_palette_lead_to_it_too(
+def test_links_of_pages_and_of_the_palette_open_the_page_of_a_deleted_row(
     program_a: Program, browser: Callable[..., Client], operator: Client
 ) -> None:
     gone = uuid4()
@@ -100,7 +100,7 @@ def test_an_erased_message_leads_to_its_receipt(
     assert client.get(f"/admin/erased-messages/{erasure.pk}/").status_code == 200
 
 
-def test_an_action_says_which_rows_are_gone(
+def test_action_lists_rows_that_were_deleted(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_a.tenant)

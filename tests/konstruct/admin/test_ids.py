@@ -29,7 +29,7 @@ def test_erasure_form_warns_of_ids_that_look_the_same(
 
 
 @pytest.mark.parametrize("user_id", ["a\nb", "a\u202eb", "a\x85b", "\u2066a", "a\u2028b", " "])
-def test_the_api_refuses_an_id_that_cannot_be_seen(program_a: Program, user_id: str) -> None:
+def test_api_refuses_ids_with_invisible_characters(program_a: Program, user_id: str) -> None:
     response = program_a.send("Hello", user_id=user_id)
     assert response.status_code == 400
     assert [error["field"] for error in response.json()["errors"]] == ["user_id"]

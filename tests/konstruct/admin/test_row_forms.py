@@ -118,7 +118,7 @@ def test_a_fact_that_a_program_changed_names_it(
     assert "Stored now: “Likes water.”" in refused.text
 
 
-def test_members_roles_and_operators_have_it_too(
+def test_forms_of_members_roles_and_operators_refuse_stale_saves(
     tenant_a: Tenant, browser: Callable[..., Client], operator: Client
 ) -> None:
     client = browser(tenant_a)
@@ -179,7 +179,7 @@ def test_a_host_name_that_another_operator_changed_is_kept(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_saves_at_once_one_is_refused(
+def test_second_of_two_concurrent_saves_is_refused(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     clients = [browser(program_a.tenant), browser(program_a.tenant)]

@@ -150,7 +150,7 @@ def test_every_route_and_method_has_a_case() -> None:
 
 
 @pytest.mark.parametrize(("route", "method"), ROUTES)
-def test_another_tenants_things_are_not_there(world: World, route: str, method: str) -> None:
+def test_objects_of_another_tenant_are_not_found(world: World, route: str, method: str) -> None:
     case = CASES[route, method]
     attacker = world.attacker.program
     forwarded = {
@@ -195,7 +195,7 @@ LISTS = sorted(LONG)
 
 
 @pytest.mark.parametrize("route", LISTS)
-def test_a_place_in_another_tenants_list_is_no_place(world: World, route: str) -> None:
+def test_cursor_of_another_tenant_is_refused(world: World, route: str) -> None:
     attacker, address = world.attacker.program, LONG[route](world.attacker)
     for seed, status in ((world.victim, 404), (world.attacker, 200)):
         following = next_page(seed.program, LONG[route](seed))

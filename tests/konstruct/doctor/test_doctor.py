@@ -56,7 +56,7 @@ def test_the_status_that_fails_can_be_chosen() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "301", "nan"])
-def test_a_time_limit_is_some_seconds(seconds: str) -> None:
+def test_time_limit_must_be_a_number_of_seconds(seconds: str) -> None:
     with pytest.raises(CommandError, match="--timeout: give seconds") as error:
         call_command("doctor", f"--timeout={seconds}")
     assert error.value.returncode == 2
@@ -76,7 +76,7 @@ def test_each_answer_that_is_not_ok_has_a_remedy_in_one_line(
 
 
 @pytest.mark.slow
-def test_a_stopped_valkey_and_one_that_hangs(
+def test_stopped_or_hanging_valkey_is_reported(
     settings: Any, examine: Examine, tmp_path: Path
 ) -> None:
     with own_valkey(tmp_path, "--appendonly", "yes") as (process, url):
@@ -96,7 +96,9 @@ def test_a_stopped_valkey_and_one_that_hangs(
 
 
 @pytest.mark.slow
-def test_a_valkey_with_other_policies(settings: Any, examine: Examine, tmp_path: Path) -> None:
+def test_valkey_with_other_policies_is_reported(
+    settings: Any, examine: Examine, tmp_path: Path
+) -> None:
     options = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru", "--save", ""]
     with own_valkey(tmp_path, *options) as (_, url):
         settings.CELERY_BROKER_URL = url
@@ -105,7 +107,7 @@ def test_a_valkey_with_other_policies(settings: Any, examine: Examine, tmp_path:
     assert found[1].startswith("appendonly is off: ")
 
 
-def test_a_process_without_a_heartbeat(examine: Examine) -> None:
+def test_process_without_a_heartbeat_is_reported(examine: Examine) -> None:
     forget_heartbeats()
     found = texts_of_check(examine(status="wrong"), "processes")
     assert len(found) == 7
@@ -126,7 +128,7 @@ def test_clocks_are_compared(server_time: float, status: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
-def test_a_disk_that_is_full(settings: Any, tmp_path: Path) -> None:
+def test_full_disk_is_reported(settings: Any, tmp_path: Path) -> None:
     settings.METRICS_DIR = tmp_path / "small"
     settings.METRICS_DIR.mkdir()
     subprocess.run(
@@ -145,13 +147,13 @@ def test_a_disk_that_is_full(settings: Any, tmp_path: Path) -> None:
         subprocess.run(["/usr/bin/umount", settings.METRICS_DIR], check=True)
 
 
-def test_a_directory_that_cannot_be_written(settings: Any) -> None:
+def test_unwritable_directory_is_reported(settings: Any) -> None:
     settings.HEARTBEAT_FILE = Path("/proc/none/heartbeat")
     (found,) = (answer for answer in check_disk() if "HEARTBEAT_FILE" in answer.text)
     assert found.status == Status.WARNING
 
 
-def test_hosts_that_are_refused(settings: Any, tenant_a: Tenant, examine: Examine) -> None:
+def test_refused_hosts_are_reported(settings: Any, tenant_a: Tenant, examine: Examine) -> None:
     settings.ALLOWED_HOSTS = [".example.com", "testserver"]
     settings.PUBLIC_HOSTS = ["operators.example.com", "127.0.0.1"]
     settings.TENANT_DOMAIN_SUFFIX = "example.org"
@@ -164,13 +166,13 @@ def test_hosts_that_are_refused(settings: Any, tenant_a: Tenant, examine: Examin
     ]
 
 
-def test_settings_that_are_a_risk(settings: Any) -> None:
+def test_risky_settings_are_reported(settings: Any) -> None:
     settings.DATABASE_URL, settings.DEBUG = "postgresql://x", True
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     assert [answer.text.split()[0] for answer in check_settings()] == ["DEBUG", "TRUSTED_PROXIES"]
 
 
-def test_an_embedding_model_that_is_not_there(
+def test_missing_embedding_model_is_reported(
     settings: Any, examine: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.embedding.embedder._embedder", None)
@@ -189,7 +191,7 @@ def test_an_embedding_model_that_is_not_there(
         ("sentence_bert_config.json", None, "cannot be loaded: "),
     ],
 )
-def test_an_embedding_model_whose_files_are_missing_or_damaged(
+def test_missing_or_damaged_files_of_the_embedding_model_are_reported(
     settings: Any,
     examine: Examine,
     monkeypatch: pytest.MonkeyPatch,
@@ -222,7 +224,9 @@ def mute() -> Iterator[int]:
         yield port
 
 
-def test_servers_that_take_no_connection(settings: Any, examine: Examine, mute: int) -> None:
+def test_servers_that_refuse_connections_are_reported(
+    settings: Any, examine: Examine, mute: int
+) -> None:
     settings.LLM_POOL_URL = f"http://127.0.0.1:{mute}/v1"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", free_port()
     assert texts_of_check(examine(status="ok"), "language model") == [
@@ -257,7 +261,9 @@ def overdue(tenant_a: Tenant) -> None:
             Job.objects.create(kind=kind, key=Tenant().id, due_at=at, failed_at=at)
 
 
-def test_jobs_that_wait_too_long(tenant_a: Tenant, examine: Examine, overdue: None) -> None:
+def test_jobs_that_wait_too_long_are_reported(
+    tenant_a: Tenant, examine: Examine, overdue: None
+) -> None:
     found = {
         answer["text"].split()[4].rstrip(":"): answer["status"]
         for answer in examine()
@@ -273,7 +279,7 @@ def test_job_is_late_by_the_threshold_of_the_alert() -> None:
     assert limits == [work.LATE_REPLY_SECONDS, work.LATE_JOB_SECONDS, work.LATE_ERASURE_SECONDS]
 
 
-def test_workspaces_without_a_signing_secret(
+def test_workspaces_without_a_signing_secret_are_reported(
     settings: Any, tenant_a: Tenant, examine: Examine
 ) -> None:
     with tenant_scope(tenant_a.id):

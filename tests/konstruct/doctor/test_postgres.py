@@ -37,7 +37,7 @@ def altered(statement: str, back: str) -> Iterator[None]:
             superuser.execute(back)
 
 
-def test_a_server_that_is_down_or_hangs_leaves_the_other_checks(
+def test_server_that_is_down_or_hangs_does_not_stop_other_checks(
     settings: Any, examine: Examine
 ) -> None:
     settings.APPLICATION_DATABASE_URL = f"postgresql://konstruct_app@127.0.0.1:{free_port()}/x"
@@ -59,7 +59,7 @@ def test_a_server_that_is_down_or_hangs_leaves_the_other_checks(
         ("TRUNCATE", "excess privileges", "The role may empty, refer to or watch a table: {}"),
     ],
 )
-def test_a_privilege_too_many(
+def test_excessive_privilege_is_reported(
     tenant_a: Tenant, examine: Examine, privilege: str, check: str, text: str
 ) -> None:
     table = f"{tenant_a.schema_name}.memory_windowclear"
@@ -79,7 +79,7 @@ def test_a_privilege_too_many(
         ("{schema}.audit_retentionrule", "DELETE, INSERT, SELECT, UPDATE"),
     ],
 )
-def test_a_privilege_that_was_revoked(
+def test_revoked_privilege_is_reported(
     tenant_a: Tenant, tenant_b: Tenant, examine: Examine, table: str, privileges: str
 ) -> None:
     """The statement of the remedy, run by the owner, restores it."""
@@ -102,7 +102,7 @@ def test_a_privilege_that_was_revoked(
         assert texts_of_check(examine(status="wrong"), "missing privileges") == []
 
 
-def test_a_table_without_a_policy(tenant_a: Tenant, examine: Examine) -> None:
+def test_table_without_a_policy_is_reported(tenant_a: Tenant, examine: Examine) -> None:
     table = f"{tenant_a.schema_name}.memory_windowclear"
     with altered(
         f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY",
@@ -114,7 +114,7 @@ def test_a_table_without_a_policy(tenant_a: Tenant, examine: Examine) -> None:
         ]
 
 
-def test_the_owner_as_the_application(settings: Any, examine: Examine) -> None:
+def test_owner_role_of_the_application_is_reported(settings: Any, examine: Examine) -> None:
     settings.APPLICATION_DATABASE_URL = settings.OWNER_DATABASE_URL
     (found,) = texts_of_check(examine(status="wrong"), "isolation")
     assert found.startswith("Row-level security does not bind this process: konstruct_owner owns")
@@ -123,7 +123,7 @@ def test_the_owner_as_the_application(settings: Any, examine: Examine) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(pooler.EXECUTABLE is None, reason="there is no PgBouncer")
 @pytest.mark.parametrize("mode", ["transaction", "session", "statement"])
-def test_a_pooler(settings: Any, examine: Examine, mode: str) -> None:
+def test_pooler_is_reported_by_its_mode(settings: Any, examine: Examine, mode: str) -> None:
     name = database.url_of("owner").partition("?")[0].rpartition("/")[2]
     with pooler.pooler(mode=mode) as url, pooler.pooler(role="owner") as owners:
         settings.APPLICATION_DATABASE_URL = f"{url}/{name}"
@@ -140,7 +140,7 @@ def test_a_pooler(settings: Any, examine: Examine, mode: str) -> None:
         assert "Tenants could meet behind the connection pooler: " in text
 
 
-def test_an_extension_that_tenants_do_not_find(examine: Examine) -> None:
+def test_extension_outside_of_the_search_path_is_reported(examine: Examine) -> None:
     with altered(
         "ALTER EXTENSION vector SET SCHEMA public", "ALTER EXTENSION vector SET SCHEMA extensions"
     ):
@@ -149,13 +149,13 @@ def test_an_extension_that_tenants_do_not_find(examine: Examine) -> None:
         ]
 
 
-def test_a_database_without_the_extension(settings: Any, examine: Examine) -> None:
+def test_database_without_the_extension_is_reported(settings: Any, examine: Examine) -> None:
     place, _, query = database.url_of("superuser").partition("?")
     settings.APPLICATION_DATABASE_URL = f"{place.rpartition('/')[0]}/postgres?{query}"
     assert texts_of_check(examine(), "extension") == ["The database has no extension vector."]
 
 
-def test_backups_that_are_missing_or_old(
+def test_missing_or_old_backups_are_reported(
     settings: Any, tenant_a: Tenant, as_owner: AsOwner, examine: Examine
 ) -> None:
     def back_up(**tenants: datetime | None) -> None:
@@ -198,7 +198,7 @@ def test_tenant_with_pending_migrations_is_reported(
             Tenant.objects.filter(pk=tenant_a.pk).update(migrated_to=before)
 
 
-def test_tenants_that_are_not_finished(as_owner: AsOwner, examine: Examine) -> None:
+def test_unfinished_tenants_are_reported(as_owner: AsOwner, examine: Examine) -> None:
     with as_owner():
         Tenant.objects.create(slug="new", name="New")
         old = Tenant.objects.create(slug="old", name="Old")
@@ -225,7 +225,7 @@ def test_public_schema_with_pending_migrations_is_reported(
 
 
 @pytest.mark.slow
-def test_sessions_that_hold_and_wait_for_locks(
+def test_sessions_that_hold_and_wait_for_locks_are_reported(
     examine: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "WARN_LOCK_SECONDS", 0.05)
@@ -252,7 +252,7 @@ def test_sessions_that_hold_and_wait_for_locks(
     )
 
 
-def test_locks_without_the_owner(settings: Any, examine: Examine) -> None:
+def test_missing_rights_to_see_locks_are_reported(settings: Any, examine: Examine) -> None:
     settings.OWNER_DATABASE_URL = ""
     assert texts_of_check(examine(status="warning"), "locks")[0].startswith(
         "Locks and long transactions are"
@@ -267,7 +267,7 @@ def test_locks_without_the_owner(settings: Any, examine: Examine) -> None:
         ]
 
 
-def test_recipients_of_mail_where_none_is_sent(
+def test_recipients_without_a_mail_server_are_reported(
     settings: Any, tenant_a: Tenant, examine: Examine
 ) -> None:
     settings.EMAIL_HOST = ""

@@ -160,7 +160,7 @@ def test_attack_that_could_not_run_is_no_proof(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("number", ["1", "0", "101", "x"])
-def test_a_number_that_cannot_be_is_refused(number: str) -> None:
+def test_invalid_number_of_tenants_is_refused(number: str) -> None:
     with pytest.raises(CommandError, match="--tenants") as caught:
         call_command("prove_isolation", "--tenants", number)
     assert caught.value.returncode == 2

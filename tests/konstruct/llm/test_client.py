@@ -198,7 +198,7 @@ def test_user_and_password_of_the_address_are_sent_and_never_shown(
 
 
 @pytest.mark.parametrize("password", ["pa/ss", "pa#ss", "pa?ss", "pa@ss", "[ss"])
-def test_a_password_that_is_no_part_of_a_url_is_not_shown_either(
+def test_password_outside_of_a_url_is_not_shown(
     password: str, pauses: list[float], settings: object
 ) -> None:
     settings.LLM_POOL_URL = f"http://user:{password}@127.0.0.1:1"
@@ -401,7 +401,7 @@ def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
 
 
 @pytest.mark.parametrize("url", ["not a url", "http://[::bad", "ftp://llm"])
-def test_a_url_that_is_none_is_reported(url: str) -> None:
+def test_invalid_url_is_reported(url: str) -> None:
     model = HttpLanguageModel(url, sleep=lambda seconds: None)
     with pytest.raises((LLMRefused, LLMUnavailable)) as caught:
         model.complete(REQUEST)

@@ -35,7 +35,7 @@ OPENAI = Endpoint("http://llm/v1/chat/completions", "openai")
         ("http://llm/v1/chat/completions", "auto", None, [OPENAI]),
     ],
 )
-def test_where_a_language_model_is_asked(
+def test_endpoints_of_a_url(
     url: str, api: str, known: str | None, expected: list[Endpoint]
 ) -> None:
     assert endpoints(url, api, known_api=known) == expected
@@ -105,7 +105,7 @@ def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
         ('"' + "x" * 70_000 + '"', '"' + "x" * 99 + "… (70002 characters)"),
     ],
 )
-def test_arguments_that_cannot_be_read_show_why(arguments: object, read: object) -> None:
+def test_unreadable_arguments_show_the_reason(arguments: object, read: object) -> None:
     call = {"function": {"name": "f", "arguments": arguments}}
     (requested,) = read_completion({"tool_calls": [call]}, with_calls=True).requested
     assert (requested.call_id, requested.arguments) == ("call_0", read)
@@ -180,7 +180,7 @@ def test_retry_after_is_a_number_or_a_date(value: str | None, seconds: float | N
         {"prompt_tokens": 10**30, "completion_tokens": 2},
     ],
 )
-def test_usage_that_is_no_count_is_not_known(usage: object) -> None:
+def test_invalid_usage_is_unknown(usage: object) -> None:
     assert read_completion({"content": "Hi", "usage": usage}, with_calls=False).usage is None
 
 
@@ -217,9 +217,7 @@ def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:
         ("Hi", "stop"),
     ],
 )
-def test_the_reason_of_an_answers_end_is_read_where_it_is_one_of_openais(
-    answer: object, reason: str
-) -> None:
+def test_finish_reason_of_openai_is_read(answer: object, reason: str) -> None:
     assert read_completion(answer, with_calls=False).finish_reason == reason
 
 

@@ -20,7 +20,7 @@ def ask(question: str, *, window: list[dict[str, str]] = [], recalled: list[str]
     return respond(build_messages_with_memory(Ada(), question, window, recalled))
 
 
-def test_answer_without_memories_says_so() -> None:
+def test_built_in_responder_reports_that_it_has_no_memories() -> None:
     assert ask("Where did I move?") == NOTHING
     assert "not a language model" in NOTHING
 
@@ -50,14 +50,14 @@ def test_a_statement_is_noted_and_a_question_inside_it_is_answered() -> None:
     assert ask("I moved to Porto. Where did I live before?") == NOTHING
 
 
-def test_it_quotes_the_best_recalled_lines_in_their_order() -> None:
+def test_built_in_responder_quotes_the_best_recalled_lines_in_order() -> None:
     lines = [f"Maria: fact {number}" for number in range(5)]
     assert ask("Which facts?", recalled=lines) == (
         f"{FOUND}\n- Maria: fact 0\n- Maria: fact 1\n- Maria: fact 2\n{DISCLAIMER}"
     )
 
 
-def test_it_does_not_quote_its_own_old_answers() -> None:
+def test_built_in_responder_does_not_quote_its_own_answers() -> None:
     own = f"Ada: {FOUND}\n- Maria: I moved to Porto.\n{DISCLAIMER}"
     answer = ask("Where did I move?", recalled=[own, "Maria: I moved to Porto."])
     assert answer == f"{FOUND}\n- Maria: I moved to Porto.\n{DISCLAIMER}"
@@ -74,7 +74,7 @@ def test_built_in_responder_finds_the_last_message_in_the_window() -> None:
     assert answer == f"{FOUND}\n- My dog is called Rex.\n{DISCLAIMER}"
 
 
-def test_it_does_not_answer_a_question_with_an_earlier_question() -> None:
+def test_built_in_responder_does_not_answer_with_an_earlier_question() -> None:
     window = [user("What is my dog called?"), assistant(NOTHING)]
     assert ask("What is my dog called?", window=window) == NOTHING
 

@@ -360,9 +360,7 @@ def test_invalid_port_is_refused_in_one_line_with_status_2(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "8000.5"])
-def test_port_that_is_no_plain_number_is_refused(
-    port: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         load_command_class("konstruct", "serve").run_from_argv(
             ["manage.py", "serve", "--port", port]

@@ -71,7 +71,7 @@ def test_two_tenants_may_have_agents_of_one_name(tenant_a: Tenant, tenant_b: Ten
         ({"recall_weights": {"time": "much"}}, "weight time='much' is not a number"),
     ],
 )
-def test_an_agent_that_cannot_be_is_refused_with_the_reason(
+def test_invalid_agent_is_refused_with_the_reason(
     inside: Tenant, fields: dict[str, Any], message: str
 ) -> None:
     create_agent(tenant_id=inside.id, name="ada")

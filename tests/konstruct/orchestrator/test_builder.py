@@ -84,7 +84,7 @@ def test_additional_keys_of_a_turn_are_not_sent_to_the_model() -> None:
     ]
 
 
-def test_an_odd_window_is_made_to_alternate() -> None:
+def test_window_is_changed_to_alternating_roles() -> None:
     window = [assistant("What?"), user("a"), user("b"), assistant("c"), user("d")]
     assert build_messages_with_memory(Ada(), "?", window, [])[1:] == [
         user("a\n\nb"),

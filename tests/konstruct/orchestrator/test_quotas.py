@@ -237,7 +237,7 @@ def test_a_tenant_cannot_write_its_limits(program_a: Program) -> None:
         (Quota.TOKENS, None, 10**16),
     ],
 )
-def test_a_limit_that_cannot_be_is_refused(
+def test_invalid_limit_is_refused(
     program_a: Program, quota: Quota, soft: int | None, hard: int | None
 ) -> None:
     with pytest.raises(QuotaInvalid):

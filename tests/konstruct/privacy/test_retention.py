@@ -133,7 +133,7 @@ def test_messages_are_kept_without_a_rule(tenant_a: Tenant, history: Callable[..
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "x", "99999999"])
-def test_days_that_cannot_be_are_refused(tenant_a: Tenant, days: str) -> None:
+def test_invalid_days_are_refused(tenant_a: Tenant, days: str) -> None:
     with pytest.raises(CommandError, match="--days") as caught:
         run("--days", days)
     assert caught.value.returncode == 2

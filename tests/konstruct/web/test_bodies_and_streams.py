@@ -53,7 +53,7 @@ def test_too_large_body_is_buffered_only_to_the_limit() -> None:
 
 
 @pytest.mark.parametrize("announced", [None, 30_000])
-def test_a_body_without_end_is_left_where_it_is(announced: int | None) -> None:
+def test_endless_body_is_not_read(announced: int | None) -> None:
     body = read(receiving(*[PIECE] * 100, ends=False), announced)
     assert (len(body.file.read()), body.length, body.read_to_end) == (10_000, 41_000, False)
     body.file.close()
@@ -124,7 +124,7 @@ def test_a_streamed_response_takes_no_thread_while_it_is_sent() -> None:
     assert not any(busy)
 
 
-def test_a_stream_that_cannot_be_made_is_no_short_stream() -> None:
+def test_failed_stream_is_an_error() -> None:
     def broken() -> Iterator[bytes]:
         yield PIECE
         raise ZeroDivisionError

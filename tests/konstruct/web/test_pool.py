@@ -148,7 +148,7 @@ def test_unverified_requests_of_all_addresses_have_an_eighth_of_the_threads() ->
     run(test())
 
 
-def test_where_verified_requests_take_all_threads_unverified_ones_have_their_turn() -> None:
+def test_unverified_requests_get_a_turn_beside_verified_requests() -> None:
     async def test() -> None:
         pool, work = pool_of(2), Work()
         running = [asyncio.create_task(pool.run(share, work.call, "c")) for share in (A, B)]

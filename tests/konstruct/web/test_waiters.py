@@ -109,9 +109,7 @@ def test_thousand_waiters_are_checked_in_one_query(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("url", ["", "redis://127.0.0.1:9/0"], ids=["lost", "no cache"])
-def test_without_an_announcement_the_reply_is_seen_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_reply_is_found_without_an_announcement(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
 
     async def test() -> None:

@@ -130,7 +130,7 @@ def test_a_question_without_words_is_an_error(
         ([], "the following arguments are required: command, file, question"),
     ],
 )
-def test_arguments_that_cannot_be_are_refused(
+def test_invalid_arguments_are_refused(
     arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):

@@ -24,7 +24,7 @@ def nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_it_needs_no_file() -> None:
+def test_archive_in_memory_needs_no_file() -> None:
     with SQLiteManager(":memory:") as file:
         conversation = file.create_conversation("Trip")
         file.add_message(conversation, "user", "We fly.")
@@ -50,7 +50,7 @@ def test_all_threads_of_one_object_share_one_database() -> None:
         assert len(manager.search("message", 100)) == 80
 
 
-def test_it_lives_as_long_as_its_object_and_not_as_its_first_thread() -> None:
+def test_archive_in_memory_outlives_its_first_thread() -> None:
     with ThreadPoolExecutor(1) as thread:
         file = thread.submit(SQLiteManager, ":memory:").result()
         thread.submit(file.create_conversation, "Trip").result()
@@ -71,7 +71,7 @@ def test_a_vector_store_needs_no_file_either() -> None:
         assert (hit.id, hit.message_id, hit.content) == ("v", "m1", None)
 
 
-def test_the_connection_is_for_sql_of_ones_own() -> None:
+def test_connection_accepts_sql_of_the_caller() -> None:
     with SQLiteManager(":memory:") as file:
         file.create_conversation("Trip")
         assert file.db.execute("SELECT title FROM conversations").fetchall() == [("Trip",)]

@@ -69,7 +69,7 @@ while True:
         "SQLiteManager.insert_messages = lambda self, *a, **k: (before(self, *a, **k), die())",
     ],
 )
-def test_killed_between_a_vector_and_its_message_neither_is_there(path: Path, death: str) -> None:
+def test_kill_between_vector_and_message_stores_neither(path: Path, death: str) -> None:
     with opened(path) as manager:
         manager.add_message(manager.create_conversation(id="c"), "user", "stands")
     code = f"""
@@ -112,7 +112,7 @@ SQLiteManager(path)
     connection.close()
 
 
-def test_killed_while_it_makes_the_table_of_vectors_the_next_one_makes_it(path: Path) -> None:
+def test_table_of_vectors_is_created_after_a_kill_during_its_creation(path: Path) -> None:
     code = """
 recorded = schema.recorded_dimensions
 def die_when_made(connection):

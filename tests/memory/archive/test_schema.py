@@ -174,7 +174,7 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path, sql
 
 
 @pytest.mark.parametrize("content", [b"hello", b"PK\x03\x04" * 2000, os.urandom(10_000)])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(
+def test_file_that_is_not_a_database_is_refused_and_unchanged(
     tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "letter.txt"
@@ -214,7 +214,7 @@ def test_a_truncated_file_is_refused_or_its_lost_pages_are_errors(filled: Path) 
         (7, InvalidArgument, "path=7 is not the path of a file"),
     ],
 )
-def test_a_path_that_is_none_is_refused(
+def test_invalid_path_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     path: Any,
@@ -228,7 +228,7 @@ def test_a_path_that_is_none_is_refused(
     assert os.listdir(tmp_path) == []
 
 
-def test_paths_may_be_text_or_bytes_relative_or_odd(
+def test_paths_may_be_text_bytes_relative_or_unusual(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -208,7 +208,7 @@ def test_existing_conversation_id_is_refused(store: SQLiteManager) -> None:
         ({"embedding_id": 7}, "embedding_id=7 is not text"),
     ],
 )
-def test_a_message_that_cannot_be_one_is_refused(
+def test_invalid_message_is_refused(
     store: SQLiteManager, arguments: dict[str, Any], message: str
 ) -> None:
     conversation = store.create_conversation()
@@ -234,7 +234,7 @@ def test_a_message_that_cannot_be_one_is_refused(
         ("hello", "lacks role or content"),
     ],
 )
-def test_a_batch_that_is_none_is_refused(store: SQLiteManager, batch: Any, message: str) -> None:
+def test_invalid_batch_is_refused(store: SQLiteManager, batch: Any, message: str) -> None:
     conversation = store.create_conversation()
     with pytest.raises(InvalidArgument, match=message):
         store.add_messages(conversation, batch)
@@ -260,7 +260,7 @@ def test_metadata_that_json_would_change_is_refused(
 
 
 @pytest.mark.parametrize("page", [{"limit": -1}, {"limit": 1.5}, {"offset": -1}, {"limit": True}])
-def test_a_page_that_is_none_is_refused(store: SQLiteManager, page: dict[str, Any]) -> None:
+def test_invalid_page_is_refused(store: SQLiteManager, page: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="is not a whole number of at least 0"):
         store.list_conversations(**page)
 

@@ -57,7 +57,7 @@ def run(code: str, *arguments: str) -> str:
     return result.stdout
 
 
-def test_it_needs_neither_django_nor_postgres_nor_settings(tmp_path: Path) -> None:
+def test_archive_needs_no_django_postgres_or_settings(tmp_path: Path) -> None:
     found, by_the_model, missing = run(WITHOUT_DJANGO, str(tmp_path / "a.db")).splitlines()
     assert found == "['bbb']"
     assert by_the_model == "['Ann has a beagle.']"

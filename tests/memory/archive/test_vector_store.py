@@ -89,7 +89,7 @@ def test_search_equals_a_comparison_of_all_vectors(path: Path) -> None:
         assert len(store.search(queries[0], 4096)) == 3000
 
 
-def test_a_search_among_ids_finds_the_nearest_of_them(path: Path) -> None:
+def test_search_among_ids_finds_the_nearest(path: Path) -> None:
     vectors = random_vectors(300)
     with VectorStore(path) as store:
         ids = store.store_batch(vectors[:250], model_version="m")
@@ -184,7 +184,7 @@ def test_a_vector_that_cannot_be_compared_is_refused(
 
 
 @pytest.mark.parametrize("vectors", [None, 1, np.ones(3), np.ones((2, 2, 3)), "abc"])
-def test_a_batch_that_is_none_is_refused(store: VectorStore, vectors: Any) -> None:
+def test_invalid_batch_is_refused(store: VectorStore, vectors: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"is not made of flat lists|, not 3 numbers"):
         store.store_batch(vectors)
 
@@ -199,7 +199,7 @@ def test_a_batch_that_is_none_is_refused(store: VectorStore, vectors: Any) -> No
         ({"ids": [1]}, "ids=1 is not text"),
     ],
 )
-def test_a_search_that_is_none_is_refused(
+def test_invalid_search_is_refused(
     store: VectorStore, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidArgument, match=message):

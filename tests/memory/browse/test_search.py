@@ -84,7 +84,7 @@ def test_a_filter_that_leaves_many_messages_gives_the_same(
 
 
 @pytest.mark.usefixtures("_spoken")
-def test_another_tenant_finds_none_of_them(
+def test_search_of_another_tenant_finds_nothing(
     tenant_a: Tenant, tenant_b: Tenant, add_message: Callable[..., Message]
 ) -> None:
     add_message(tenant_b.id, "Our cat has a fever.", user_id="mother")

@@ -58,7 +58,7 @@ def test_the_newest_that_hold_every_word_are_found(
         assert numbers_of_messages_with(asked, limit=limit) == expected[:limit]
 
 
-def test_of_each_user_no_more_is_looked_at_than_the_newest_with_the_rarest_word(
+def test_search_reads_only_the_newest_messages_with_the_rarest_word(
     tenant_a: Tenant, numbers: dict[tuple[str, str], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threads, "MAX_POSTINGS_CHECKED", 1)

@@ -144,7 +144,7 @@ def test_wrapped_memory_separates_users() -> None:
     assert len(kwargs["query_embedding"]) == 384
 
 
-def test_our_memory_is_searched_with_the_text_and_embeds_it_once(
+def test_built_in_memory_embeds_the_text_once(
     tenant_a: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []

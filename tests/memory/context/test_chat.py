@@ -71,7 +71,7 @@ def test_a_section_without_anything_has_no_message() -> None:
          [user("a"), assistant("b")]),
     ],
 )  # fmt: skip
-def test_an_odd_window_is_made_to_alternate(
+def test_window_is_changed_to_alternating_roles(
     window: list[dict[str, str]], expected: list[dict[str, str]]
 ) -> None:
     assert alternating_turns(window) == expected

@@ -170,7 +170,7 @@ def test_oversized_middle_turn_is_truncated_to_the_remaining_budget() -> None:
     assert tokens.MARK in kept[0]["content"]
 
 
-def test_of_an_exchange_with_too_many_turns_the_question_and_the_last_ones_stay() -> None:
+def test_long_exchange_keeps_the_question_and_its_last_turns() -> None:
     calls = [{"role": "tool", "content": f"result {n} " + "word " * 200} for n in range(400)]
     session = [{"role": "user", "content": "Look it up"}, *calls]
 

@@ -176,7 +176,7 @@ def test_without_the_cache_the_transcript_is_read(tenant_a, add_exchange, cache_
     assert "is read from the transcript" in caplog.text
 
 
-def test_without_the_cache_appending_is_logged_and_made_up_for(
+def test_turns_appended_without_the_cache_are_logged_and_added_later(
     tenant_a, add_exchange, cache_away, caplog
 ):
     add_exchange(tenant_a.id, "q1", "a1")

@@ -59,7 +59,7 @@ def test_any_text_survives_the_cache(tenant_a, text):
 
 
 @pytest.mark.parametrize("n", [-1, 1.5, True])
-def test_a_bad_n_is_named(tenant_a, n):
+def test_invalid_n_is_refused(tenant_a, n):
     with pytest.raises(InvalidArgument, match=f"^n={n!r} is not a whole number of at least 0$"):
         get_recent_messages(tenant_a.id, AGENT, USER, n)
 
@@ -74,7 +74,7 @@ def test_invalid_window_is_named_and_nothing_is_appended(tenant_a, window):
     assert contents(tenant_a.id) == ["stays"]
 
 
-def test_a_bad_role_is_named(tenant_a):
+def test_invalid_role_is_refused(tenant_a):
     with pytest.raises(InvalidArgument, match=r"^role='robot' is not one of user, assistant$"):
         append_message(tenant_a.id, AGENT, USER, "robot", "Hello")
 
@@ -213,6 +213,6 @@ def test_turns_of_messages_that_the_transcript_does_not_have_are_not_shown(tenan
     assert contents("acme", "ann", "helper") == ["0", "1"]
 
 
-def test_no_turns_are_no_work(tenant_a):
+def test_empty_list_of_turns_sends_no_command(tenant_a):
     append_turns(tenant_a.id, AGENT, USER, [])
     assert not get_redis_connection("default").exists(key_of(tenant_a.id))

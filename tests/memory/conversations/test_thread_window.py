@@ -76,7 +76,7 @@ def test_window_has_the_last_turns_of_all_speakers(tenant_a: Tenant) -> None:
     assert get_redis_connection("default").ttl(key_of(tenant_a)) == -1
 
 
-def test_one_that_was_lost_is_rebuilt_and_a_gap_is_found(tenant_a: Tenant) -> None:
+def test_lost_window_is_rebuilt_and_a_gap_is_found(tenant_a: Tenant) -> None:
     for number in range(3):
         add_to_thread(tenant_a, f"Turn {number}", minutes=number)
     get_redis_connection("default").flushdb()

@@ -154,7 +154,7 @@ def test_reply_without_a_message_is_refused(tenant_a):
     assert counts(tenant_a.id) == (0, 0)
 
 
-def test_no_tenant_no_message(tenant_a, tenant_b):
+def test_message_of_an_unknown_tenant_is_refused(tenant_a, tenant_b):
     with pytest.raises(InvalidTenantId):
         record_message(tenant_id="acme", **VALUES)
     with pytest.raises(UnknownTenant):

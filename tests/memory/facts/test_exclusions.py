@@ -347,7 +347,7 @@ def test_a_fact_that_rests_on_excluded_messages_alone_is_not_recalled(
     assert "Rome." not in prompt(tenant_a)
 
 
-def test_an_exclusion_of_one_tenant_is_none_of_another(
+def test_exclusion_of_one_tenant_does_not_apply_to_another(
     tenant_a: Tenant, tenant_b: Tenant, statement: Message
 ) -> None:
     (same,) = add_messages(tenant_b, STATEMENT)

@@ -159,7 +159,7 @@ def test_a_b_tree_answers_filters_under_the_policy(
 
 
 @pytest.mark.slow
-def test_of_many_facts_hnsw_finds_the_nearest(
+def test_hnsw_finds_the_nearest_of_many_facts(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finding, "EXACT_ROWS", 50)

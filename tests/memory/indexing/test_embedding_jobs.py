@@ -44,7 +44,7 @@ def test_waiting_messages_are_embedded_and_their_jobs_removed(tenant_a, add_mess
         assert Posting.objects.exists()
 
 
-def test_twice_is_once(tenant_a, add_message):
+def test_repeated_task_stores_nothing_again(tenant_a, add_message):
     messages = [add_message(tenant_a.id, sentence(number)) for number in range(3)]
     ids = [message.id for message in messages]
     assert drain(tenant_a.id, ids).stored == 3
@@ -86,7 +86,7 @@ def test_only_messages_of_the_tenant_are_embedded(tenant_a, tenant_b, add_messag
         drain(tenant_b.id)
 
 
-def test_no_tenant_no_outbox(db):
+def test_unknown_tenant_has_no_outbox(db):
     with pytest.raises(InvalidTenantId):
         drain("acme")
     with pytest.raises(UnknownTenant):

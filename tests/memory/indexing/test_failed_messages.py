@@ -77,7 +77,7 @@ def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(
         assert sorted(EMBEDDINGS.jobs().values_list("attempts", flat=True)) == [0, 0, 1]
 
 
-def test_one_that_fails_takes_no_other_with_it(tenant_a, add_message, failing, caplog):
+def test_failed_message_does_not_fail_others(tenant_a, add_message, failing, caplog):
     for number in range(5):
         add_message(tenant_a.id, sentence(number))
     add_message(tenant_a.id, "This is poison.")
@@ -114,7 +114,7 @@ def test_failed_message_is_retried_with_growing_delays(tenant_a, add_message, fa
     assert (stored(tenant_a.id), waiting(tenant_a.id)) == ({"This is poison.": 1}, [])
 
 
-def test_a_failure_leaves_no_half(tenant_a, add_message, failing):
+def test_failure_stores_no_part_of_a_message(tenant_a, add_message, failing):
     add_message(tenant_a.id, "This is poison.")
     failing("poison")
     drain(tenant_a.id)
@@ -169,7 +169,7 @@ def test_model_load_error_is_stored_on_the_jobs(tenant_a, add_message, monkeypat
     assert drain(tenant_a.id).stored == 1
 
 
-def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, add_message, monkeypatch):
+def test_each_message_is_recorded_before_it_is_embedded_alone(tenant_a, add_message, monkeypatch):
     for number in range(3):
         add_message(tenant_a.id, sentence(number))
     seen = []

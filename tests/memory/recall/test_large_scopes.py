@@ -91,7 +91,7 @@ def test_turn_before_a_candidate_counts_in_a_large_scope(
 @pytest.mark.parametrize(
     ("whole", "scanned", "trips"), [(11, 0, [1, 1]), (10, 11, [2, 1]), (10, 10, [3, 1])]
 )
-def test_how_a_large_scope_is_read_is_found_out_once(
+def test_plan_for_a_large_scope_is_chosen_once(
     tenant_a: Tenant,
     large_from: Callable[[int, int], None],
     whole: int,
@@ -128,7 +128,7 @@ def test_plan_for_a_large_scope_is_refreshed_after_an_interval(
     assert read_by() is Strategy.QUANTIZED
 
 
-def test_no_more_scopes_than_some_are_known_to_be_large(
+def test_number_of_remembered_large_scopes_is_limited(
     tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large_from(0, 5000)
@@ -155,7 +155,7 @@ def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others
     assert set(contents(found)) <= {answer.content, *SMALL_TALK}
 
 
-def test_of_those_that_hold_a_rare_word_the_one_with_the_common_words_too_is_a_candidate(
+def test_candidates_with_a_rare_word_are_ranked_by_their_common_words(
     tenant_a: Tenant,
     by_candidates: Callable[[int, int], None],
     monkeypatch: pytest.MonkeyPatch,

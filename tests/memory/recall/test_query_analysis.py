@@ -100,7 +100,7 @@ def test_how_many_asks_for_a_number_which_no_answer_repeats() -> None:
     assert Question.of("How many cats?").text_terms == Question.of("Cats?").text_terms
 
 
-def test_of_a_pasted_page_the_beginning_and_the_end_are_the_question() -> None:
+def test_beginning_and_end_of_a_long_query_are_the_question() -> None:
     words = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}x" for n in range(200)]
     terms = Question.of(" ".join(words)).text_terms
     assert len(terms) == MAX_TERMS

@@ -245,7 +245,7 @@ def test_recall_with_a_given_vector_is_one_statement(tenant_a: Tenant) -> None:
 @pytest.mark.parametrize(
     ("words_along", "policy"), [(10**6, RecallPolicy(neighbours=2)), (10, RecallPolicy())]
 )
-def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
+def test_neighbours_and_long_texts_are_fetched_for_hits_only(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, words_along: int, policy: RecallPolicy
 ) -> None:
     monkeypatch.setitem(LIMITS, "words_along", words_along)

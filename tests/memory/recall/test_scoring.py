@@ -188,7 +188,7 @@ def test_weighs_as_by_hand(seed: int) -> None:
         assert (found.echo, found.repeats_question) == (row["echo"], row["repeats"])
 
 
-def test_words_of_time_count_where_it_is_asked_when() -> None:
+def test_words_of_time_count_in_questions_about_time() -> None:
     turns, _ = evidence_of(0)
     elsewhere = replace(QUESTION, asks_when=False)
     prior = weigh_words(turns, QUESTION, WEIGHTS).prior
@@ -220,7 +220,7 @@ def test_date_of_the_turn_before_is_not_one_of_its_words() -> None:
 
 @pytest.mark.parametrize("echoes_last", [False, True])
 @pytest.mark.parametrize("limit", [1, 25, 40])
-def test_the_first_of_all_are_the_first_of_some(limit: int, echoes_last: bool) -> None:
+def test_limit_keeps_the_first_of_the_ranking(limit: int, echoes_last: bool) -> None:
     turns, pieces = evidence_of(3)
     alike = (
         replace(turns, words=turns.words // 9),
@@ -231,7 +231,7 @@ def test_the_first_of_all_are_the_first_of_some(limit: int, echoes_last: bool) -
     assert some == every[:limit]
 
 
-def test_at_most_so_many_and_each_with_its_id() -> None:
+def test_results_are_limited_and_have_ids() -> None:
     turns, pieces = evidence_of(1)
     ranking = ranking_of(turns, pieces, echoes_last=False, limit=5)
     assert len(ranking.found) == 5

@@ -60,7 +60,7 @@ def test_operators_with_the_same_page_keep_the_limits_of_each_other(
         ({"quota_requests_per_second_hard": "0"}, "give a number from 1"),
     ],
 )
-def test_a_limit_that_cannot_be_is_shown(
+def test_invalid_limit_is_shown_as_an_error(
     operator: Client, tenant_a: Tenant, wrong: dict[str, str], error: str
 ) -> None:
     page = operator.post(address(tenant_a), {**FORM, **wrong})

@@ -48,7 +48,7 @@ def test_a_public_host_is_served_in_no_tenant(db: None, host: str) -> None:
     assert response.content.decode() == "None None konstruct.urls.public"  # type: ignore[attr-defined]
 
 
-def test_state_from_before_a_request_is_invisible_to_it(tenant_a: Tenant) -> None:
+def test_request_does_not_see_an_earlier_tenant(tenant_a: Tenant) -> None:
     connection.set_tenant(tenant_a)
     response = serve(get("localhost"), where_am_i)
     assert response.content.decode() == "None None konstruct.urls.public"  # type: ignore[attr-defined]

@@ -249,9 +249,7 @@ def test_admin_password_can_come_from_the_environment(
         ({"password": "correct horse battery", "email": "nowhere"}, "Enter a valid email address."),
     ],
 )
-def test_an_admin_that_cannot_be_made_is_refused(
-    tenant_a: Tenant, options: dict[str, str], message: str
-) -> None:
+def test_invalid_admin_is_refused(tenant_a: Tenant, options: dict[str, str], message: str) -> None:
     with pytest.raises(CommandError, match=message) as caught:
         admin_of(tenant_a, **options)
     assert caught.value.returncode == 2

@@ -418,7 +418,7 @@ def test_all_connections_that_a_restart_has_ended_are_replaced_at_once(
             assert backend() not in numbers
 
 
-def test_where_no_connection_becomes_free_the_error_is_an_outage_and_names_the_setting(
+def test_exhausted_pool_is_an_outage_that_names_the_setting(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connecting, "MAX_POOL_WAIT_SECONDS", 0.2)

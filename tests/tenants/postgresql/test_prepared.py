@@ -54,7 +54,7 @@ def test_a_prepared_statement_is_planned_once_for_each_tenant(
 
 
 @pytest.mark.of_a_session
-def test_only_so_many_statements_stay_prepared(users: tuple[Tenant, Tenant]) -> None:
+def test_number_of_prepared_statements_is_limited(users: tuple[Tenant, Tenant]) -> None:
     connection.ensure_connection()
     connection.prepared.most = 1
     for tenant in users * 2:
@@ -199,7 +199,7 @@ def test_discarded_statements_are_prepared_again(in_a: Tenant) -> None:
 
 
 @pytest.mark.parametrize(("failing", "in_transaction"), [(0, False), (1, True), (2, False)])
-def test_one_that_fails_leaves_the_connection_as_it_was(
+def test_failed_pipeline_leaves_the_connection_unchanged(
     in_a: Tenant, failing: int, in_transaction: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     connection.set_tenant(in_a)
@@ -290,7 +290,7 @@ def test_a_pipeline_of_the_drivers_own_is_no_place_for_them(in_a: Tenant) -> Non
     assert names() == prepared_names() == ["of-tenant-a"]
 
 
-def test_of_many_rows_those_are_read_that_are_wanted(in_a: Tenant) -> None:
+def test_only_wanted_rows_are_read(in_a: Tenant) -> None:
     with connection.prepared_cursor() as cursor:
         cursor.execute("SELECT n::bigint, n::text FROM generate_series(1, %(most)s) AS n", VALUES)
         wanted = {(3).to_bytes(8, "big"), (7).to_bytes(8, "big"), (70).to_bytes(8, "big")}

@@ -80,7 +80,9 @@ def test_queued_statement_is_sent_in_its_tenant(tenant_a: Tenant, tenant_b: Tena
 
 
 @pytest.mark.django_db(transaction=True)
-def test_outside_of_a_transaction_it_is_one_with_the_next_statement(inside: None) -> None:
+def test_queued_statement_is_sent_with_the_next_statement_outside_of_a_transaction(
+    inside: None,
+) -> None:
     with messages_to_postgres() as messages:
         lost = record("lost", with_next=True)
         with pytest.raises(DataError):

@@ -13,7 +13,9 @@ from tenants.models import Tenant
 from tests.messages import statements
 
 
-def test_they_are_cached_inside_a_tenant(tenant_a: Tenant, django_assert_num_queries: Any) -> None:
+def test_content_types_are_cached_for_a_tenant(
+    tenant_a: Tenant, django_assert_num_queries: Any
+) -> None:
     with tenant_scope(tenant_a.id):
         with django_assert_num_queries(1):
             found = ContentType.objects.get_for_model(User)
@@ -22,7 +24,7 @@ def test_they_are_cached_inside_a_tenant(tenant_a: Tenant, django_assert_num_que
             assert ContentType.objects.get_for_id(found.pk) == found
 
 
-def test_they_are_forgotten_with_the_tenant(
+def test_content_types_of_a_deleted_tenant_leave_the_cache(
     tenant_a: Tenant, tenant_b: Tenant, django_assert_num_queries: Any
 ) -> None:
     with tenant_scope(tenant_a.id):

@@ -179,7 +179,7 @@ def test_ctrl_c_is_one_line_and_frees_the_lock(
 
 
 @pytest.mark.parametrize("name", ["slug", "schema_name"])
-def test_one_tenant_alone(tenant_a: Tenant, name: str) -> None:
+def test_migrate_of_one_tenant_migrates_that_tenant_alone(tenant_a: Tenant, name: str) -> None:
     out, err, failure = migrate(schema_name=getattr(tenant_a, name))
     assert without_seconds(out) == [["[1/1] tenant-a", "up to date"]]
     assert (err, failure) == ([], None)

@@ -123,7 +123,7 @@ def test_migrations_run_backwards_and_forwards(by_django: Make, migrations: int)
         transaction.set_rollback(True)
 
 
-def test_it_is_recorded_once_for_a_code_and_leaves_no_schema(
+def test_recording_is_made_once_for_a_version_and_leaves_no_schema(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = recording()

@@ -14,7 +14,7 @@ from tests.servers.postgres import Server
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-def test_each_server_is_looked_at_and_one_that_is_down_is_named(
+def test_every_server_is_checked_and_a_stopped_one_is_named(
     further: dict[str, Server], settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.APPLICATION_DATABASE_URL = database.url_of("app")

@@ -44,7 +44,7 @@ def say(saver: KonstructSaver, name: str, text: str) -> list[str]:
     return [message.content for message in state["messages"]]
 
 
-def test_it_passes_langgraphs_conformance_suite(url: str, program_a: Program) -> None:
+def test_saver_passes_the_conformance_suite_of_langgraph(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
 
         @checkpointer_test(name="KonstructSaver")

@@ -60,7 +60,7 @@ def test_an_agent_is_made_and_edited(program_a: Program, admin: Client) -> None:
         ({"extraction_batch_size": "201"}, "Give 1 to 200."),
     ],
 )
-def test_an_agent_that_cannot_be_is_refused_on_the_page(
+def test_invalid_agent_is_refused_on_the_page(
     program_a: Program, admin: Client, fields: dict[str, str], message: str
 ) -> None:
     response = admin.post(f"{AGENTS}add/", {**AGENT_FORM, **fields})

@@ -117,7 +117,7 @@ def test_a_draft_that_does_not_differ_is_not_asked(
     assert (answer.context["changes"], len(answer.context["sides"])) == ({}, 1)
 
 
-def test_a_draft_that_cannot_be_is_refused_with_the_reason(
+def test_invalid_draft_is_refused_with_the_reason(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
     form = {**DRAFT, "content": "Hello", "draft-recall_top_k": "500"}

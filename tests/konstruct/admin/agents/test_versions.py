@@ -78,7 +78,7 @@ def test_rolling_back_asks_and_is_a_version(bo: Agent, program_a: Program, admin
     assert event.detail["after"]["persona"] == "Speak plainly."
 
 
-def test_a_version_that_cannot_be_any_more_is_refused(
+def test_version_that_is_no_longer_valid_is_not_restored(
     bo: Agent, program_a: Program, admin: Client
 ) -> None:
     with tenant_scope(program_a.tenant.id):

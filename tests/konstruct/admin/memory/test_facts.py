@@ -105,7 +105,7 @@ def test_saving_without_a_change_makes_no_version(
         ({"valid_to_0": "1999-01-01", "valid_to_1": "00:00:00"}, "This is before Valid from."),
     ],
 )
-def test_a_fact_that_cannot_be_is_refused_on_the_page(
+def test_invalid_fact_is_refused_on_the_page(
     program_a: Program,
     browser: Callable[..., Client],
     know: Callable[..., UUID],
@@ -133,7 +133,7 @@ def test_facts_are_ended_and_can_be_found_as_such(
     assert "Lives in Porto." not in client.get(FACTS, {"state": "now"}).text
 
 
-def test_an_old_version_is_looked_at_and_no_more(
+def test_old_version_is_read_only(
     program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
 ) -> None:
     fact, client = know("Lives in Porto."), browser(program_a.tenant)

@@ -157,7 +157,7 @@ def test_common_words_are_marked_in_every_form_and_other_text_is_escaped() -> No
     )
 
 
-def test_of_a_long_text_the_part_that_matters_is_shown() -> None:
+def test_matching_part_of_a_long_text_is_shown() -> None:
     marked = highlighted("x " * 5000 + "the harbour " + "y " * 5000, "harbour?")
     assert "<mark>harbour</mark>" in marked
     assert len(marked) < 500

@@ -93,7 +93,7 @@ def test_a_rule_that_protects_is_not_deleted(
     assert rules(program_a) == [("", 30)]
 
 
-def test_a_rule_is_made_changed_and_removed_and_all_of_it_is_logged(
+def test_changes_of_a_retention_rule_are_recorded(
     program_a: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_a.tenant)

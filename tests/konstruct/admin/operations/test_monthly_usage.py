@@ -52,7 +52,9 @@ def test_operators_download_a_month_of_all_tenants(
 @pytest.mark.parametrize(
     "month", ["", "9999-12", "0000-01", "2026-13", "2026-1", "２０２６-11", "x" * 5000]
 )
-def test_nonsense_is_this_month(operator: Client, program_a: Program, month: str) -> None:
+def test_invalid_month_shows_the_current_month(
+    operator: Client, program_a: Program, month: str
+) -> None:
     rows = downloaded(operator.get(PAGE, {"csv": "1", "month": month}))
     assert {row["month"] for row in rows} == {f"{timezone.now():%Y-%m}"}
 
@@ -83,7 +85,7 @@ def test_the_last_measurement_is_shown_without_entering_tenants(
     ]
 
 
-def test_it_needs_a_permission(db: None) -> None:
+def test_page_of_usage_requires_a_permission(db: None) -> None:
     client = Client(headers={"Host": "localhost"})
     client.force_login(User.objects.create_user("otto", is_staff=True))
     assert client.get(PAGE).status_code == 403

@@ -63,7 +63,7 @@ def recipients(program: Program) -> list[NotificationRecipient]:
         return list(NotificationRecipient.objects.order_by("created_at"))
 
 
-def test_a_recipient_is_added_tried_changed_and_removed_and_all_of_it_is_logged(
+def test_changes_and_tests_of_a_recipient_are_recorded(
     program_a: Program, program_b: Program, browser: Browser, mail: MailServer
 ) -> None:
     client = browser(program_a.tenant)

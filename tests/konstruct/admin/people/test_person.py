@@ -99,7 +99,9 @@ def test_each_kind_needs_its_permission(pending_a: Program, browser: Callable[..
     assert (page.context["entries"], page.context["waiting"]) == ([], [])
 
 
-def test_odd_addresses_show_the_page(populated_a: Program, browser: Callable[..., Client]) -> None:
+def test_invalid_parameters_show_the_page(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
     client = browser(populated_a.tenant)
     for name, value in (
         ("before", "x"),

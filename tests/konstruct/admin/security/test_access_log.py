@@ -23,7 +23,7 @@ def logged(program: Program) -> list[tuple[str, str, str | None]]:
 
 
 @pytest.mark.slow
-def test_looking_and_searching_are_written_down(
+def test_views_and_searches_are_recorded(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     with tenant_scope(populated_a.tenant.id):

@@ -116,7 +116,7 @@ def test_many_names_from_one_address_are_limited(tenant_a: Tenant, eva: User) ->
 
 
 @pytest.mark.slow
-def test_one_name_from_many_addresses_is_limited_but_not_where_its_owner_was(
+def test_attempts_from_many_addresses_do_not_lock_out_known_addresses(
     tenant_a: Tenant, eva: User
 ) -> None:
     assert log_in(RIGHT, address="192.0.2.1").status_code == 302

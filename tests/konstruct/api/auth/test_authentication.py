@@ -56,7 +56,7 @@ def test_the_key_alone_decides_the_tenant_on_the_neutral_host(
 
 
 @pytest.mark.parametrize("key", ["", "nonsense", "ks_"])
-def test_nonsense_is_no_key(program_a: Program, key: str) -> None:
+def test_malformed_key_is_refused(program_a: Program, key: str) -> None:
     assert status(program_a, key=key) == 401
     assert status(program_a, host="tenant-a.localhost", key=key) == 401
 

@@ -104,7 +104,7 @@ def test_bound_key_reads_only_its_own_data(
     assert usage["agents"] == (1 if "agent_id" in bound else 2)
 
 
-def test_a_key_of_one_agent_knows_no_other(program_a: Program, other_agent: Any) -> None:
+def test_key_of_one_agent_reaches_no_other_agent(program_a: Program, other_agent: Any) -> None:
     bound = program_a.with_key(agent_id=program_a.agent.id)
     assert bound.send().status_code == 202
     for name in ("bo", str(other_agent.id)):
@@ -147,7 +147,7 @@ def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
         ({"agent_id": UUID(int=7)}, "agent: "),
     ],
 )
-def test_a_key_that_cannot_be_names_the_field(
+def test_invalid_key_is_refused_by_field(
     tenant_a: Tenant, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(KeyInvalid, match=message):
@@ -161,7 +161,7 @@ def test_a_key_cannot_be_bound_to_another_tenants_agent(
         issue_key(tenant_id=program_a.tenant.id, name="x", agent_id=program_b.agent.id)
 
 
-def test_postgres_refuses_scopes_that_are_none(tenant_a: Tenant) -> None:
+def test_postgres_refuses_invalid_scopes(tenant_a: Tenant) -> None:
     key, _ = issue_key(tenant_id=tenant_a.id, name="x")
     with tenant_scope(tenant_a.id):
         for scopes in ([], ["admin"]):

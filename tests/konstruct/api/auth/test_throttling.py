@@ -53,7 +53,7 @@ def test_refused_request_does_not_count_against_the_limit(program_a: Program) ->
     assert program_a.send().headers["RateLimit-Remaining"] == "1"
 
 
-def test_one_program_leaves_something_to_the_others_of_its_tenant(
+def test_one_key_does_not_use_the_whole_rate_of_its_tenant(
     program_a: Program, settings: Any
 ) -> None:
     settings.RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_BURST = 5, 2

@@ -82,7 +82,7 @@ def attack(url: str, seed: SeedData, folder: Path, *options: str) -> int:
     return int(made[1])
 
 
-def test_the_api_is_as_it_is_described(
+def test_api_matches_its_description(
     seed: SeedData, process_environment: dict[str, str], tmp_path: Path, record_property: Any
 ) -> None:
     unlimited = {

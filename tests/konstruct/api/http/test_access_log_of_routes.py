@@ -69,7 +69,7 @@ def test_refused_request_is_recorded_once_as_refused(
     assert event.actor == "bound"
 
 
-def test_a_read_that_fails_after_it_began_is_no_read(
+def test_failed_read_is_not_recorded_as_a_read(
     seed: SeedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any, **__: Any) -> None:

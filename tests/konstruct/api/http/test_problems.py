@@ -78,7 +78,7 @@ def test_unsupported_media_type(program_a: Program) -> None:
     problem(response, 406, "not-acceptable")
 
 
-def test_without_a_key(program_a: Program) -> None:
+def test_problem_of_a_request_without_a_key(program_a: Program) -> None:
     response = Client(headers={"Host": "localhost"}).get(MESSAGES)
     problem(response, 401, "unauthenticated")
 

@@ -38,7 +38,7 @@ def test_the_committed_description_is_current(schema: str) -> None:
     )
 
 
-def test_it_is_openapi_3_1(schema: str) -> None:
+def test_description_is_openapi_3_1(schema: str) -> None:
     assert schema.startswith("openapi: 3.1.0\n")
 
 

@@ -193,7 +193,7 @@ def test_the_placeholder_fills_while_the_reply_is_written(
     ]
 
 
-def test_it_fills_no_faster_than_slack_allows_and_ends_with_the_reply(
+def test_placeholder_updates_keep_to_the_rate_of_slack_and_end_with_the_reply(
     written: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "PARTIAL_RATE", (1, 0.001))
@@ -234,7 +234,7 @@ def test_removed_placeholder_is_posted_again(
     assert slack.posts("T1") == ["Noted."]
 
 
-def test_a_change_while_it_is_shown_is_shown_too(
+def test_change_during_a_delivery_is_delivered(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)

@@ -196,7 +196,7 @@ def test_check_of_a_removed_row_ends(team: Program) -> None:
     assert not Notification.objects.exists()
 
 
-def test_an_event_during_a_look_is_looked_at(team: Program, monkeypatch: Any) -> None:
+def test_event_during_a_check_is_checked_again(team: Program, monkeypatch: Any) -> None:
     recipient()
     key = uuid4()
     notify(key)

@@ -61,7 +61,7 @@ def kill_everywhere(program: Program, work: Any) -> int:
     raise AssertionError("the work has too many statements")
 
 
-def test_a_look_that_is_killed_notifies_once(escalated: Program) -> None:
+def test_killed_check_notifies_once(escalated: Program) -> None:
     row = recipient(events=["escalation_opened"])
     key = escalate(escalated)
 
@@ -77,9 +77,7 @@ def test_a_look_that_is_killed_notifies_once(escalated: Program) -> None:
     assert [finding for finding in findings if finding.kind in (NO_JOB, NO_ROW)] == []
 
 
-def test_a_sending_that_is_killed_sends_mails_of_one_id(
-    escalated: Program, mail: MailServer
-) -> None:
+def test_killed_worker_sends_mails_with_one_id(escalated: Program, mail: MailServer) -> None:
     row = recipient(events=["escalation_opened"])
     check_row(escalate(escalated))
 
@@ -94,9 +92,7 @@ def test_a_sending_that_is_killed_sends_mails_of_one_id(
     assert not NOTIFICATIONS.jobs().exists()
 
 
-def test_a_sending_that_is_killed_posts_once_in_slack(
-    escalated: Program, slack: SlackServer
-) -> None:
+def test_killed_worker_posts_once_in_slack(escalated: Program, slack: SlackServer) -> None:
     install(escalated, slack, "T1")
     row = slack_recipient(events=["escalation_opened"])
     check_row(escalate(escalated))

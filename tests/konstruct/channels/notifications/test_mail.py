@@ -75,7 +75,7 @@ def test_a_notification_is_in_the_language_of_the_setting(
     assert "Empfänger der Benachrichtigungen:" in text_of(sent)
 
 
-def test_the_question_is_mailed_where_it_is_wanted(team: Program, mail: MailServer) -> None:
+def test_question_is_in_the_mail_if_the_recipient_wants_it(team: Program, mail: MailServer) -> None:
     recipient(includes_question=True)
     ask(team)
     work()
@@ -141,7 +141,7 @@ def test_settled_event_is_not_mailed(team: Program, mail: MailServer) -> None:
     assert not Notification.objects.pending().exists()
 
 
-def test_many_escalations_are_one_mail_in_so_many_minutes(team: Program, mail: MailServer) -> None:
+def test_many_escalations_in_a_few_minutes_are_one_mail(team: Program, mail: MailServer) -> None:
     recipient(digest_minutes=10)
     ask(team)
     work()

@@ -240,7 +240,7 @@ def test_invalid_answer_is_refused(notified_program: Program, post: Post, text: 
 
 
 @pytest.mark.parametrize("value", ["", "x", None, 5, "a\0b", {"a": 1}], ids=repr)
-def test_an_id_that_is_none_is_no_escalation(
+def test_invalid_id_is_no_escalation(
     notified_program: Program, slack: SlackServer, post: Post, value: object
 ) -> None:
     with tenant_scope(notified_program.tenant.id):

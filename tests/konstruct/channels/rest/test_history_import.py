@@ -104,7 +104,7 @@ def test_the_same_external_id_of_another_user_is_another_message(program_a: Prog
         ({"mood": "fine"}, "unknown: mood"),
     ],
 )
-def test_a_wrong_line_is_answered_and_keeps_no_other_out(
+def test_invalid_line_is_reported_and_other_lines_are_imported(
     program_a: Program, change: dict[str, Any], words: str
 ) -> None:
     document = program_a.post(IMPORT, {"messages": [line(1), line(2, **change)]}).json()
@@ -193,7 +193,7 @@ def test_repeated_or_longer_body_stores_no_duplicates(program_a: Program) -> Non
     assert len(contents(program_a)) == 6
 
 
-def test_a_second_yes_is_another_one(program_a: Program) -> None:
+def test_same_text_at_another_place_is_another_message(program_a: Program) -> None:
     yes = {"role": "user", "content": "Yes."}
     assert statuses(bare(program_a, yes)) == statuses(bare(program_a, BARE[1])) == "c"
     assert statuses(bare(program_a, yes)) == "c"
@@ -254,7 +254,7 @@ def test_api_description_lists_the_required_fields() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, 7, "text", [], {}])
-def test_a_line_that_is_no_object_is_answered_too(program_a: Program, odd: Any) -> None:
+def test_line_that_is_not_an_object_is_reported(program_a: Program, odd: Any) -> None:
     document = program_a.post(IMPORT, {"messages": [odd]}).json()
     assert (document["created"], document["invalid"]) == (0, 1)
     assert "role and content" in document["results"][0]["error"]

@@ -66,7 +66,7 @@ def test_a_bad_filter_is_named(program_a: Program, query: str, named: list[str])
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "cD1hYmM", "a.b", "."])
-def test_a_place_that_is_none_is_not_found(program_a: Program, cursor: str) -> None:
+def test_invalid_cursor_is_not_found(program_a: Program, cursor: str) -> None:
     response = program_a.get(f"{MESSAGES}?cursor={cursor}")
     assert refused_fields(response) == ["cursor"]
     assert response.status_code == 404

@@ -51,7 +51,7 @@ def test_a_message_is_accepted_and_written_down(program_a: Program) -> None:
     assert rows(program_a) == (1, 1, 1)
 
 
-def test_without_a_thread_a_user_has_one_of_their_own(program_a: Program) -> None:
+def test_thread_defaults_to_one_thread_of_the_user(program_a: Program) -> None:
     assert program_a.send().json()["thread_id"] == "maria"
 
 

@@ -70,7 +70,7 @@ def test_a_missing_field_is_named(program_a: Program, missing: str) -> None:
     [b"", b"{", b"nonsense", b'{"content": NaN}', b"\xff\xfe", b"[" * 100_000, b'"text"', b"[]",
      b"null", b"1" * 5000, b'{"content": 1e999}'],
 )  # fmt: skip
-def test_a_body_that_is_no_json_object_is_refused(program_a: Program, body: bytes) -> None:
+def test_body_that_is_not_a_json_object_is_refused(program_a: Program, body: bytes) -> None:
     response = program_a.post(MESSAGES, body)
     assert response.status_code == 400
     assert rows(program_a) == (0, 0, 0)
@@ -94,7 +94,7 @@ def test_only_json_is_accepted(program_a: Program, content_type: str) -> None:
 
 
 @pytest.mark.parametrize("wait", ["abc", "-1", "61", "nan", "inf", "", "1e9", "1&wait=2"])
-def test_a_wait_that_is_none_is_refused(program_a: Program, wait: str) -> None:
+def test_invalid_wait_is_refused(program_a: Program, wait: str) -> None:
     response = program_a.send(query=f"?wait={wait}")
     assert (response.status_code, refused_fields(response)) == (400, ["wait"])
     assert rows(program_a) == (0, 0, 0)

@@ -37,7 +37,7 @@ def test_stream_begins_with_the_message_and_ends_with_its_final_state(program_a:
     assert document["reply"]["content"] == "Line 1\n\nLine 2"
 
 
-def test_a_stream_that_cannot_be_ended_ends_with_a_problem(
+def test_interrupted_stream_ends_with_a_problem(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "_message", Mock(side_effect=OperationalError("lost")))

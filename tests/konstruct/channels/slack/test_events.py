@@ -45,9 +45,7 @@ def test_the_url_is_verified(slack: SlackServer, post: Post, db: None) -> None:
     assert (answer.status_code, answer.json()) == (200, {"challenge": "3eZbrw1a"})
 
 
-def test_a_mention_is_accepted_with_where_it_is_to_be_answered(
-    connected: Program, post: Post
-) -> None:
+def test_mention_is_accepted_with_the_address_of_its_reply(connected: Program, post: Post) -> None:
     assert post(mention("T1", "Where is &lt;x&gt; &amp; y?", ts="17.1")).status_code == 200
     assert messages(connected) == [("U1", "T1/C1/17.1", "Where is <x> & y?", "")]
     with tenant_scope(connected.tenant.id):
@@ -147,7 +145,7 @@ def test_files_are_named_and_a_bare_mention_is_a_message(connected: Program, pos
     ]
 
 
-def test_odd_text_is_stored_and_too_long_text_is_cut(
+def test_unusual_text_is_stored_and_long_text_is_cut(
     connected: Program, post: Post, settings: Any
 ) -> None:
     settings.MAX_MESSAGE_CHARACTERS = 20
@@ -381,7 +379,7 @@ def test_worker_claims_and_processes_inbox_entries(connected: Program, post: Pos
     assert claimed(inbox.ARRIVALS) == []
 
 
-def test_of_many_that_arrive_at_once_one_wakes_a_worker(
+def test_concurrent_events_wake_one_worker(
     connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enqueued: list[str] = []

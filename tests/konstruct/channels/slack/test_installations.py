@@ -48,7 +48,7 @@ def test_a_token_is_encrypted_for_one_place(tenant_a: Tenant, tenant_b: Tenant) 
         decrypt(encrypted, tenant_id=tenant_a.id, workspace="T2")
 
 
-def test_keys_are_changed_without_a_word_lost(
+def test_keys_are_rotated_without_loss_of_data(
     connected: Program, slack: SlackServer, settings: Any, run: Callable[..., str]
 ) -> None:
     settings.CHANNEL_TOKEN_KEYS = [OLD]
@@ -69,7 +69,7 @@ def test_missing_keys_are_named(tenant_a: Tenant, settings: Any) -> None:
         encrypt("x", tenant_id=tenant_a.id, workspace="T1")
 
 
-def test_a_key_that_is_none_stops_the_process_at_its_start(
+def test_invalid_key_stops_the_process_at_its_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW}, {OLD}")

@@ -161,7 +161,7 @@ def test_the_address_may_end_in_a_slash(program_a: Program) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "tenant-a.localhost"])
-def test_without_a_key_the_metadata_is_pointed_at(program_a: Program, host: str) -> None:
+def test_answer_without_a_key_names_the_metadata(program_a: Program, host: str) -> None:
     program_a.host = host
     metadata = f"http://{host}/.well-known/oauth-protected-resource/mcp"
     for key in ("", "ks_nonsense", program_a.key[:-1] + ("0" if program_a.key[-1] != "0" else "1")):

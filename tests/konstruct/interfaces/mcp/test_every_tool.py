@@ -96,7 +96,7 @@ def is_refused(answer: Any) -> bool:
 
 @pytest.mark.parametrize("version", [OLD, NEW])
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_another_tenants_things_are_not_there(world: World, name: str, version: str) -> None:
+def test_objects_of_another_tenant_are_not_found(world: World, name: str, version: str) -> None:
     case = CASES[name]
     answer = send(case, world.victim, world.attacker.program, version)
     assert answer.status_code < 500
@@ -146,7 +146,7 @@ def test_bound_key_reads_and_changes_only_its_own_data(world: World, name: str, 
     )
 
 
-def test_a_cursor_of_another_tenant_is_no_cursor(world: World) -> None:
+def test_cursor_of_another_tenant_is_refused(world: World) -> None:
     def listed(program: Program, **more: Any) -> Any:
         arguments = {"user_id": "vera", "limit": 1, **more}
         return ask(program, "tools/call", name="list", arguments=arguments)

@@ -29,7 +29,7 @@ def test_a_request_of_each_era_is_read(version: str) -> None:
     assert message.is_modern is (version == NEW)
 
 
-def test_without_a_header_it_is_a_revision_of_before_the_header() -> None:
+def test_request_without_the_header_has_an_older_revision() -> None:
     assert read_message(body_of("ping", {}, OLD), {}).version == "2025-03-26"
 
 

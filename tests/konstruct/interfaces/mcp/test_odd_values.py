@@ -47,7 +47,7 @@ def seed(program_a: Program, settings: Any) -> SeedData:
 
 
 @pytest.mark.slow
-def test_no_value_is_our_fault(seed: SeedData) -> None:
+def test_no_value_causes_an_internal_error(seed: SeedData) -> None:
     chosen = random.Random(1)
     for name, case in sorted(CASES.items()):
         params = case.params(seed)

@@ -257,7 +257,7 @@ def test_internal_error_is_returned_without_its_cause(
     assert call(program_a, "list", user_id="maria")["structuredContent"]["results"] == []
 
 
-def test_of_several_agents_one_must_be_named(program_a: Program) -> None:
+def test_agent_must_be_named_if_there_are_several(program_a: Program) -> None:
     for name in ("bo", "al"):
         create_agent(tenant_id=program_a.tenant.id, name=name)
     close_agents(program_a, "al")
@@ -269,7 +269,7 @@ def test_of_several_agents_one_must_be_named(program_a: Program) -> None:
         assert found["isError"] is False
 
 
-def test_the_only_active_agent_is_the_one_that_is_searched(program_a: Program) -> None:
+def test_only_active_agent_is_the_default(program_a: Program) -> None:
     program_a.send("My sister lives in Porto.")
     embedding_jobs.drain(program_a.tenant.id)
     create_agent(tenant_id=program_a.tenant.id, name="aaron")

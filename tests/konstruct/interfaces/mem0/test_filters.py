@@ -48,7 +48,7 @@ ID = "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11"
         ),
     ],
 )
-def test_a_filter_means(value: Any, expected: filters.Filter) -> None:
+def test_filter_is_parsed(value: Any, expected: filters.Filter) -> None:
     assert filters.parse(value) == expected
 
 
@@ -103,7 +103,7 @@ def test_unknown_filter_is_refused_with_the_supported_ones(value: Any, error: st
     assert len(str(refused.value)) < 500
 
 
-def test_as_deep_and_as_many_as_there_may_be() -> None:
+def test_filters_at_the_limits_are_parsed() -> None:
     assert filters.single_value(filters.parse(nested(8)), "user_id") == "alex"
     assert len([*filters.conditions(filters.parse({"AND": [{"user_id": "a"}] * 32}))]) == 32
 

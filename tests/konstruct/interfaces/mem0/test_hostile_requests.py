@@ -51,7 +51,7 @@ def test_no_field_is_a_500(program: Program, settings: Any, method: str, path: s
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"\xff", b'{"a": 1, "a": 2}'])
-def test_a_body_that_is_no_json_is_refused(program: Program, body: bytes) -> None:
+def test_body_that_is_not_json_is_refused(program: Program, body: bytes) -> None:
     assert refusal(program.post(SEARCH, body))
 
 
@@ -62,7 +62,7 @@ def test_a_body_that_is_no_json_is_refused(program: Program, body: bytes) -> Non
         "page_size=501", "page_size=0", "cursor=x",
     ],
 )  # fmt: skip
-def test_a_page_that_cannot_be_is_refused(program: Program, page: str) -> None:
+def test_invalid_page_is_refused(program: Program, page: str) -> None:
     refusal(program.post(f"{LIST}?{page}", {"filters": {"user_id": "a"}}))
     assert program.post(f"{LIST}?page=1000000", {"filters": {"user_id": "a"}}).json()["count"] == 0
 

@@ -126,7 +126,7 @@ def test_user_key_refuses_another_user(chat: Chat, other_chat: Any, sent: dict[s
     assert accepted_messages(chat) == []
 
 
-def test_models_are_the_agents_that_there_are_for_the_key(chat: Chat) -> None:
+def test_models_are_the_active_agents_of_the_key(chat: Chat) -> None:
     program = chat.program
     other = create_agent(tenant_id=program.tenant.id, name="bo/b", system_prompt="Secret.")
     create_agent(tenant_id=program.tenant.id, name="gone", is_active=False)
@@ -206,7 +206,7 @@ def test_unsupported_request_is_refused_by_field(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b'{"model": 1, "model": 2}', b"\xff"])
-def test_a_body_that_is_no_object_is_refused(chat: Chat, body: bytes) -> None:
+def test_body_that_is_not_an_object_is_refused(chat: Chat, body: bytes) -> None:
     assert error_of(chat.program.post(CHAT, body), 400)["type"] == "invalid_request_error"
 
 

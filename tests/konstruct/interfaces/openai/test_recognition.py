@@ -18,7 +18,7 @@ def accepted_texts(chat: Chat) -> list[str]:
     return [message.content for message in chat.accepted]
 
 
-def test_of_a_history_only_the_last_message_is_new(chat: Chat) -> None:
+def test_only_the_last_message_of_a_history_is_new(chat: Chat) -> None:
     first = chat.says("one")
     second = chat.says("one", first, "two")
     chat.says("one", first, "two", second, "three")

@@ -37,7 +37,7 @@ def test_repeated_completion_has_the_usage_of_the_language_model(
     assert len(client.llm.requests) == 1
 
 
-def test_a_stream_ends_with_it_if_it_is_asked_for(client: Client) -> None:
+def test_stream_ends_with_usage_if_requested(client: Client) -> None:
     # Usage of a streaming language model: test_unmodified_client.py
     asked = {"stream": True, "stream_options": {"include_usage": True}}
     client.llm.default = with_usage(saying("Sunny."))

@@ -252,7 +252,7 @@ def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
     assert ExtractionRun.objects.filter(state=RunState.FAILED).count() == 2
 
 
-def test_a_model_that_cannot_be_asked_keeps_its_job_with_the_reason(
+def test_job_keeps_the_reason_if_the_model_refuses_the_request(
     add_message: Callable[..., Message], llm_server: LLMServer
 ) -> None:
     add_message("I live in Oslo.")

@@ -168,7 +168,7 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
     assert reply(held) == "Noted."
 
 
-def test_a_person_answers_and_it_is_remembered_as_any_reply(
+def test_answer_of_a_person_is_remembered_as_a_reply(
     send_message: SendMessage, program: Program
 ) -> None:
     send_message("talk to a human")

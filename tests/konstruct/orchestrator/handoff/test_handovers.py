@@ -117,7 +117,7 @@ def test_language_model_hands_over_and_back_without_calls_of_the_first_agent(
 
 
 @pytest.mark.parametrize("wanted", ["zoe", "ada", "carl", "", None, ["bert"], 7])
-def test_an_agent_hands_over_to_none_but_those_that_it_may(
+def test_agent_hands_over_only_to_allowed_agents(
     wanted: Any, send_message: SendMessage, bert: Agent, carl: Agent, llm_server: LLMServer
 ) -> None:
     Agent.objects.filter(name="ada").update(hands_to=[bert.id])

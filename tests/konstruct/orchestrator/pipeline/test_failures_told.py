@@ -104,7 +104,7 @@ def test_escalation_for_a_failure_contains_no_details(
     "name", ["DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL", "LLM_POOL_URL"]
 )
 @pytest.mark.parametrize("password", ["pa/ssword", "pa#ssword"])
-def test_a_url_that_is_none_is_refused_without_showing_it(name: str, password: str) -> None:
+def test_invalid_url_is_refused_and_not_shown(name: str, password: str) -> None:
     environment = {**os.environ, "SECRET_KEY": "x" * 50, name: f"redis://user:{password}@host/0"}
     ran = subprocess.run(
         [sys.executable, "-c", "import konstruct.settings"],

@@ -84,7 +84,7 @@ def test_after_the_apis_clear_failed_at_its_end(
 
 
 @pytest.mark.parametrize("left", [b'{"cleared":1000000000}', b'{"forgotten":"x"}'])
-def test_where_the_cache_has_a_mark_that_the_database_does_not(
+def test_window_with_a_mark_unknown_to_the_database_is_rebuilt(
     send_message: SendMessage, program: Program, left: bytes
 ) -> None:
     send_message("Hello")
@@ -94,7 +94,7 @@ def test_where_the_cache_has_a_mark_that_the_database_does_not(
     assert window(program) == ["Hello", "Noted.", "Tea?", "Noted."]
 
 
-def test_after_a_clear_killed_before_it_changed_the_cache(
+def test_window_is_cleared_after_a_kill_between_commit_and_cache(
     send_message: SendMessage, program: Program
 ) -> None:
     send_message("Hello")

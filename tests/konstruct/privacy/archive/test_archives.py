@@ -290,7 +290,7 @@ def test_rows_embedded_during_an_export_are_not_in_it(
         assert ConversationEmbedding.objects.count() == 2
 
 
-def test_it_is_searched_offline(tenant_a: Tenant, full: None, tmp_path: Path) -> None:
+def test_archive_is_searched_offline(tenant_a: Tenant, full: None, tmp_path: Path) -> None:
     export_memory(tenant_a, tmp_path / "a.db")
     with MemoryManager(tmp_path / "a.db") as archive:
         hits = archive.search("What is my dog called?", k=3)
@@ -333,7 +333,7 @@ def test_incomplete_archive_is_refused_and_changes_nothing(
         assert not Agent.objects.exists()
 
 
-def test_files_that_are_none_are_refused(
+def test_other_files_are_refused(
     tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path
 ) -> None:
     whole, cut, foreign, text = (tmp_path / name for name in ("a.db", "cut.db", "f.db", "t.db"))

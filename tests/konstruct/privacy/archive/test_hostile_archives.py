@@ -148,7 +148,7 @@ def test_cyclic_pages_are_not_followed(archive: Path, tenant_b: Tenant) -> None:
     refused(tenant_b, archive, KonstructError, "is damaged")
 
 
-def test_text_that_is_no_utf_8_is_refused(archive: Path, tenant_b: Tenant) -> None:
+def test_text_that_is_not_utf_8_is_refused(archive: Path, tenant_b: Tenant) -> None:
     change(archive, "UPDATE exported SET row = CAST(x'7b22ff227d' AS TEXT) WHERE kind = 'messages'")
     refused(tenant_b, archive, ArchiveDamaged, "is damaged")
 
@@ -220,7 +220,7 @@ def test_a_manifest_that_no_export_writes_is_refused(
      '{"tenant_id": "x", "id": "y"}'],
     ids=lambda row: row[:20],
 )  # fmt: skip
-def test_a_row_that_is_none_is_refused(archive: Path, tenant_b: Tenant, row: str) -> None:
+def test_invalid_row_is_refused(archive: Path, tenant_b: Tenant, row: str) -> None:
     with opened(archive) as sqlite:
         forge_text(sqlite, "agents", [row])
     refused(tenant_b, archive, ArchiveRefused, "its agents cannot be imported|which this version")

@@ -97,7 +97,7 @@ def test_an_agent_is_made(program_a: Program) -> None:
         ({"tenant_id": "x", "id": "y"}, ["tenant_id", "id"]),
     ],
 )
-def test_an_agent_that_cannot_be_names_the_field(
+def test_invalid_agent_is_refused_by_field(
     program_a: Program, fields: dict[str, Any], named: list[str]
 ) -> None:
     response = make(program_a, **fields)
@@ -140,7 +140,7 @@ def test_idempotency_keys_of_tenants_are_separate(program_a: Program, program_b:
     assert first.json()["id"] != other.json()["id"]
 
 
-def test_of_several_at_once_with_one_key_one_makes_the_agent(
+def test_concurrent_requests_with_one_idempotency_key_create_one_agent(
     transactional_db: None, program_a: Program
 ) -> None:
     responses: list[Any] = []

@@ -98,7 +98,7 @@ def test_the_same_key_saves_one_question(program_a: Program) -> None:
         assert SavedQuestion.objects.count() == 1
 
 
-def test_one_question_too_many_is_refused(
+def test_question_beyond_the_maximum_is_refused(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved_questions, "MAX_QUESTIONS", 1)
@@ -122,7 +122,7 @@ def test_one_question_too_many_is_refused(
         ({"version": 1}, ["version"]),
     ],
 )
-def test_a_question_that_cannot_be_saved_names_the_field(
+def test_invalid_question_is_refused_by_field(
     program_a: Program, fields: dict[str, Any], named: list[str]
 ) -> None:
     refused = save(program_a, **fields)

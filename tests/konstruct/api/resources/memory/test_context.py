@@ -182,7 +182,9 @@ def test_agents_and_users_of_one_tenant_are_separate(program_a: Program) -> None
         assert (context["context"], context["messages"]) == ("", [])
 
 
-def test_an_agents_key_compiles_for_it_alone_and_a_users_not_at_all(program_a: Program) -> None:
+def test_key_of_an_agent_compiles_for_that_agent_and_key_of_a_user_is_refused(
+    program_a: Program,
+) -> None:
     """A user's key could read the agent's prompt, and facts about other users."""
     create_agent(tenant_id=program_a.tenant.id, name="bo")
     keep(program_a, "Maria is allergic to penicillin.", user_id="maria")

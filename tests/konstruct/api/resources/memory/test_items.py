@@ -64,7 +64,7 @@ def test_any_json_is_returned_equal_and_in_order(program_a: Program) -> None:
     assert message_texts(program_a) == []
 
 
-def test_a_page_holds_so_many_bytes_and_one_item_at_least(
+def test_page_has_at_most_its_bytes_and_at_least_one_item(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(items, "MAX_BYTES", 1_000)

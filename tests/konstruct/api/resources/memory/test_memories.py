@@ -107,7 +107,7 @@ def test_other_users_and_tenants_are_never_looked_at(
         ({"user_id": ""}, "user_id"),
     ],
 )
-def test_a_search_that_cannot_be_names_the_field(
+def test_invalid_search_is_refused_by_field(
     program_a: Program, fields: dict[str, Any], field: str
 ) -> None:
     response = search(program_a, **{"query": "Where is the car?", **fields})

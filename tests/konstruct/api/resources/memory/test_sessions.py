@@ -84,7 +84,7 @@ def test_pages_follow_one_another_while_threads_are_used(program_a: Program) -> 
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "cursor=%25", "offset=1", "ordering=x"])
-def test_a_list_that_cannot_be_names_the_parameter(program_a: Program, query: str) -> None:
+def test_invalid_parameter_of_the_list_is_refused(program_a: Program, query: str) -> None:
     response = program_a.get(f"{SESSIONS}?{query}")
     assert response.status_code == 400
     assert [error["field"] for error in response.json()["errors"]] == [query.split("=")[0]]

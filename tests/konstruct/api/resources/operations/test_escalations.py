@@ -68,7 +68,7 @@ def test_program_hands_over_reads_the_new_agent_and_reverts(
 
 
 @pytest.mark.parametrize("to_agent", ["nobody", "ada", "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21"])
-def test_an_agent_that_cannot_have_it_is_refused(
+def test_handover_to_an_unsuitable_agent_is_refused(
     to_agent: str, program_a: Program, program_b: Program, bert: Agent
 ) -> None:
     say(program_a, "Hello")

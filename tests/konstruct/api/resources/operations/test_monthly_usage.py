@@ -48,7 +48,7 @@ def test_an_earlier_month_has_its_own_numbers(program_a: Program) -> None:
 
 
 @pytest.mark.parametrize("month", ["", "9999-12", "0000-01", "2026-13", "2026-1", "2026-11-01"])
-def test_a_month_that_is_none_is_refused(program_a: Program, month: str) -> None:
+def test_invalid_month_is_refused(program_a: Program, month: str) -> None:
     refused = program_a.get(f"{MONTH}?month={month}", headers={"Accept": "text/csv"})
     assert refused.status_code == 400
     assert refused["Content-Type"] == "application/problem+json"

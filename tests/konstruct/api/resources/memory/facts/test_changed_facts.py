@@ -94,7 +94,7 @@ def test_change_into_an_existing_fact_is_a_conflict(program_a: Program) -> None:
         ({"metadata": None}, ["metadata"]),
     ],
 )
-def test_a_change_that_cannot_be_is_refused_by_field(
+def test_invalid_change_is_refused_by_field(
     program_a: Program, fields: dict[str, Any], bad: list[str]
 ) -> None:
     fact = keep(program_a, "Tea.")

@@ -59,7 +59,7 @@ def test_repeated_batch_stores_no_duplicates(program_a: Program) -> None:
         ({"content": "Tea.", "valid_to": "2026-01-01T00:00:00Z"}, 400, "valid_to"),
     ],
 )
-def test_one_that_is_invalid_keeps_all_out(
+def test_batch_with_an_invalid_fact_stores_none(
     program_a: Program, wrong: dict[str, str], status: int, field: str
 ) -> None:
     answer = send(program_a, TEA, {**wrong, "valid_from": "2026-01-02T00:00:00Z"})

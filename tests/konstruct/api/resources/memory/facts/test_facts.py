@@ -103,7 +103,7 @@ def test_the_same_text_is_the_same_fact_and_near_ones_are_reported(program_a: Pr
         ({"content": "tea", "embedding": [1.0]}, ["embedding"]),
     ],
 )
-def test_a_fact_that_cannot_be_is_refused_by_field(
+def test_invalid_fact_is_refused_by_field(
     program_a: Program, fields: dict[str, Any], bad: list[str]
 ) -> None:
     assert bad_fields(program_a.post(FACTS, fields)) == bad
@@ -183,7 +183,7 @@ def test_pages_are_stable_while_facts_are_added(program_a: Program) -> None:
         "limit=1&limit=2",
     ],
 )
-def test_a_list_that_cannot_be_names_the_parameter(program_a: Program, query: str) -> None:
+def test_invalid_parameter_of_the_list_is_refused(program_a: Program, query: str) -> None:
     assert bad_fields(program_a.get(f"{FACTS}?{query}")) == [query.split("=")[0]]
 
 
@@ -224,7 +224,7 @@ def test_facts_are_found_by_meaning_best_first(program_a: Program, bo: Agent) ->
         ({"query": "tea", "top_k": 3}, "top_k"),
     ],
 )
-def test_a_search_that_cannot_be_names_the_field(
+def test_invalid_search_is_refused_by_field(
     program_a: Program, fields: dict[str, Any], bad: str
 ) -> None:
     assert bad_fields(program_a.post(SEARCH, fields)) == [bad]
