@@ -75,7 +75,7 @@ class Spoken:
     params=[SLUGS, pytest.param([*SLUGS, *MORE_SLUGS], marks=pytest.mark.long)],
     ids=["three", "seven"],
 )
-def spoken(request: pytest.FixtureRequest, shared_deployment: Deployment) -> Spoken:
+def conversations(request: pytest.FixtureRequest, shared_deployment: Deployment) -> Spoken:
     """All users send at once. The fixture waits for all replies."""
     deployment = shared_deployment
     deployment.llm.forget()
@@ -97,38 +97,38 @@ def spoken(request: pytest.FixtureRequest, shared_deployment: Deployment) -> Spo
     return Spoken(tenants, sent, [*deployment.llm.requests])
 
 
-def test_everything_is_answered_and_remembered_once(spoken: Spoken) -> None:
-    for tenant in spoken.tenants:
+def test_everything_is_answered_and_remembered_once(conversations: Spoken) -> None:
+    for tenant in conversations.tenants:
         tenant.assert_whole(users=USERS)
 
 
-def test_no_prompt_holds_a_word_of_another_tenant(spoken: Spoken) -> None:
+def test_no_prompt_holds_a_word_of_another_tenant(conversations: Spoken) -> None:
     """The prompts contain recalled messages and the window."""
-    by_secret = {secret_of(tenant): tenant for tenant in spoken.tenants}
+    by_secret = {secret_of(tenant): tenant for tenant in conversations.tenants}
     remembering = 0
-    for request in spoken.asked:
+    for request in conversations.asked:
         (secret,) = set(re.findall(r"[a-z]{3}zzyx", request.question))
         text = str(request.body)
-        assert foreign_words(text, by_secret[secret], spoken.tenants) == []
+        assert foreign_words(text, by_secret[secret], conversations.tenants) == []
         remembering += text.count(secret) > 1
-    assert len(spoken.asked) >= MESSAGES_EACH * len(spoken.tenants)
-    assert remembering > len(spoken.asked) // 2
+    assert len(conversations.asked) >= MESSAGES_EACH * len(conversations.tenants)
+    assert remembering > len(conversations.asked) // 2
 
 
-def test_no_list_holds_a_message_of_another_tenant(spoken: Spoken) -> None:
-    for tenant in spoken.tenants:
+def test_no_list_holds_a_message_of_another_tenant(conversations: Spoken) -> None:
+    for tenant in conversations.tenants:
         with tenant.client() as client:
             page = client.get("/api/v1/messages/?limit=200")
-        assert foreign_words(page.text, tenant, spoken.tenants) == []
+        assert foreign_words(page.text, tenant, conversations.tenants) == []
         listed = {(row["id"], row["content"]) for row in page.json()["results"]}
-        assert listed >= set(spoken.sent[tenant.slug])
+        assert listed >= set(conversations.sent[tenant.slug])
 
 
-def test_no_message_of_another_tenant_can_be_asked_for(spoken: Spoken) -> None:
-    for tenant in spoken.tenants:
-        for other in spoken.tenants:
+def test_no_message_of_another_tenant_can_be_asked_for(conversations: Spoken) -> None:
+    for tenant in conversations.tenants:
+        for other in conversations.tenants:
             if other is not tenant:
-                message_id, _ = spoken.sent[other.slug][0]
+                message_id, _ = conversations.sent[other.slug][0]
                 with tenant.client() as client:
                     response = client.get(f"/api/v1/messages/{message_id}/")
                 assert response.status_code == 404
@@ -152,9 +152,9 @@ def log_in(browser: httpx.Client) -> None:
 
 
 def test_no_admin_page_shows_anything_of_another_tenant(
-    deployment: Deployment, spoken: Spoken
+    deployment: Deployment, conversations: Spoken
 ) -> None:
-    for tenant in spoken.tenants[:3]:
+    for tenant in conversations.tenants[:3]:
         shown = ""
         host = f"{tenant.slug}.localhost:{deployment.port}"
         with httpx.Client(
@@ -171,5 +171,5 @@ def test_no_admin_page_shows_anything_of_another_tenant(
                 row = re.search(rf'href="({address}[^"/]+/change/)', page.text)
                 if row is not None:
                     shown += browser.get(row[1]).text
-        assert foreign_words(shown, tenant, spoken.tenants) == []
+        assert foreign_words(shown, tenant, conversations.tenants) == []
         assert secret_of(tenant) in shown

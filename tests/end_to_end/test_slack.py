@@ -38,13 +38,13 @@ class World:
             SLACK_BOT_TOKEN=self.slack.workspaces[workspace].token,
         )  # fmt: skip
 
-    def tell(self, event: dict[str, Any], **headers: str) -> int:
+    def send_event(self, event: dict[str, Any], **headers: str) -> int:
         """Send an event of Slack."""
         body = json.dumps(event).encode()
         answer = self.web.post(EVENTS, content=body, headers={**signed(body), **headers})
         return answer.status_code
 
-    def shown(self, workspace: str, channel: str) -> list[list[str]]:
+    def shown_texts(self, workspace: str, channel: str) -> list[list[str]]:
         """Return the successive texts of each of our posts in a channel."""
         posts = self.slack.workspaces[workspace].posts
         return [post["shown"] for post in posts if post["channel"] == channel]
@@ -80,16 +80,16 @@ def answers_and_threads(world: World) -> None:
     """A mention is answered in its thread. The post is created first, and changed later."""
     llm = world.deployment.llm
     llm.answers.append(Answer({"content": "Hello **Maria**."}, wait=True))
-    assert world.tell(mention("T1", "Hello", channel="C1", ts="1700000001.1")) == 200
+    assert world.send_event(mention("T1", "Hello", channel="C1", ts="1700000001.1")) == 200
     world.wait("T1", "C1", [PLACEHOLDER.text])
     llm.release()
     world.wait("T1", "C1", ["Hello *Maria*."])
-    assert world.shown("T1", "C1") == [[PLACEHOLDER.text, "Hello *Maria*."]]
+    assert world.shown_texts("T1", "C1") == [[PLACEHOLDER.text, "Hello *Maria*."]]
     in_thread = {"channel": "C1", "thread_ts": "1700000001.1"}
-    assert world.tell(message_event("T1", "And you?", **in_thread)) == 200
-    assert world.tell(message_event("T1", "Not for you", channel="C1")) == 200
+    assert world.send_event(message_event("T1", "And you?", **in_thread)) == 200
+    assert world.send_event(message_event("T1", "Not for you", channel="C1")) == 200
     direct = message_event("T1", "Between us", channel="D1", channel_type="im")
-    assert world.tell(direct) == 200
+    assert world.send_event(direct) == 200
     world.wait("T1", "D1", ["Noted."])
     world.wait("T1", "C1", ["Hello *Maria*.", "Noted."])
     threads = [post.get("thread_ts") for post in world.slack.workspaces["T1"].posts]
@@ -103,7 +103,7 @@ def retries_and_forgeries(world: World, tenant: Tenant) -> None:
     def deliver(number: int) -> int:
         if number == 50:
             world.deployment.lose_cache_and_broker()
-        return world.tell(event, **{"X-Slack-Retry-Num": str(number)})
+        return world.send_event(event, **{"X-Slack-Retry-Num": str(number)})
 
     with ThreadPoolExecutor(20) as threads:
         assert set(threads.map(deliver, range(100))) == {200}
@@ -129,7 +129,7 @@ def killed_workers(world: World) -> None:
     llm.answers.append(Answer({"content": "Still here."}, wait=True))
     calls = len(world.slack.calls)
     world.deployment.order_deaths(["before record_post", "before update_post"])
-    assert world.tell(mention("T1", "Are you there?", channel="C3")) == 200
+    assert world.send_event(mention("T1", "Are you there?", channel="C3")) == 200
     world.wait("T1", "C3", [PLACEHOLDER.text])
     llm.release()
     world.wait("T1", "C3", ["Still here."])
@@ -142,7 +142,7 @@ def killed_workers(world: World) -> None:
 def slack_down(world: World, tenant: Tenant) -> None:
     """Slack is down for a while: replies of this time are delivered once."""
     world.slack.down = True
-    assert world.tell(mention("T1", "Can you hear me?", channel="C4")) == 200
+    assert world.send_event(mention("T1", "Can you hear me?", channel="C4")) == 200
     failed = (
         "SELECT count(*) FROM channels_delivery JOIN tenants_job ON key = message_id"
         " WHERE kind = 'delivery' AND attempts > 1 AND address ->> 'channel' = 'C4'"
@@ -157,12 +157,12 @@ def two_tenants(world: World) -> None:
     llm = world.deployment.llm
     llm.forget()
     same = {"channel": "C5", "user": "U5", "ts": "1700000005.5"}
-    assert world.tell(mention("T1", "My code word is xylophone.", **same)) == 200
+    assert world.send_event(mention("T1", "My code word is xylophone.", **same)) == 200
     world.wait("T1", "C5", ["Noted."])
-    assert world.shown("T2", "C5") == []
-    assert world.tell(mention("T2", "What is my code word?", **same)) == 200
+    assert world.shown_texts("T2", "C5") == []
+    assert world.send_event(mention("T2", "What is my code word?", **same)) == 200
     world.wait("T2", "C5", ["Noted."])
     asked = json.dumps([request.body for request in llm.requests[-1:]])
     assert "What is my code word?" in asked
     assert "xylophone" not in asked
-    assert len(world.shown("T1", "C5")) == 1
+    assert len(world.shown_texts("T1", "C5")) == 1

@@ -243,7 +243,7 @@ def test_tenants_that_take_turns_on_the_same_threads_have_lines_of_their_own(
 ) -> None:
     tenants = [tenant_a, tenant_b, None]
 
-    def say(number: int) -> None:
+    def log(number: int) -> None:
         tenant = tenants[number % len(tenants)]
         if tenant is None:
             logger.info("said", by=None)
@@ -252,7 +252,7 @@ def test_tenants_that_take_turns_on_the_same_threads_have_lines_of_their_own(
             logger.info("said", by=str(tenant.id))
 
     with ThreadPoolExecutor(2) as threads:
-        list(threads.map(say, range(60)))
+        list(threads.map(log, range(60)))
     lines = json_lines()
     assert len(lines) == 60
     assert all(line.get("tenant_id") == line["by"] for line in lines)

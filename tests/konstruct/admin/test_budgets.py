@@ -122,7 +122,7 @@ def more(program: Program, send_message: Callable[..., Message]) -> None:
 
 
 @pytest.fixture
-def known(pending_a: Program) -> dict[str, Any]:
+def parameters(pending_a: Program) -> dict[str, Any]:
     """Return the values of the parameters of addresses."""
     with tenant_scope(pending_a.tenant.id):
         update_agent(Agent.objects.get(pk=pending_a.agent.pk), persona="Curt.")
@@ -174,19 +174,19 @@ def test_every_page_has_a_budget() -> None:
 @pytest.mark.slow
 def test_pages_keep_their_query_budgets_with_any_number_of_rows(
     pending_a: Program,
-    known: dict[str, Any],
+    parameters: dict[str, Any],
     browser: Callable[..., Client],
     send_message: Callable[..., Message],
 ) -> None:
     client = browser(pending_a.tenant)
-    budgets = {address.format(**known): budget for address, budget in PAGES.values()}
+    budgets = {address.format(**parameters): budget for address, budget in PAGES.values()}
     budgets[""] = DASHBOARD
     lists = [
         f"{model._meta.app_label}/{model._meta.model_name}/" for model in tenant_site._registry
     ]
     budgets |= dict.fromkeys(lists, LIST)
     cost(client, "")  # with values that a process reads once
-    cost(client, PAGES["window"][0].format(**known))  # with the copy from before the clear
+    cost(client, PAGES["window"][0].format(**parameters))  # with the copy from before the clear
     few = {address: cost(client, address) for address in budgets}
     more(pending_a, send_message)
     many = {address: cost(client, address) for address in budgets}

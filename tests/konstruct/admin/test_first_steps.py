@@ -15,7 +15,7 @@ from tests.konstruct.conftest import Program
 HOME = "/admin/"
 
 
-def done(client: Client) -> list[bool]:
+def steps_done(client: Client) -> list[bool]:
     return [step.is_done for step in client.get(HOME).context["first_steps"]]
 
 
@@ -23,22 +23,22 @@ def test_first_steps_are_completed_in_turn_and_the_list_disappears(
     tenant_a: Tenant, program_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(tenant_a)
-    assert done(client) == [False, False, False, False]
+    assert steps_done(client) == [False, False, False, False]
     with tenant_scope(tenant_a.id):
         agent = Agent.objects.create(name="Ada")
-    assert done(client) == [True, False, False, False]
+    assert steps_done(client) == [True, False, False, False]
     key, _ = issue_key(tenant_id=tenant_a.id, name="new")
-    assert done(client) == [True, True, False, False]
+    assert steps_done(client) == [True, True, False, False]
     with tenant_scope(tenant_a.id):
         note_use(key)
     issue_key(tenant_id=tenant_a.id, name="unused")
-    assert done(client) == [True, True, True, False]
+    assert steps_done(client) == [True, True, True, False]
     with tenant_scope(tenant_a.id):
         Message.objects.create(
             agent_id=agent.pk, user_id="maria", thread_id="t", channel="rest", role="user",
             content="Hi",
         )  # fmt: skip
-    assert done(client) == []
+    assert steps_done(client) == []
     assert "First steps" not in client.get(HOME).text
 
 

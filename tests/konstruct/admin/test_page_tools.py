@@ -32,7 +32,7 @@ DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def spoken(program_a: Program) -> Program:
+def program(program_a: Program) -> Program:
     """Tenant A, with messages of three people on three days. One of them writes formulas."""
     for days, user in enumerate(("ann", "=bob()", "carl")):
         add(program_a, user, "=1+1 my sister lives in Lisbon", DAY + timedelta(days=days))
@@ -67,27 +67,27 @@ def question(program: Program, user: str = "ann") -> str:
 
 
 def test_conversations_of_a_range_are_listed_and_exported(
-    spoken: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversations, "BATCH", 2)
-    client = browser(spoken.tenant)
+    client = browser(program.tenant)
     page = client.get("/admin/conversations/?from=2026-01-02&to=2026-01-02")
     assert [row["thread"].user_id for row in page.context["rows"]] == ["=bob()"]
     rows = exported(client, "conversations", "json")
     assert [row["user_id"] for row in rows] == ["carl", "=bob()", "ann"]
-    assert rows[0]["agent"] == spoken.agent.name
+    assert rows[0]["agent"] == program.agent.name
     rows = exported(client, "conversations", "json", "?user=ann&to=2026-01-01")
     assert [(row["user_id"], row["thread_id"]) for row in rows] == [("ann", "of ann")]
     (row,) = exported(client, "conversations", "csv", "?from=2026-01-02&to=2026-01-02")
     assert (row["user_id"], row["beginning"][:5]) == ("'=bob()", "'=1+1")
-    with tenant_scope(spoken.tenant.id):
+    with tenant_scope(program.tenant.id):
         event = AccessEvent.objects.filter(action="export").latest("id")
     assert (event.subject, event.detail["format"]) == ("conversations", "csv")
 
 
-def test_a_thread_is_in_the_range_of_each_of_its_messages(spoken: Program) -> None:
-    add(spoken, "ann", "Much earlier", DAY - timedelta(days=300))
-    with tenant_scope(spoken.tenant.id):
+def test_a_thread_is_in_the_range_of_each_of_its_messages(program: Program) -> None:
+    add(program, "ann", "Much earlier", DAY - timedelta(days=300))
+    with tenant_scope(program.tenant.id):
         old = Message.objects.get(content="Much earlier")
         found = latest_threads(until=DAY - timedelta(days=200)).threads
         assert [(event.user_id, event.message_id) for event in found] == [("ann", old.pk)]
@@ -98,19 +98,19 @@ def test_a_thread_is_in_the_range_of_each_of_its_messages(spoken: Program) -> No
 
 
 def test_people_of_a_range_are_listed_found_and_exported(
-    spoken: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(users, "PEOPLE_OF_BATCH", 2)
-    client = browser(spoken.tenant)
+    client = browser(program.tenant)
 
-    def shown(query: str) -> list[str]:
+    def people_listed(query: str) -> list[str]:
         page = client.get(f"/admin/people/{query}")
         return [person.user_id for person, _ in page.context["people"]]
 
-    assert shown("?from=2026-01-02") == ["=bob()", "carl"]
-    assert shown("?to=2026-01-01") == ["ann"]
-    assert shown("?q=a&from=2026-01-02") == ["carl"]
-    assert shown("?from=nonsense&to=%00") == ["=bob()", "ann", "carl"]
+    assert people_listed("?from=2026-01-02") == ["=bob()", "carl"]
+    assert people_listed("?to=2026-01-01") == ["ann"]
+    assert people_listed("?q=a&from=2026-01-02") == ["carl"]
+    assert people_listed("?from=nonsense&to=%00") == ["=bob()", "ann", "carl"]
     rows = exported(client, "people", "json")
     assert [row["user_id"] for row in rows] == ["=bob()", "ann", "carl"]
     assert {row["user_id"] for row in exported(client, "people", "csv")} == {
@@ -120,10 +120,10 @@ def test_people_of_a_range_are_listed_found_and_exported(
 
 
 def test_memories_of_a_range_are_recalled_and_exported(
-    spoken: Program, browser: Callable[..., Client]
+    program: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(spoken.tenant)
-    asked = question(spoken)
+    client = browser(program.tenant)
+    asked = question(program)
     (row,) = exported(client, "memories", "json", asked)
     assert row["content"].startswith("=1+1")
     assert exported(client, "memories", "csv", asked)[0]["content"].startswith("'=1+1")
@@ -137,39 +137,39 @@ def test_memories_of_a_range_are_recalled_and_exported(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_an_export_of_a_page_takes_its_permission_and_that_to_export(
-    spoken: Program, program_b: Program, browser: Callable[..., Client], page: str
+    program: Program, program_b: Program, browser: Callable[..., Client], page: str
 ) -> None:
     export = f"/admin/{page}/export/json/"
     permission = PERMISSIONS[page]
-    assert browser(spoken.tenant, permission).get(export).status_code == 403
-    assert browser(spoken.tenant, "export_list").get(export).status_code == 403
-    client = browser(spoken.tenant, permission, "export_list")
+    assert browser(program.tenant, permission).get(export).status_code == 403
+    assert browser(program.tenant, "export_list").get(export).status_code == 403
+    client = browser(program.tenant, permission, "export_list")
     assert client.get(export).status_code == 200
     assert client.get(f"/admin/{page}/export/xml/").status_code == 404
-    assert "/export/" not in browser(spoken.tenant, permission).get(f"/admin/{page}/").text
+    assert "/export/" not in browser(program.tenant, permission).get(f"/admin/{page}/").text
     assert f"{page}/export/csv/" in client.get(f"/admin/{page}/").text
     other = browser(program_b.tenant)
-    assert exported(other, page, "json", question(spoken)) == []
+    assert exported(other, page, "json", question(program)) == []
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_view_of_a_page_keeps_no_user_and_no_words(
-    spoken: Program, browser: Callable[..., Client], page: str
+    program: Program, browser: Callable[..., Client], page: str
 ) -> None:
-    client = browser(spoken.tenant)
-    asked = f"?agent={spoken.agent.pk}&user=ann&q=secret&from=2026-01-01&before=9&after=ann"
+    client = browser(program.tenant)
+    asked = f"?agent={program.agent.pk}&user=ann&q=secret&from=2026-01-01&before=9&after=ann"
     answer = client.post(f"/admin/{page}/views/save/{asked}", {"name": "<b>Mine"})
-    agent = "" if page == "people" else f"agent={spoken.agent.pk}&"
+    agent = "" if page == "people" else f"agent={program.agent.pk}&"
     assert answer["Location"] == f"{reverse(f'admin:{page}')}?{agent}from=2026-01-01"
     shown = client.get(f"/admin/{page}/").text
     assert "&lt;b&gt;Mine" in shown
-    with tenant_scope(spoken.tenant.id):
+    with tenant_scope(program.tenant.id):
         view = SavedView.objects.get()
     assert view.page == page
-    stranger = browser(spoken.tenant, PERMISSIONS[page])
+    stranger = browser(program.tenant, PERMISSIONS[page])
     delete = f"/admin/{page}/views/{view.pk}/delete/"
     assert stranger.post(delete).status_code == 404
     assert client.get(delete).status_code == 403
     assert client.post(delete).status_code == 302
-    with tenant_scope(spoken.tenant.id):
+    with tenant_scope(program.tenant.id):
         assert not SavedView.objects.exists()

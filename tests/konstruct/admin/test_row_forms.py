@@ -148,7 +148,7 @@ def test_forms_of_members_roles_and_operators_refuse_stale_saves(
 def test_a_host_name_that_another_operator_changed_is_kept(
     tenant_a: Tenant, operator: Client
 ) -> None:
-    def sent(page: Any, **fields: Any) -> dict[str, Any]:
+    def form_of(page: Any, **fields: Any) -> dict[str, Any]:
         found = _VERSION_OF_HOST.search(page.text)
         assert found is not None
         row = {"id": host.pk, "tenant": tenant_a.pk, "domain": host.domain, VERSION: found[1]}
@@ -162,19 +162,19 @@ def test_a_host_name_that_another_operator_changed_is_kept(
     address = f"/admin/tenants/tenant/{tenant_a.pk}/change/"
     host = Domain.objects.get(tenant=tenant_a)
     opened = operator.get(address)
-    assert operator.post(address, sent(opened, domain="first.example")).status_code == 302
+    assert operator.post(address, form_of(opened, domain="first.example")).status_code == 302
     for change in ({"domain": "second.example"}, {"DELETE": "on"}, {}):
-        refused = operator.post(address, sent(opened, **change))
+        refused = operator.post(address, form_of(opened, **change))
         assert refused.status_code == 200
         assert "olga changed this on" in refused.text
         assert "Stored now: “first.example”." in refused.text
     assert hosts() == ["first.example"]
-    assert operator.post(address, sent(refused, domain="second.example")).status_code == 302
+    assert operator.post(address, form_of(refused, domain="second.example")).status_code == 302
     assert hosts() == ["second.example"]
     Domain.objects.filter(pk=host.pk).delete()
-    gone = operator.post(address, sent(opened, domain="third.example"))
+    gone = operator.post(address, form_of(opened, domain="third.example"))
     assert "A host name was deleted after you had opened it. Open the page again." in gone.text
-    assert operator.post(address, sent(opened, DELETE="on")).status_code == 302
+    assert operator.post(address, form_of(opened, DELETE="on")).status_code == 302
     assert hosts() == []
 
 

@@ -28,7 +28,7 @@ def at_noon(program_a: Program) -> Program:
     return program_a
 
 
-def shown(client: Client) -> str:
+def time_shown(client: Client) -> str:
     page = client.get(MESSAGES).text
     return page.partition("1 Jul 2026, ")[2][:8]
 
@@ -37,18 +37,18 @@ def test_times_are_shown_with_seconds_in_the_zone_of_the_user(
     at_noon: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(at_noon.tenant)
-    assert shown(client) == "12:30:15"
+    assert time_shown(client) == "12:30:15"
     client.cookies["time_zone"] = "Asia%2FTokyo"
-    assert shown(client) == "21:30:15"
+    assert time_shown(client) == "21:30:15"
     client.post(PAGE, {"for": "all", "zone": "America/New_York"})
-    assert shown(client) == "08:30:15"
+    assert time_shown(client) == "08:30:15"
     client.post(PAGE, {"for": "me", "zone": "Europe/Berlin"})
-    assert shown(client) == "14:30:15"
+    assert time_shown(client) == "14:30:15"
     assert "Europe/Berlin" in client.get(PAGE).text
-    assert shown(browser(at_noon.tenant)) == "08:30:15"
+    assert time_shown(browser(at_noon.tenant)) == "08:30:15"
     client.post(PAGE, {"for": "me", "zone": ""})
     client.post(PAGE, {"for": "all", "zone": ""})
-    assert shown(client) == "21:30:15"
+    assert time_shown(client) == "21:30:15"
     with tenant_scope(at_noon.tenant.id):
         assert not TeamTimeZone.objects.exists()
         assert AccessEvent.objects.filter(action="edit", subject="time zone").count() == 4
@@ -69,9 +69,9 @@ def test_an_unknown_zone_is_utc(
 ) -> None:
     client = browser(at_noon.tenant)
     client.cookies["time_zone"] = cookie
-    assert shown(client) == "12:30:15"
+    assert time_shown(client) == "12:30:15"
     client.post(PAGE, {"for": "me", "zone": cookie})
-    assert shown(client) == "12:30:15"
+    assert time_shown(client) == "12:30:15"
 
 
 def test_time_zone_of_others_requires_the_permission_to_manage_the_team_of_the_tenant(
@@ -85,5 +85,5 @@ def test_time_zone_of_others_requires_the_permission_to_manage_the_team_of_the_t
         assert User.objects.filter(pk=member).exists()
     with tenant_scope(program_b.tenant.id):
         assert not TeamTimeZone.objects.exists()
-    assert shown(browser(at_noon.tenant)) == "12:30:15"
+    assert time_shown(browser(at_noon.tenant)) == "12:30:15"
     assert browser(at_noon.tenant, "view_agent").get(PAGE).status_code == 403

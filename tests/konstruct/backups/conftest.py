@@ -40,12 +40,12 @@ def journal_file(settings: Any, tmp_path: Path) -> Path:
 def send_message() -> Callable[..., Message]:
     """Send a message to the agent of a tenant through the whole pipeline."""
 
-    def said(tenant: Tenant, content: str, user_id: str = "maria", **given: Any) -> Message:
+    def send(tenant: Tenant, content: str, user_id: str = "maria", **given: Any) -> Message:
         with tenant_scope(tenant.id):
             agent, _ = Agent.objects.get_or_create(name="ada")
         return send_in_pipeline(tenant, agent, content, user_id, **given)
 
-    return said
+    return send
 
 
 def run(command: str, *arguments: object) -> str:

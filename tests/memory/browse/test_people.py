@@ -22,7 +22,7 @@ from tests.memory.conftest import AGENT, USER
 OTHER = UUID("0a9e0000-0000-4000-8000-000000000002")
 
 
-def found(tenant: Tenant, text: str, **narrowed: object) -> list[str]:
+def users_found(tenant: Tenant, text: str, **narrowed: object) -> list[str]:
     with tenant_scope(tenant.id):
         users = known_users(containing=text, limit=10, **narrowed)  # type: ignore[arg-type]
     return [user.user_id for user in users]
@@ -55,9 +55,9 @@ def test_a_person_is_found_by_words_of_a_name_and_by_id(
     add_message(tenant_a.id, "Hello again", user_id="U1", name="José Núñez")
     add_message(tenant_a.id, "Hello", user_id="X2", name="Eve")
     add_message(tenant_b.id, "Hello", user_id="U1", name="Zoë")
-    assert found(tenant_a, text) == ["U1"]
-    assert found(tenant_b, "zoe") == ["U1"]
-    assert found(tenant_b, "jose") == []
+    assert users_found(tenant_a, text) == ["U1"]
+    assert users_found(tenant_b, "zoe") == ["U1"]
+    assert users_found(tenant_b, "jose") == []
 
 
 @pytest.mark.parametrize("text", ["%", "_", "\\", "jose eve", "Núñez Maria"])
@@ -65,7 +65,7 @@ def test_unknown_name_finds_no_people(
     tenant_a: Tenant, add_message: Callable[..., Message], text: str
 ) -> None:
     add_message(tenant_a.id, "Hello", user_id="U1", name="José Núñez")
-    assert found(tenant_a, text) == []
+    assert users_found(tenant_a, text) == []
 
 
 def test_found_people_are_paged_both_ways_and_narrowed(
@@ -74,23 +74,23 @@ def test_found_people_are_paged_both_ways_and_narrowed(
     for number in range(4):
         agent = OTHER if number == 2 else AGENT
         add_message(tenant_a.id, "Hello", user_id=f"u{number}", name="Ann", agent_id=agent)
-    assert found(tenant_a, "ann", beyond="u1") == ["u2", "u3"]
-    assert found(tenant_a, "ann", beyond="u2", descending=True) == ["u1", "u0"]
-    assert found(tenant_a, "ann", agent_id=OTHER) == ["u2"]
-    assert found(tenant_a, "ann", user_id="u1") == ["u1"]
-    assert found(tenant_a, "nobody", or_ids=["u3", "u9"]) == ["u3"]
+    assert users_found(tenant_a, "ann", beyond="u1") == ["u2", "u3"]
+    assert users_found(tenant_a, "ann", beyond="u2", descending=True) == ["u1", "u0"]
+    assert users_found(tenant_a, "ann", agent_id=OTHER) == ["u2"]
+    assert users_found(tenant_a, "ann", user_id="u1") == ["u1"]
+    assert users_found(tenant_a, "nobody", or_ids=["u3", "u9"]) == ["u3"]
 
 
 def test_complete_ids_are_found_at_once_and_parts_after_indexing(
     tenant_a: Tenant, add_message: Callable[..., Message]
 ) -> None:
     add_message(tenant_a.id, "Hello", user_id="customer-17")
-    assert found(tenant_a, "customer-17") == ["customer-17"]
+    assert users_found(tenant_a, "customer-17") == ["customer-17"]
     drain(tenant_a.id)
-    assert found(tenant_a, "OMER-1") == ["customer-17"]
+    assert users_found(tenant_a, "OMER-1") == ["customer-17"]
     fact = MemoryEntry(tenant_id=tenant_a.id, user_id="customer-18", content="Sings.")
     LongTermMemory().store(fact)
-    assert found(tenant_a, "OMER-1") == ["customer-17", "customer-18"]
+    assert users_found(tenant_a, "OMER-1") == ["customer-17", "customer-18"]
 
 
 def test_name_is_kept_if_later_messages_have_none(

@@ -26,7 +26,7 @@ OTHERS = (
 
 
 @pytest.fixture
-def _spoken(tenant_a: Tenant, add_message: Callable[..., Message]) -> None:
+def _messages(tenant_a: Tenant, add_message: Callable[..., Message]) -> None:
     add_message(tenant_a.id, FEVER, user_id="mother")
     for number, text in enumerate(OTHERS):
         add_message(tenant_a.id, text, user_id=f"person-{number}", agent_id=uuid4())
@@ -39,12 +39,12 @@ def texts(tenant: Tenant, query: str, **narrowed: object) -> list[str]:
     return [one.message.content for one in found]
 
 
-@pytest.mark.usefixtures("_spoken")
+@pytest.mark.usefixtures("_messages")
 def test_message_is_found_by_similar_meaning(tenant_a: Tenant) -> None:
     assert texts(tenant_a, "sick child") == [FEVER]
 
 
-@pytest.mark.usefixtures("_spoken")
+@pytest.mark.usefixtures("_messages")
 @pytest.mark.parametrize("query", ["xyzzy", "the of and", "quantum chromodynamics", "🦄", "%_\\"])
 def test_search_finds_nothing_without_common_words_or_similar_meaning(
     tenant_a: Tenant, query: str
@@ -52,7 +52,7 @@ def test_search_finds_nothing_without_common_words_or_similar_meaning(
     assert texts(tenant_a, query) == []
 
 
-@pytest.mark.usefixtures("_spoken")
+@pytest.mark.usefixtures("_messages")
 def test_a_message_with_the_words_is_above_others(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         first, *rest = search_messages("ordering lamps").found
@@ -63,7 +63,7 @@ def test_a_message_with_the_words_is_above_others(tenant_a: Tenant) -> None:
     assert all(hit.score < first.score for hit in rest)
 
 
-@pytest.mark.usefixtures("_spoken")
+@pytest.mark.usefixtures("_messages")
 def test_filters_limit_the_search(tenant_a: Tenant) -> None:
     future = datetime(2999, 1, 1, tzinfo=UTC)
     assert texts(tenant_a, "fever", user_id="mother", agent_id=AGENT) == [FEVER]
@@ -74,7 +74,7 @@ def test_filters_limit_the_search(tenant_a: Tenant) -> None:
     assert texts(tenant_a, "fever", since=future) == []
 
 
-@pytest.mark.usefixtures("_spoken")
+@pytest.mark.usefixtures("_messages")
 def test_a_filter_that_leaves_many_messages_gives_the_same(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +83,7 @@ def test_a_filter_that_leaves_many_messages_gives_the_same(
     assert texts(tenant_a, "sick child", user_id="person-1") == []
 
 
-@pytest.mark.usefixtures("_spoken")
+@pytest.mark.usefixtures("_messages")
 def test_search_of_another_tenant_finds_nothing(
     tenant_a: Tenant, tenant_b: Tenant, add_message: Callable[..., Message]
 ) -> None:
@@ -102,7 +102,7 @@ def test_a_message_is_found_before_it_is_indexed(
     assert texts(tenant_a, "sons fever") == []
 
 
-@pytest.mark.usefixtures("_spoken")
+@pytest.mark.usefixtures("_messages")
 def test_slow_parts_are_omitted(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     endless = "SELECT count(*), NULL, NULL, NULL FROM generate_series(1, 1000000000000)"
     monkeypatch.setattr(search, "_BY_WORDS", endless)

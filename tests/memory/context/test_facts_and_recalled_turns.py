@@ -80,14 +80,23 @@ def test_prompt_contains_no_facts_of_other_users(tenant_a: Tenant) -> None:
         MANAGER.store_memory(tenant_a.id, content, **scope)
     manager = ContextManager()
 
-    def told(**scope: Any) -> set[str]:
+    def owners_of_facts(**scope: Any) -> set[str]:
         context = manager.compile_working_context(tenant_a.id, "t", "tea", "", **scope)["context"]
         return {line.removeprefix("- Fact: Tea for ") for line in context.splitlines()}
 
-    assert told() == {"everybody.", "this agent.", "another agent."}
-    assert told(agent_id=AGENT) == {"everybody.", "this agent."}
-    assert told(user_id=USER) == {"everybody.", "this agent.", "another agent.", "this user."}
-    assert told(agent_id=AGENT, user_id=USER) == {"everybody.", "this agent.", "this user."}
+    assert owners_of_facts() == {"everybody.", "this agent.", "another agent."}
+    assert owners_of_facts(agent_id=AGENT) == {"everybody.", "this agent."}
+    assert owners_of_facts(user_id=USER) == {
+        "everybody.",
+        "this agent.",
+        "another agent.",
+        "this user.",
+    }
+    assert owners_of_facts(agent_id=AGENT, user_id=USER) == {
+        "everybody.",
+        "this agent.",
+        "this user.",
+    }
 
 
 def test_at_most_ten_facts_are_searched_for(tenant_a: Tenant) -> None:

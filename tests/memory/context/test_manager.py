@@ -88,14 +88,14 @@ def test_a_thread_without_a_graph_has_the_window(tenant_a: Tenant) -> None:
     append_message(tenant_a.id, AGENT, USER, "user", "From the window")
     append_message(tenant_a.id, AGENT, USER, "assistant", "Indeed.")
 
-    def said(thread_id: str, **scope: Any) -> list[str]:
+    def compiled_contents(thread_id: str, **scope: Any) -> list[str]:
         compiled = MANAGER.compile_working_context(tenant_a.id, thread_id, "So?", "", **scope)
         return [message["content"] for message in compiled["messages"]]
 
-    assert said("chat", agent_id=AGENT, user_id=USER) == ["From the window", "Indeed."]
-    assert said("graph", agent_id=AGENT, user_id=USER) == ["From the graph", "Yes."]
-    assert said("chat") == []
-    assert said("chat", agent_id=AGENT, user_id="somebody else") == []
+    assert compiled_contents("chat", agent_id=AGENT, user_id=USER) == ["From the window", "Indeed."]
+    assert compiled_contents("graph", agent_id=AGENT, user_id=USER) == ["From the graph", "Yes."]
+    assert compiled_contents("chat") == []
+    assert compiled_contents("chat", agent_id=AGENT, user_id="somebody else") == []
 
 
 def test_a_node_of_a_graph_hands_over_the_turns_that_it_has(tenant_a: Tenant) -> None:

@@ -40,7 +40,7 @@ def graph_of(store: SessionStore) -> Any:
     )
 
 
-def say(store: SessionStore, text: str, thread_id: str = "thread") -> None:
+def invoke(store: SessionStore, text: str, thread_id: str = "thread") -> None:
     graph_of(store).invoke(
         {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": thread_id}}
     )
@@ -62,9 +62,9 @@ def test_graph_continues_in_another_process(
     other_process = f"""
 import django
 django.setup()
-from tests.memory.context.test_session import say
+from tests.memory.context.test_session import invoke
 from memory.context import SessionStore
-say(SessionStore({str(tenant_a.id)!r}), "Hello")
+invoke(SessionStore({str(tenant_a.id)!r}), "Hello")
 """
     subprocess.run(
         [sys.executable, "-c", other_process],
@@ -74,7 +74,7 @@ say(SessionStore({str(tenant_a.id)!r}), "Hello")
     )
     store = SessionStore(tenant_a.id)
 
-    say(store, "Again")
+    invoke(store, "Again")
 
     assert messages_of(store) == [
         ("user", "Hello"),
@@ -95,7 +95,7 @@ def test_an_asynchronous_graph_shares_its_threads_with_a_synchronous_one(tenant_
         return await store.aget_session_messages("thread")
 
     asyncio.run(converse("Hello"))
-    say(store, "Again")
+    invoke(store, "Again")
     messages = asyncio.run(converse("And again"))
 
     assert [message["content"] for message in messages] == [
@@ -110,13 +110,13 @@ def test_an_asynchronous_graph_shares_its_threads_with_a_synchronous_one(tenant_
 
 def test_the_same_thread_of_two_tenants_never_meets(tenant_a: Tenant, tenant_b: Tenant) -> None:
     store_a, store_b = SessionStore(tenant_a.id), SessionStore(tenant_b.id)
-    say(store_a, "Our secret")
+    invoke(store_a, "Our secret")
 
     assert messages_of(store_b) == []
     assert store_b.list_sessions() == []
     store_b.clear_session("thread")
     store_b.prune_session("thread")
-    say(store_b, "Theirs")
+    invoke(store_b, "Theirs")
 
     assert messages_of(store_a) == [("user", "Our secret"), ("assistant", "Our secret, after 1")]
     assert messages_of(store_b) == [("user", "Theirs"), ("assistant", "Theirs, after 1")]
@@ -124,37 +124,37 @@ def test_the_same_thread_of_two_tenants_never_meets(tenant_a: Tenant, tenant_b: 
 
 def test_clearing_removes_one_complete_session(tenant_a: Tenant) -> None:
     store = SessionStore(tenant_a.id)
-    say(store, "Hello")
-    say(store, "Hello", "other")
+    invoke(store, "Hello")
+    invoke(store, "Hello", "other")
 
     store.clear_session("thread")
     store.clear_session("thread")
 
     assert messages_of(store) == []
     assert [session.thread_id for session in store.list_sessions()] == ["other"]
-    say(store, "A new start")
+    invoke(store, "A new start")
     assert messages_of(store)[0] == ("user", "A new start")
 
 
 def test_pruning_keeps_the_messages(tenant_a: Tenant) -> None:
     store = SessionStore(tenant_a.id)
-    say(store, "Hello")
-    say(store, "Again")
+    invoke(store, "Hello")
+    invoke(store, "Again")
     before = messages_of(store)
 
     store.prune_session("thread")
 
     assert store.list_sessions()[0].checkpoints == 1
     assert messages_of(store) == before
-    say(store, "Still here")
+    invoke(store, "Still here")
     assert messages_of(store)[4:] == [("user", "Still here"), ("assistant", "Still here, after 5")]
 
 
 def test_sessions_are_listed_by_their_last_use(tenant_a: Tenant) -> None:
     store = SessionStore(tenant_a.id)
     for thread_id in ("one", "two", "three"):
-        say(store, "Hello", thread_id)
-    say(store, "Again", "one")
+        invoke(store, "Hello", thread_id)
+    invoke(store, "Again", "one")
 
     sessions = store.list_sessions()
 
@@ -169,7 +169,7 @@ def test_sessions_are_listed_by_their_last_use(tenant_a: Tenant) -> None:
 def test_a_store_without_a_tenant_follows_its_caller(tenant_a: Tenant, tenant_b: Tenant) -> None:
     store = SessionStore()
     with tenant_scope(tenant_a.id):
-        say(store, "Hello")
+        invoke(store, "Hello")
         graph = graph_of(store)
     with tenant_scope(tenant_b.id):
         assert messages_of(store) == []
@@ -183,7 +183,7 @@ def test_a_store_without_a_tenant_follows_its_caller(tenant_a: Tenant, tenant_b:
 
 
 def test_session_of_another_tenant_cannot_be_opened(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    say(SessionStore(tenant_b.id), "Theirs")
+    invoke(SessionStore(tenant_b.id), "Theirs")
 
     with tenant_scope(tenant_a.id, pinned=True):
         assert SessionStore(tenant_a.id).list_sessions() == []
@@ -280,8 +280,8 @@ def test_langgraph_is_imported_only_for_sessions() -> None:
 def test_a_list_of_sessions_is_right_from_either_side_and_by_an_index(tenant_a: Tenant) -> None:
     store = SessionStore(tenant_a.id)
     for number in range(5):
-        say(store, "Hello", f"thread-{number}")
-    say(store, "Again", "thread-2")
+        invoke(store, "Hello", f"thread-{number}")
+    invoke(store, "Again", "thread-2")
     everything = store.list_sessions()
 
     assert [session.thread_id for session in everything] == [f"thread-{n}" for n in (2, 4, 3, 1, 0)]

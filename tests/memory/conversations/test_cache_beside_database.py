@@ -47,10 +47,10 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def spoken(tenant_a: Tenant) -> Callable[..., Message]:
+def exchange(tenant_a: Tenant) -> Callable[..., Message]:
     """Store a message in a shared thread, and its reply. Return the reply."""
 
-    def spoken(question: str, answer: str, tenant: Tenant = tenant_a) -> Message:
+    def exchange(question: str, answer: str, tenant: Tenant = tenant_a) -> Message:
         named: Any = {
             "tenant_id": tenant.id, "agent_id": AGENT, "user_id": USER, "thread_id": THREAD,
             "channel": "slack", "appended": True,
@@ -62,7 +62,7 @@ def spoken(tenant_a: Tenant) -> Callable[..., Message]:
             append_to_thread(tenant.id, message)
         return reply
 
-    return spoken
+    return exchange
 
 
 def thread(tenant: Tenant) -> list[str]:
@@ -105,9 +105,9 @@ def rolled_back(tenant: Tenant) -> Iterator[None]:
 
 
 def test_rolled_back_clear_changes_no_window(
-    tenant_a: Tenant, spoken: Callable[..., Message]
+    tenant_a: Tenant, exchange: Callable[..., Message]
 ) -> None:
-    spoken("q1", "a1")
+    exchange("q1", "a1")
     append_message(tenant_a.id, AGENT, USER, "user", "alone")
     before = held(tenant_a)
     with rolled_back(tenant_a):
@@ -115,20 +115,20 @@ def test_rolled_back_clear_changes_no_window(
         assert held(tenant_a) == before
     assert held(tenant_a) == before
     assert contents(tenant_a.id) == ["q1", "a1", "alone"]
-    spoken("q2", "a2")
+    exchange("q2", "a2")
     assert contents(tenant_a.id) == ["q1", "a1", "alone", "q2", "a2"]
     assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
 
 
 def test_reads_in_a_rolled_back_transaction_leave_the_cache_unchanged(
-    tenant_a: Tenant, spoken: Callable[..., Message]
+    tenant_a: Tenant, exchange: Callable[..., Message]
 ) -> None:
-    spoken("q1", "a1")
+    exchange("q1", "a1")
     with rolled_back(tenant_a):
         clear_window(tenant_a.id, AGENT, USER)
         assert contents(tenant_a.id) == []
         append_message(tenant_a.id, AGENT, USER, "user", "of the transaction")
-        spoken("q2", "a2")
+        exchange("q2", "a2")
         assert contents(tenant_a.id) == ["of the transaction", "q2", "a2"]
         assert thread(tenant_a) == ["q2", "a2"]
     assert contents(tenant_a.id) == ["q1", "a1"]
@@ -136,17 +136,17 @@ def test_reads_in_a_rolled_back_transaction_leave_the_cache_unchanged(
 
 
 def test_clear_is_kept_after_a_kill_between_commit_and_cache(
-    tenant_a: Tenant, spoken: Callable[..., Message]
+    tenant_a: Tenant, exchange: Callable[..., Message]
 ) -> None:
     append_message(tenant_a.id, AGENT, USER, "user", "alone")
-    spoken("q1", "a1")
+    exchange("q1", "a1")
     before = held(tenant_a)
     clear_window(tenant_a.id, AGENT, USER)
     put_back(tenant_a, before)
     assert contents(tenant_a.id) == []
     assert thread(tenant_a) == []
     put_back(tenant_a, before)
-    spoken("q2", "a2")
+    exchange("q2", "a2")
     assert contents(tenant_a.id) == ["q2", "a2"]
     assert thread(tenant_a) == ["q2", "a2"]
     put_back(tenant_a, before)
@@ -169,21 +169,21 @@ def test_window_without_a_transcript_is_cleared_too(tenant_a: Tenant) -> None:
 
 
 def test_older_dump_with_a_newer_cache(
-    tenant_a: Tenant, tenant_b: Tenant, spoken: Callable[..., Message]
+    tenant_a: Tenant, tenant_b: Tenant, exchange: Callable[..., Message]
 ) -> None:
     """The windows contain the messages of the dump only, and only those of this tenant."""
     for tenant in (tenant_a, tenant_b):
-        spoken("q1", "a1", tenant)
+        exchange("q1", "a1", tenant)
         clear_window(tenant.id, AGENT, USER)
-    lost = spoken("q2", "a2")
-    spoken("q2", "a2", tenant_b)
+    lost = exchange("q2", "a2")
+    exchange("q2", "a2", tenant_b)
     append_message(tenant_a.id, AGENT, USER, "user", "after the lost clear")
     restore_before(tenant_a, lost)
     newer = held(tenant_a)
     assert contents(tenant_a.id) == ["q1", "a1"]
     assert thread(tenant_a) == ["q1", "a1", "q2"]
     put_back(tenant_a, newer)
-    spoken("q3", "a3")
+    exchange("q3", "a3")
     assert contents(tenant_a.id) == ["q1", "a1", "q3", "a3"]
     assert thread(tenant_a) == ["q1", "a1", "q2", "q3", "a3"]
     assert contents(tenant_b.id) == ["q2", "a2"]
@@ -192,13 +192,13 @@ def test_older_dump_with_a_newer_cache(
 
 
 def test_unknown_mark_of_a_clear_does_not_block_the_window(
-    tenant_a: Tenant, spoken: Callable[..., Message]
+    tenant_a: Tenant, exchange: Callable[..., Message]
 ) -> None:
     mark = b'{"forgotten":"x"}'
-    spoken("q1", "a1")
+    exchange("q1", "a1")
     for change in (
         lambda: None,
-        lambda: spoken("q2", "a2"),
+        lambda: exchange("q2", "a2"),
         lambda: append_message(tenant_a.id, AGENT, USER, "user", "alone"),
         lambda: rebuild_window(tenant_a.id, AGENT, USER),
         lambda: rebuild_thread(tenant_a.id, THREAD, "slack"),
@@ -207,14 +207,14 @@ def test_unknown_mark_of_a_clear_does_not_block_the_window(
         change()
         assert contents(tenant_a.id)[:2] == ["q1", "a1"]
         assert thread(tenant_a)[:2] == ["q1", "a1"]
-    spoken("q3", "a3")
+    exchange("q3", "a3")
     assert contents(tenant_a.id)[-2:] == ["q3", "a3"]
 
 
 def test_window_under_constant_change_is_cached_by_its_next_reader(
-    tenant_a: Tenant, spoken: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+    tenant_a: Tenant, exchange: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spoken("q1", "a1")
+    exchange("q1", "a1")
     write = window_store.write
 
     def overtaken(key: str, *arguments: Any, **named: Any) -> bool:
@@ -223,7 +223,7 @@ def test_window_under_constant_change_is_cached_by_its_next_reader(
 
     monkeypatch.setattr(window_store, "write", overtaken)
     get_redis_connection("default").flushdb()
-    spoken("q2", "a2")
+    exchange("q2", "a2")
     rebuild_window(tenant_a.id, AGENT, USER)
     rebuild_thread(tenant_a.id, THREAD, "slack")
     append_message(tenant_a.id, AGENT, USER, "user", "alone")

@@ -106,7 +106,7 @@ def record(
     return record
 
 
-def known(tenant: Tenant, at: datetime | None = None) -> list[str]:
+def contents_as_of(tenant: Tenant, at: datetime | None = None) -> list[str]:
     return contents(MEMORY.list_by_tenant(tenant.id, user_id=USER, at=at))
 
 
@@ -121,7 +121,7 @@ def test_a_candidate_without_review_is_active_with_its_evidence(
     recorded = record("Rome")
 
     assert recorded.outcome is Outcome.ACTIVE
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
     (evidence,) = FactEvidence.objects.filter(memory_id=recorded.memory_id)
     assert evidence.quote == "Rome"
     assert evidence.message.content[evidence.start : evidence.end] == "Rome"
@@ -135,11 +135,11 @@ def test_a_proposed_fact_is_used_after_its_confirmation_only(
     recorded = record("Rome", review="health")
 
     assert recorded.outcome is Outcome.PROPOSED
-    assert known(tenant_a) == []
-    assert known(tenant_a, at=START + timedelta(days=1)) == []
+    assert contents_as_of(tenant_a) == []
+    assert contents_as_of(tenant_a, at=START + timedelta(days=1)) == []
 
     confirm(recorded.memory_id, author=CURATOR)
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
     assert events(recorded) == [("propose", "run"), ("confirm", "person")]
 
 
@@ -149,8 +149,8 @@ def test_a_later_value_supersedes_the_one_of_a_single_valued_slot(
     rome, oslo = record("Rome"), record("Oslo")
 
     assert oslo == Recorded(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
-    assert known(tenant_a) == ["Ada lives in Oslo."]
-    assert known(tenant_a, at=START + timedelta(hours=1)) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Oslo."]
+    assert contents_as_of(tenant_a, at=START + timedelta(hours=1)) == ["Ada lives in Rome."]
     assert events(rome)[-1] == ("supersede", "run")
 
 
@@ -160,7 +160,7 @@ def test_multi_valued_slot_keeps_all_values(
     record("Rome", is_multi_valued=True)
     record("Oslo", is_multi_valued=True)
 
-    assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Rome."]
 
 
 def test_one_value_of_several_is_superseded_by_its_id(
@@ -171,13 +171,13 @@ def test_one_value_of_several_is_superseded_by_its_id(
     oslo = record("Oslo", supersedes=rome.memory_id, **several)
 
     assert oslo == Recorded(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
-    assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
     assert events(rome)[-1] == ("supersede", "run")
     # It has ended: naming it again ends nothing.
     lima = record("Lima", supersedes=rome.memory_id, **several)
     assert lima.superseded is None
     retract(bari.memory_id, author=CURATOR)
-    assert known(tenant_a) == ["Ada lives in Lima.", "Ada lives in Oslo."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Lima.", "Ada lives in Oslo."]
 
 
 def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
@@ -187,9 +187,9 @@ def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
     rome, _ = record("Rome", **several), record("Bari", **several)
     later = Author(AuthorKind.RUN, str(uuid4()))
     oslo = record("Oslo", author=later, review="doubt", supersedes=rome.memory_id, **several)
-    assert known(tenant_a) == ["Ada lives in Bari.", "Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Bari.", "Ada lives in Rome."]
     confirm(oslo.memory_id, author=CURATOR)
-    assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
     # The run is undone as a unit, except facts confirmed by a person.
     assert roll_back(UUID(later.id), author=CURATOR)["restored"] == 0
     assert restore(rome.memory_id, author=CURATOR).state == FactState.ACTIVE
@@ -216,7 +216,7 @@ def test_a_fact_of_another_slot_or_scope_cannot_be_superseded(
     rome = record("Rome", is_multi_valued=True)
     with pytest.raises(InvalidArgument, match="supersedes="):
         record("Oslo", supersedes=rome.memory_id, is_multi_valued=True, **fields)
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
 
 
 def test_a_fact_of_another_tenant_cannot_be_superseded(
@@ -235,7 +235,7 @@ def test_slots_of_other_subjects_are_not_superseded(
     oslo = record("Oslo", subject="Bo")
 
     assert oslo.superseded is None
-    assert len(known(tenant_a)) == 2
+    assert len(contents_as_of(tenant_a)) == 2
 
 
 def test_an_older_statement_is_recorded_as_past(
@@ -246,8 +246,8 @@ def test_an_older_statement_is_recorded_as_past(
     rome = record("Rome", message=earlier)
 
     assert rome.outcome is Outcome.PAST
-    assert known(tenant_a) == ["Ada lives in Oslo."]
-    assert known(tenant_a, at=START - timedelta(days=3)) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Oslo."]
+    assert contents_as_of(tenant_a, at=START - timedelta(days=3)) == ["Ada lives in Rome."]
 
 
 def test_same_candidate_again_changes_nothing(
@@ -272,7 +272,7 @@ def test_the_same_value_in_other_words_adds_evidence(
 
     assert again == Recorded(Outcome.CONFIRMED, first.memory_id)
     assert FactEvidence.objects.filter(memory_id=first.memory_id).count() == 2
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
 
 
 def test_rejected_value_is_not_proposed_again_from_its_messages_or_copies(
@@ -298,7 +298,7 @@ def test_restated_rejected_value_is_proposed_for_review(
 
     assert again == Recorded(Outcome.PROPOSED, recorded.memory_id)
     assert MemoryEntry.objects.get(pk=recorded.memory_id).review_reason == "rejected before"
-    assert known(tenant_a) == []
+    assert contents_as_of(tenant_a) == []
 
 
 def test_restated_fact_keeps_its_metadata(
@@ -325,12 +325,12 @@ def test_a_model_only_proposes_another_value_than_a_persons(
     oslo = record("Oslo")
 
     assert oslo.outcome is Outcome.PROPOSED
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
     proposed = MemoryEntry.objects.get(pk=oslo.memory_id)
     assert (proposed.review_reason, proposed.replaces) == ("conflict", rome.memory_id)
 
     confirm(oslo.memory_id, author=CURATOR)
-    assert known(tenant_a) == ["Ada lives in Oslo."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Oslo."]
 
 
 def test_program_cannot_confirm_its_proposal(record: Callable[..., Recorded]) -> None:
@@ -349,11 +349,11 @@ def test_a_retracted_fact_was_known_until_it_was_retracted(
     rome = record("Rome")
     retract(rome.memory_id, author=CURATOR, reason="wrong person")
 
-    assert known(tenant_a) == []
-    assert known(tenant_a, at=START + timedelta(hours=1)) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == []
+    assert contents_as_of(tenant_a, at=START + timedelta(hours=1)) == ["Ada lives in Rome."]
 
     restore(rome.memory_id, author=CURATOR)
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
     assert events(rome)[-2:] == [("retract", "person"), ("restore", "person")]
 
 
@@ -367,7 +367,7 @@ def test_a_superseded_fact_is_restored_after_its_successor_is_retracted(
     retract(oslo.memory_id, author=CURATOR)
     restore(rome.memory_id, author=CURATOR)
 
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
 
 
 def test_a_decision_that_does_not_fit_the_state_is_refused(
@@ -391,7 +391,7 @@ def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(
     counts = roll_back(UUID(second.id), author=CURATOR)
 
     assert counts == {"removed": 2, "restored": 1, "kept": 0}
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
     assert events(rome)[-1] == ("restore", "person")
     assert not FactEvidence.objects.filter(run_id=second.id).exists()
 
@@ -409,7 +409,7 @@ def test_rolling_a_run_back_keeps_facts_that_another_run_or_a_person_supports(
 
     assert counts == {"removed": 0, "restored": 0, "kept": 2}
     assert FactEvidence.objects.filter(memory_id=rome.memory_id).count() == 1
-    assert sorted(known(tenant_a)) == ["Ada lives in Rome.", "Ada lives in Tea."]
+    assert sorted(contents_as_of(tenant_a)) == ["Ada lives in Rome.", "Ada lives in Tea."]
 
 
 def test_a_stored_fact_no_longer_depends_on_its_evidence(
@@ -420,7 +420,7 @@ def test_a_stored_fact_no_longer_depends_on_its_evidence(
     stored = MEMORY.remember(fact(tenant_a, "Ada lives in Rome.", user_id=USER), author=program)
 
     assert (stored.memory_id, stored.created) == (recorded.memory_id, False)
-    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
     assert MemoryEntry.objects.get(pk=recorded.memory_id).kind == FactKind.ENTERED
 
 

@@ -43,13 +43,13 @@ def test_facts_without_a_user_can_be_omitted(tenant_a: Tenant) -> None:
     for user_id in (None, "ann", "bob"):
         store(tenant_a, f"tea of {user_id}", user_id=user_id)
 
-    def found(**narrowed: Any) -> set[str]:
+    def contents_found(**narrowed: Any) -> set[str]:
         return set(contents(MEMORY.search(tenant_a.id, "tea", **narrowed)))
 
-    assert found(user_id="ann") == {"tea of None", "tea of ann"}
-    assert found(user_id="ann", shared=False) == {"tea of ann"}
-    assert found(shared=False) == {"tea of ann", "tea of bob"}
-    assert found(shared=False, shared_only=True) == set()
+    assert contents_found(user_id="ann") == {"tea of None", "tea of ann"}
+    assert contents_found(user_id="ann", shared=False) == {"tea of ann"}
+    assert contents_found(shared=False) == {"tea of ann", "tea of bob"}
+    assert contents_found(shared=False, shared_only=True) == set()
 
 
 def test_a_fact_can_be_ended_after_the_event(tenant_a: Tenant) -> None:

@@ -231,13 +231,13 @@ def test_a_superseded_fact_is_recalled_as_of_its_time_only(tenant_a: Tenant) -> 
     remember(tenant_a, rome, content="Ann's flat is in Rome.", value="Rome", **slot)
     remember(tenant_a, oslo, content="Ann's flat is in Oslo.", value="Oslo", **slot)
 
-    def known(at: datetime | None = None) -> list[str]:
+    def facts_as_of(at: datetime | None = None) -> list[str]:
         return [fact.content for fact in ask(tenant_a, "Where is Ann's flat?", at=at).facts]
 
-    assert known() == ["Ann's flat is in Oslo."]
-    assert known(now) == ["Ann's flat is in Oslo."]
-    assert known(then) == ["Ann's flat is in Rome."]
-    assert known(START - timedelta(days=1)) == []
+    assert facts_as_of() == ["Ann's flat is in Oslo."]
+    assert facts_as_of(now) == ["Ann's flat is in Oslo."]
+    assert facts_as_of(then) == ["Ann's flat is in Rome."]
+    assert facts_as_of(START - timedelta(days=1)) == []
 
 
 def test_a_fact_that_has_ended_is_a_sign_of_its_messages_alone(tenant_a: Tenant) -> None:

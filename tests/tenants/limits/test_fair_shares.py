@@ -10,7 +10,7 @@ from tenants.limits.fair_shares import FairShares
 A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)
 
 
-def taken(shares: FairShares, tenant: UUID) -> int:
+def take_slots(shares: FairShares, tenant: UUID) -> int:
     """Take slots for the tenant until it gets no more. Return their number."""
     count = 0
     while shares.enter(tenant):
@@ -25,24 +25,24 @@ def test_one_tenant_alone_gets_half_of_the_slots_less_the_reserve(
     slots: int, reserve: int, share: int
 ) -> None:
     shares = FairShares(slots, reserve)
-    assert taken(shares, A) == share
+    assert take_slots(shares, A) == share
     assert shares.full() == {A}
     assert shares.in_flight() == share
 
 
 def test_each_further_tenant_gets_half_of_the_remaining_slots() -> None:
     shares = FairShares(100, 10)
-    assert [taken(shares, tenant) for tenant in (A, B, C)] == [45, 22, 11]
+    assert [take_slots(shares, tenant) for tenant in (A, B, C)] == [45, 22, 11]
 
 
 def test_shares_become_equal_as_slots_are_released() -> None:
     shares = FairShares(100, 10)
-    counts = {A: taken(shares, A), B: taken(shares, B)}
+    counts = {A: take_slots(shares, A), B: take_slots(shares, B)}
     # Ends: each round moves the shares nearer to each other.
     for _ in range(100):
         for tenant in (A, B):
             shares.leave(tenant)
-            counts[tenant] += taken(shares, tenant) - 1
+            counts[tenant] += take_slots(shares, tenant) - 1
     assert counts == {A: 30, B: 30}
 
 
@@ -52,7 +52,7 @@ def test_a_tenant_that_has_none_always_gets_a_slot_while_one_is_free() -> None:
     # Ends as above.
     for _ in range(100):
         for tenant in others:
-            taken(shares, tenant)
+            take_slots(shares, tenant)
             shares.leave(tenant)
     newcomers = [uuid4() for _ in range(100 - shares.in_flight())]
     assert len(newcomers) > 10
@@ -67,7 +67,7 @@ def test_a_tenant_that_has_none_always_gets_a_slot_while_one_is_free() -> None:
 
 def test_a_reserve_of_all_slots_leaves_each_tenant_one() -> None:
     shares = FairShares(3, 10)
-    assert [taken(shares, tenant) for tenant in (A, B, C)] == [1, 1, 1]
+    assert [take_slots(shares, tenant) for tenant in (A, B, C)] == [1, 1, 1]
 
 
 def test_a_tenant_waits_for_a_slot_for_some_time() -> None:

@@ -114,7 +114,7 @@ def test_without_the_standby_the_server_is_read(
 def test_messages_and_erasures_are_replicated_to_the_standby(
     tenant: Tenant, standby: Server, further: dict[str, Server]
 ) -> None:
-    def shown() -> list[str]:
+    def replicated_contents() -> list[str]:
         with tenant_scope(tenant.id), reading_replica():
             assert current_server() == "eu1_replica"
             return sorted(Message.objects.values_list("content", flat=True))
@@ -130,10 +130,10 @@ def test_messages_and_erasures_are_replicated_to_the_standby(
         )
     with database.as_owner(), tenant_scope(tenant.id):
         messages.carry_out(request)
-    assert shown() == ["said before"]  # it lags
+    assert replicated_contents() == ["said before"]  # it lags
     standby.do("SELECT pg_wal_replay_resume()")
     standby.catch_up(further["eu1"])
-    assert shown() == ["said after"]
+    assert replicated_contents() == ["said after"]
     standby.stop()
     close_old_connections()
     add_messages(tenant, "said while it was stopped", index=False)
@@ -142,7 +142,7 @@ def test_messages_and_erasures_are_replicated_to_the_standby(
     standby.start()
     close_old_connections()
     standby.catch_up(further["eu1"])
-    assert shown() == ["said after", "said while it was stopped"]
+    assert replicated_contents() == ["said after", "said while it was stopped"]
 
 
 def test_moved_tenant_is_read_on_the_standby_after_replication(

@@ -78,7 +78,7 @@ def test_history_stores_messages_and_returns_those_within_the_budget(
 
     keys = bound_key(program_a, "maria"), program_b.key
 
-    def told(context: SessionContext) -> str:
+    def texts_of(context: SessionContext) -> str:
         return json.dumps([message.text for message in context.get_messages()])
 
     async def run() -> list[str]:
@@ -103,7 +103,7 @@ def test_history_stores_messages_and_returns_those_within_the_budget(
                 question = [Message("user", ["Where does my sister live?"])]
                 asked = SessionContext(session_id="s2", input_messages=question)
                 await memory.before_run(context=asked, **whole)
-                found.append(told(asked))
+                found.append(texts_of(asked))
             return found
 
     of_a, of_b = asyncio.run(run())

@@ -39,7 +39,7 @@ def graph(saver: KonstructSaver) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-def say(saver: KonstructSaver, name: str, text: str) -> list[str]:
+def invoke(saver: KonstructSaver, name: str, text: str) -> list[str]:
     state = graph(saver).invoke({"messages": [HumanMessage(text)]}, thread(name))
     return [message.content for message in state["messages"]]
 
@@ -60,17 +60,17 @@ def test_saver_passes_the_conformance_suite_of_langgraph(url: str, program_a: Pr
 def test_graph_continues_with_a_session_of_the_server(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
         saver = KonstructSaver(konstruct)
-        assert say(saver, "monday", "Hello") == ["Hello", "Hello!"]
-        assert say(KonstructSaver(konstruct), "monday", "Again")[2:] == ["Again", "Again!"]
+        assert invoke(saver, "monday", "Hello") == ["Hello", "Hello!"]
+        assert invoke(KonstructSaver(konstruct), "monday", "Again")[2:] == ["Again", "Again!"]
         session = konstruct.sessions.get("monday")
         assert [(message["role"], message["content"]) for message in session["messages"]] == [
             ("user", "Hello"), ("assistant", "Hello!"), ("user", "Again"), ("assistant", "Again!"),
         ]  # fmt: skip
         # A graph on the server continues a thread of this graph, and the other way round.
-        assert say(SessionStore(program_a.tenant.id).checkpointer, "monday", "And")[-1] == "And!"
-        assert len(say(saver, "monday", "Too")) == 8
+        assert invoke(SessionStore(program_a.tenant.id).checkpointer, "monday", "And")[-1] == "And!"
+        assert len(invoke(saver, "monday", "Too")) == 8
 
-        say(saver, "tuesday", "Ask me.")
+        invoke(saver, "tuesday", "Ask me.")
         answered = asyncio.run(graph(saver).ainvoke(Command(resume="Fine."), thread("tuesday")))
         assert [message.content for message in answered["messages"]] == ["Ask me.", "Fine."]
         history = [
@@ -79,7 +79,7 @@ def test_graph_continues_with_a_session_of_the_server(url: str, program_a: Progr
         assert len(history) == konstruct.sessions.get("monday")["checkpoints"]
         saver.delete_thread("monday")
         saver.delete_thread("monday")
-        assert say(saver, "monday", "Anew") == ["Anew", "Anew!"]
+        assert invoke(saver, "monday", "Anew") == ["Anew", "Anew!"]
 
 
 def test_checkpoint_with_code_is_refused(url: str, program_a: Program, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_checkpoint_with_code_is_refused(url: str, program_a: Program, tmp_path:
         attacks = [("msgpack", data) for _, data in msgpack_attacks(tmp_path / "made")]
         for forging.type_, forging.data in [*attacks, ("pickle", b"cos\n"), ("empty", b"")]:
             with pytest.raises(errors.UnreadableSession, match="a checkpoint's value"):
-                say(saver, "t", "Hello")
+                invoke(saver, "t", "Hello")
         assert [*konstruct.sessions.list()] == []
         wrong: list[tuple[dict[str, Any], str]] = [
             ({"checkpoint": {"v": 4}}, "channel_versions"),
@@ -170,7 +170,7 @@ def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b:
     ):
         saver_a, saver_b = KonstructSaver(a), KonstructSaver(b)
         for saver, text in ((saver_a, "Of a."), (saver_b, "Of b.")):
-            assert say(saver, "shared", text) == [text, f"{text}!"]
+            assert invoke(saver, "shared", text) == [text, f"{text}!"]
         (of_b, *_) = saver_b.list(thread("shared"))
         assert saver_a.get_tuple(of_b.config) is None
         assert {

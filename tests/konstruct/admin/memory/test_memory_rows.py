@@ -135,15 +135,15 @@ def test_messages_are_found_by_their_words_or_user_embedded_or_not(
 ) -> None:
     client = browser(populated_a.tenant)
 
-    def found(asked: str) -> list[str]:
+    def contents_found(asked: str) -> list[str]:
         rows = client.get(MESSAGES, {"q": asked}).context["cl"].result_list
         return [row.content for row in rows if row.role == "user"]
 
-    assert found("visiting sisters") == ["My sister lives in Lisbon and visits in May."]
-    assert found("waiting") == ["I wait in tenant-a."]
-    assert found("bob") == ["I wait in tenant-a."]
-    assert found("the") == []
-    assert found("Lisbon shellfish") == []
+    assert contents_found("visiting sisters") == ["My sister lives in Lisbon and visits in May."]
+    assert contents_found("waiting") == ["I wait in tenant-a."]
+    assert contents_found("bob") == ["I wait in tenant-a."]
+    assert contents_found("the") == []
+    assert contents_found("Lisbon shellfish") == []
 
 
 def test_a_message_is_found_by_its_id(populated_a: Program, browser: Callable[..., Client]) -> None:

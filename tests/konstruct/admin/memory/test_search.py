@@ -32,7 +32,7 @@ def fever(program_a: Program, send_message: Callable[..., Message]) -> Message:
     return message
 
 
-def found(client: Client, **parameters: str) -> list[str]:
+def contents_found(client: Client, **parameters: str) -> list[str]:
     page = client.get(SEARCH, parameters)
     assert page.status_code == 200
     return [hit.message.content for hit, *_ in page.context["messages_found"]]
@@ -42,7 +42,7 @@ def test_message_is_found_by_meaning_and_its_words_are_marked(
     program_a: Program, fever: Message, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_a.tenant)
-    assert found(client, q="sick child")[0] == FEVER
+    assert contents_found(client, q="sick child")[0] == FEVER
     page = client.get(SEARCH, {"q": "fever"}).text
     assert "<mark>fever</mark>" in page
     assert f'href="/admin/conversations/{fever.pk}/#m{fever.pk}"' in page
@@ -55,12 +55,12 @@ def test_messages_are_narrowed(
     client = browser(program_a.tenant)
     today = fever.created_at.date().isoformat()
     agent = str(program_a.agent.pk)
-    assert found(client, q="fever", user="mother", agent=agent, channel="rest") == [FEVER]
-    assert found(client, q="fever", since=today, until=today)[0] == FEVER
-    assert FEVER not in found(client, q="fever", user="maria")
-    assert FEVER not in found(client, q="fever", channel="slack")
-    assert FEVER not in found(client, q="fever", until="2020-01-01")
-    assert found(client, q="fever", agent="nonsense", since="x")[0] == FEVER
+    assert contents_found(client, q="fever", user="mother", agent=agent, channel="rest") == [FEVER]
+    assert contents_found(client, q="fever", since=today, until=today)[0] == FEVER
+    assert FEVER not in contents_found(client, q="fever", user="maria")
+    assert FEVER not in contents_found(client, q="fever", channel="slack")
+    assert FEVER not in contents_found(client, q="fever", until="2020-01-01")
+    assert contents_found(client, q="fever", agent="nonsense", since="x")[0] == FEVER
 
 
 def test_people_agents_conversations_and_facts_are_found(

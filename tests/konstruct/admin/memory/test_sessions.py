@@ -151,7 +151,7 @@ def test_the_pages_of_a_session_keep_their_budgets(
 def test_the_window_of_a_shared_thread_has_the_turns_of_all(
     program_a: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:
-    def said(user: str, channel: str = "slack", **fields: Any) -> Message:
+    def add_message(user: str, channel: str = "slack", **fields: Any) -> Message:
         with tenant_scope(program_a.tenant.id):
             return Message.objects.create(
                 agent_id=program_a.agent.pk,
@@ -163,9 +163,9 @@ def test_the_window_of_a_shared_thread_has_the_turns_of_all(
                 **fields,
             )
 
-    first = said("maria", name="Maria")
-    said("theo")
-    said("eve", channel="rest")
+    first = add_message("maria", name="Maria")
+    add_message("theo")
+    add_message("eve", channel="rest")
     client = browser(program_a.tenant, "view_windowclear", "view_message")
     address = f"/admin/conversations/{first.pk}/window/"
     page = client.get(address)
@@ -174,7 +174,7 @@ def test_the_window_of_a_shared_thread_has_the_turns_of_all(
     assert address in client.get(f"/admin/conversations/{first.pk}/").text
     assert browser(program_a.tenant, "view_message").get(address).status_code == 403
     assert browser(program_b.tenant).get(address).status_code == 404
-    alone = said("zoe", channel="rest")
+    alone = add_message("zoe", channel="rest")
     assert client.get(f"/admin/conversations/{alone.pk}/window/").status_code == 404
     assert "/window/" not in client.get(f"/admin/conversations/{alone.pk}/").text.replace(
         "/admin/window/", ""

@@ -196,15 +196,15 @@ def test_person_page_shows_the_facts_of_a_date(
         )
         retract(wrong, author=EVA)
 
-    def known(day: int) -> str:
+    def page_as_of(day: int) -> str:
         at = (today - timedelta(days=day)).date().isoformat()
         return client.get(PERSON, {"user": "maria", "at": at}).text
 
-    assert "Maria lives in Rome." in known(10)
-    assert "Maria lives in Oslo." not in known(10)
-    assert "recorded later" in known(10)
-    assert "Lisbon and visits" not in known(10)
-    assert "Maria lives in Oslo." in known(1)
+    assert "Maria lives in Rome." in page_as_of(10)
+    assert "Maria lives in Oslo." not in page_as_of(10)
+    assert "recorded later" in page_as_of(10)
+    assert "Lisbon and visits" not in page_as_of(10)
+    assert "Maria lives in Oslo." in page_as_of(1)
     now = client.get(PERSON, {"user": "maria"})
     content = [row["fact"].content for row in now.context["facts"]["current"]["rows"]]
     assert "Maria lives in Oslo." in content

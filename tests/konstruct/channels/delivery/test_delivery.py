@@ -158,7 +158,7 @@ def test_certainly_missing_post_is_posted_without_a_search(
 
 
 @pytest.fixture
-def written(
+def streaming_program(
     program_with_message: Program, llm_server: LLMServer, settings: Any
 ) -> Iterator[Program]:
     """A streaming language model, and a worker that shows each piece as soon as it is queued."""
@@ -167,7 +167,7 @@ def written(
     show_all(program_with_message)
     mark = queue.HOOK.on_partial_reply
 
-    def written(message: KonstructMessage) -> None:
+    def mark_and_show(message: KonstructMessage) -> None:
         mark(message)
         show_all(program_with_message)
 
@@ -175,14 +175,14 @@ def written(
         patch.setattr(partial_reply, "PROGRESS_SECONDS", 0)
         patch.setattr(partial_reply, "MIN_PAUSE_SECONDS", 0)
         patch.setattr(partial_reply, "PAUSE_SECONDS_PER_STREAM", 0)
-        patch.setattr(queue.HOOK, "on_partial_reply", written, raising=False)
+        patch.setattr(queue.HOOK, "on_partial_reply", mark_and_show, raising=False)
         yield program_with_message
 
 
 def test_the_placeholder_fills_while_the_reply_is_written(
-    written: Program, slack: SlackServer
+    streaming_program: Program, slack: SlackServer
 ) -> None:
-    answer_all(written)
+    answer_all(streaming_program)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [
         PLACEHOLDER.text,
@@ -194,33 +194,33 @@ def test_the_placeholder_fills_while_the_reply_is_written(
 
 
 def test_placeholder_updates_keep_to_the_rate_of_slack_and_end_with_the_reply(
-    written: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+    streaming_program: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "PARTIAL_RATE", (1, 0.001))
-    answer_all(written)
+    answer_all(streaming_program)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text, "At …", "At _last_, done."]
 
 
 def test_delivery_rate_limited_while_streaming_waits_and_then_posts_the_reply(
-    written: Program, slack: SlackServer
+    streaming_program: Program, slack: SlackServer
 ) -> None:
     slack.trouble("chat.update", Trouble(429, "ratelimited", {"Retry-After": "30"}))
     before = timezone.now()
-    answer_all(written)
+    answer_all(streaming_program)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text]
     assert queue.DELIVERIES.jobs().get().due_at > before + timedelta(seconds=29)
-    make_due(written)
-    show_all(written)
+    make_due(streaming_program)
+    show_all(streaming_program)
     assert posted["shown"] == [PLACEHOLDER.text, "At _last_, done."]
 
 
 def test_text_of_a_failed_attempt_is_removed(
-    written: Program, slack: SlackServer, llm_server: LLMServer
+    streaming_program: Program, slack: SlackServer, llm_server: LLMServer
 ) -> None:
     llm_server.default = streamed("At ", "last", whole=False)
-    answer_all(written)
+    answer_all(streaming_program)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text, "At …", "At last …", PLACEHOLDER.text]
 

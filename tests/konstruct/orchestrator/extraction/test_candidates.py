@@ -35,7 +35,7 @@ def source(text: str = TEXT, **values: Any) -> Source:
     )  # fmt: skip
 
 
-def known(value: str, **values: Any) -> KnownFact:
+def known_fact(value: str, **values: Any) -> KnownFact:
     return KnownFact(
         **{
             "label": "k1", "id": uuid4(), "subject": "maria", "slot": "home_city",
@@ -99,11 +99,11 @@ def test_a_candidate_is_refused_for_a_reason(fields: dict[str, Any], reason: str
 
 
 def test_a_candidate_supersedes_within_its_slot_alone() -> None:
-    other = known("cats", slot="pet")
+    other = known_fact("cats", slot="pet")
     assert refusal(facts=[other], supersedes="k1") == "supersedes another slot"
-    bobs = known("Porto", subject="Bob")
+    bobs = known_fact("Porto", subject="Bob")
     assert refusal(facts=[bobs], supersedes="k1") == "supersedes another slot"
-    porto = known("Porto")
+    porto = known_fact("Porto")
     found = accepted(facts=[porto], supersedes="k1")
     assert (found.supersedes, found.review) == (porto, "")
     # It cannot have begun before the value that it replaces: needs a review.
@@ -113,12 +113,12 @@ def test_a_candidate_supersedes_within_its_slot_alone() -> None:
     # Another value that does not supersede the current one is a conflict.
     assert accepted(facts=[porto]).review == "conflict"
     # The cardinality of the known slot wins.
-    several = known("Porto", is_multi_valued=True)
+    several = known_fact("Porto", is_multi_valued=True)
     assert accepted(facts=[several]).candidate.is_multi_valued
     # The end of one of several values needs a review.
     found = accepted(facts=[several], supersedes="k1")
     assert (found.supersedes, found.review) == (several, "ends one of several values")
-    assert accepted(facts=[known("oslo")], supersedes="k1").supersedes is None
+    assert accepted(facts=[known_fact("oslo")], supersedes="k1").supersedes is None
 
 
 @pytest.mark.parametrize(

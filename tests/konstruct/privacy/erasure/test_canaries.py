@@ -60,7 +60,7 @@ def canary(interface: str) -> str:
     return f"The canary{interface}xq sings in the {interface} cage tonight."
 
 
-def found(text: str | bytes) -> list[str]:
+def interfaces_in(text: str | bytes) -> list[str]:
     """Return the interfaces whose word is in the text; bytes may be hexadecimal digits."""
     text = text.decode(errors="replace") if isinstance(text, bytes) else text
     words = {interface: f"canary{interface}xq" for interface in INTERFACES}
@@ -133,11 +133,11 @@ def test_others_recall_events_keep_all_but_the_words_of_the_person(
     with tenant_scope(program.tenant.id):
         event = RecallEvent.objects.get(user_id=O)
     shown = program.get(f"{V1}recall-events/{event.pk}/").content
-    assert {"slack", "file", "name"} <= {*found(shown)}
+    assert {"slack", "file", "name"} <= {*interfaces_in(shown)}
     receipt = erase(program)
     assert receipt["tables"]["memory_recallevent"]["changed"] == 1
     shown = program.get(f"{V1}recall-events/{event.pk}/").json()
-    assert found(json.dumps(shown)) == []
+    assert interfaces_in(json.dumps(shown)) == []
     assert P not in json.dumps(shown)
     assert shown["query"] == "Is Otto's boat green?"
     assert "(erased)" in json.dumps(shown["prompt"])
@@ -158,17 +158,19 @@ def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_wor
     with ThreadPoolExecutor(1) as threads:
         answering = threads.submit(_answer_all_and_close, program)
         llm_server.wait_for_requests(before + 1, seconds=60)
-        assert {"slack", "file", "name"} <= {*found(json.dumps(llm_server.requests[-1].body))}
+        assert {"slack", "file", "name"} <= {
+            *interfaces_in(json.dumps(llm_server.requests[-1].body))
+        }
         erase(program)
         llm_server.release()
         answering.result()
     answer_all(program)
-    assert found(json.dumps(llm_server.requests[-1].body)) == []
+    assert interfaces_in(json.dumps(llm_server.requests[-1].body)) == []
     embedding_jobs.drain(program.tenant.id)
     with tenant_scope(program.tenant.id):
         asked = Message.objects.get(content="And is it fast?")
         assert asked.reply.content == "It is."
-        assert found(json.dumps(RecallEvent.objects.get(reply=asked.reply).prompt)) == []
+        assert interfaces_in(json.dumps(RecallEvent.objects.get(reply=asked.reply).prompt)) == []
         assert not PendingReply.objects.exists()
 
 
@@ -280,17 +282,17 @@ def test_no_data_of_the_person_remain(
     program = send_in_slack()
     admin = browser(program.tenant)
     send_everywhere(program, llm_server, admin)
-    assert set(INTERFACES) - set(found(dump())) == set()
+    assert set(INTERFACES) - set(interfaces_in(dump())) == set()
     receipt = erase(program)
     after = dump()
-    assert [line[:500] for line in after.splitlines() if found(line) or P in line] == []
+    assert [line[:500] for line in after.splitlines() if interfaces_in(line) or P in line] == []
     assert "Otto's boat" in after
-    assert found(cache()) == []
-    assert found(log.read_bytes()) == []
+    assert interfaces_in(cache()) == []
+    assert interfaces_in(log.read_bytes()) == []
     if settings.EMBEDDED_DATABASE:
         files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
         assert files
-        assert [file.name for file in files if found(file.read_bytes())] == []
+        assert [file.name for file in files if interfaces_in(file.read_bytes())] == []
     residue = receipt["residue"]
     assert (residue["words"], receipt["mentions_by_others"]) == ({}, {})
     assert residue["messages"] >= 5

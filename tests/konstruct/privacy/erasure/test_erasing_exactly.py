@@ -107,20 +107,20 @@ def test_user_ids_differ_by_spaces_and_case(
 
 
 def test_access_log_of_readers_is_kept(tenant_a: Tenant, record: Message, owner: None) -> None:
-    def told() -> list[tuple[Any, ...]]:
+    def access_events() -> list[tuple[Any, ...]]:
         events = AccessEvent.objects.exclude(action=Action.ERASE).order_by("pk")
         return list(
             events.values_list("actor", "action", "subject", "user_id", "subject_id", "detail")
         )
 
-    before = told()
+    before = access_events()
     carry_out(request_erasure("bob", by=EVA))
     name = pseudonym("bob")
     expected = [list(event) for event in before]
     expected[1][5] = {"address": f"user_id__exact={name}&q=agent&o=1"}
     expected[2][3:5] = [name, "(erased)"]
     expected[4][3:] = [name, "", {"was": "(erased)"}]
-    assert [list(event) for event in told()] == expected
+    assert [list(event) for event in access_events()] == expected
     assert LogEntry.objects.get().object_repr == "ada"
     assert IdempotencyRecord.objects.exists()
     # A user with the id finds the actions on this memory, and the receipt.

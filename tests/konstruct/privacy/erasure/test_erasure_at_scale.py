@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
-def say(agent: Agent, user_id: str, messages: int) -> None:
+def add_exchanges(agent: Agent, user_id: str, messages: int) -> None:
     """Create so many messages with a reply each, every second pair in a separate thread."""
     for number in range(messages // 2):
         asked = Message.objects.create(
@@ -74,7 +74,7 @@ def test_more_messages_threads_and_keys_take_no_more_round_trips(
     works = []
     for size in (40, 80, 160):
         user_id = f"heavy{size}"
-        say(agent, user_id, size)
+        add_exchanges(agent, user_id, size)
         others_keys(tenant_a, agent, size)
         works.append(work_of(user_id))
     to_postgres, commands = zip(*works, strict=True)
@@ -89,7 +89,7 @@ def test_more_messages_threads_and_keys_take_no_more_round_trips(
 def test_batches_are_recorded_and_reported_in_order(
     tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say(agent, "maria", 40)
+    add_exchanges(agent, "maria", 40)
     monkeypatch.setattr(rows, "BATCH", 10)
     request, steps, noted = request_erasure("maria", by=EVA), [], []
 
@@ -110,7 +110,7 @@ def test_batches_are_recorded_and_reported_in_order(
 def test_digest_of_all_ids_is_equal_with_any_batch_size(
     tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say(agent, "maria", 40)
+    add_exchanges(agent, "maria", 40)
     ids = [str(pk) for pk in Message.objects.values_list("pk", flat=True)]
     expected = sum(int(hashlib.sha256(id.encode()).hexdigest(), 16) for id in ids) % 2**256
     monkeypatch.setattr(rows, "BATCH", 7)
@@ -245,8 +245,8 @@ def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
 
 def test_tables_are_searched_by_cursors(owner: None, agent: Agent, tenant_a: Tenant) -> None:
     """One batch of rows is in memory, whatever the size of the tenant."""
-    say(agent, "other", residue.BATCH + 2)
-    say(agent, "gone", 2)
+    add_exchanges(agent, "other", residue.BATCH + 2)
+    add_exchanges(agent, "gone", 2)
     with messages_to_postgres() as sent:
         carry_out(request_erasure("gone", by=EVA))
     every = [statement for message in sent for statement in message]

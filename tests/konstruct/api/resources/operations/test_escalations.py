@@ -26,7 +26,7 @@ def bert(program_a: Program) -> Agent:
     return create_agent(tenant_id=program_a.tenant.id, name="bert")
 
 
-def say(program: Program, content: str, **fields: Any) -> Any:
+def send_and_answer(program: Program, content: str, **fields: Any) -> Any:
     """Send a message to ada, answer it, and return its document."""
     sent = program.send(content, thread_id="t1", **fields).json()
     with tenant_scope(program.tenant.id):
@@ -44,14 +44,14 @@ def hand(program: Program, to_agent: str, **fields: Any) -> Any:
 def test_program_hands_over_reads_the_new_agent_and_reverts(
     program_a: Program, bert: Agent
 ) -> None:
-    say(program_a, "Hello")
+    send_and_answer(program_a, "Hello")
     made = hand(program_a, "bert")
     assert made.status_code == 201
     case = made.json()
     assert (case["to_agent"], case["to_agent_id"]) == ("bert", str(bert.id))
     assert (case["agent"], case["from_agent_id"]) == ("ada", str(program_a.agent.id))
     assert hand(program_a, str(bert.id)).status_code == 200
-    message = say(program_a, "Where is my invoice?")
+    message = send_and_answer(program_a, "Where is my invoice?")
     assert (message["agent"], message["agent_id"]) == ("ada", str(program_a.agent.id))
     assert (message["answered_by"], message["answered_by_id"]) == ("bert", str(bert.id))
     assert message["reply"]["content"].startswith("This is bert.")
@@ -64,14 +64,14 @@ def test_program_hands_over_reads_the_new_agent_and_reverts(
         assert len(program_a.get(f"{CASES}?{query}").json()["results"]) == count, query
     done = program_a.post(f"{case['url']}resolution/", {"let_agent_answer": True}).json()
     assert (done["state"], done["outcome"]) == ("resolved", "resolved")
-    assert say(program_a, "Thanks")["answered_by"] == "ada"
+    assert send_and_answer(program_a, "Thanks")["answered_by"] == "ada"
 
 
 @pytest.mark.parametrize("to_agent", ["nobody", "ada", "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21"])
 def test_handover_to_an_unsuitable_agent_is_refused(
     to_agent: str, program_a: Program, program_b: Program, bert: Agent
 ) -> None:
-    say(program_a, "Hello")
+    send_and_answer(program_a, "Hello")
     for given in (to_agent, str(program_b.agent.id)):
         refused = hand(program_a, given)
         assert (refused.status_code, refused.json()["type"]) == (
@@ -90,11 +90,11 @@ def test_agent_key_cannot_hand_over_to_or_read_another_agent(
 ) -> None:
     of_ada = program_a.with_key(agent_id=program_a.agent.id)
     of_bert = program_a.with_key(agent_id=bert.id)
-    say(program_a, "Hello")
+    send_and_answer(program_a, "Hello")
     assert hand(of_ada, "bert").status_code == 422
     assert hand(of_bert, "bert").status_code == 422
     case = hand(program_a, "bert").json()
-    message = say(program_a, "Where is my invoice?")
+    message = send_and_answer(program_a, "Where is my invoice?")
     # Messages to ada with her answers belong to ada; those copied for bert belong to bert.
     assert of_ada.get(f"{V1}messages/{message['id']}/").json()["answered_by"] == "bert"
     assert of_bert.get(f"{V1}messages/{message['id']}/").status_code == 404
@@ -111,13 +111,13 @@ def test_another_tenant_with_the_same_names_is_not_touched(
     program_a: Program, program_b: Program, bert: Agent
 ) -> None:
     create_agent(tenant_id=program_b.tenant.id, id=bert.id, name="bert")
-    say(program_a, "Hello")
-    say(program_b, "Hello")
+    send_and_answer(program_a, "Hello")
+    send_and_answer(program_b, "Hello")
     case = hand(program_a, "bert").json()
-    assert say(program_b, "Hello again")["answered_by"] == "ada"
+    assert send_and_answer(program_b, "Hello again")["answered_by"] == "ada"
     assert program_b.get(CASES).json()["results"] == []
     assert program_b.get(f"{CASES}{case['id']}/").status_code == 404
-    assert say(program_a, "Hello again")["answered_by"] == "bert"
+    assert send_and_answer(program_a, "Hello again")["answered_by"] == "bert"
 
 
 def test_an_agents_rules_name_others_by_name_or_id(program_a: Program, bert: Agent) -> None:
@@ -151,7 +151,7 @@ def test_an_agents_rules_name_others_by_name_or_id(program_a: Program, bert: Age
 def test_program_assigns_an_escalation_to_a_user_with_permission(
     program_a: Program, program_b: Program, bert: Agent
 ) -> None:
-    say(program_a, "Hello")
+    send_and_answer(program_a, "Hello")
     case = hand(program_a, "bert").json()
     address = f"{CASES}{case['id']}/assignment/"
     with tenant_scope(program_a.tenant.id):

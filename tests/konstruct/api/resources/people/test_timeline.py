@@ -39,7 +39,7 @@ def kinds(program: Program, query: str = "") -> set[str]:
 
 
 @pytest.fixture
-def lived(program_a: Program) -> Program:
+def program(program_a: Program) -> Program:
     """Tenant A, with maria's messages, escalation, link, views, and messages to bert."""
     create_agent(tenant_id=program_a.tenant.id, name="bert")
     for number in range(3):
@@ -59,8 +59,8 @@ def bound(program: Program, **binding: Any) -> Program:
     return program.with_key(scopes=["read"], **binding)
 
 
-def test_timeline_is_paged_newest_first(lived: Program) -> None:
-    every = [entry for entry in entries(lived, "?limit=200") if entry["kind"] != "access"]
+def test_timeline_is_paged_newest_first(program: Program) -> None:
+    every = [entry for entry in entries(program, "?limit=200") if entry["kind"] != "access"]
     assert {entry["kind"] for entry in every} == {"message", "escalation", "account"}
     assert [entry["at"] for entry in every] == sorted((e["at"] for e in every), reverse=True)
     texts = [entry["text"] for entry in every if entry["kind"] == "message"]
@@ -68,23 +68,26 @@ def test_timeline_is_paged_newest_first(lived: Program) -> None:
     paged: list[str] = []
     following = address(query="?limit=1&kind=message")
     while following:
-        page = lived.get(following.removeprefix("http://tenant-a.localhost")).json()
+        page = program.get(following.removeprefix("http://tenant-a.localhost")).json()
         assert page["previous"] is None
         paged += [entry["text"] for entry in page["results"]]
         following = page["next"]
     assert paged == texts
-    assert entries(lived, "?kind=message&agent=bert")[0]["text"] == "To bert"
-    assert entries(lived, "?until=2020-01-01T00:00:00Z") == []
+    assert entries(program, "?kind=message&agent=bert")[0]["text"] == "To bert"
+    assert entries(program, "?until=2020-01-01T00:00:00Z") == []
     # Linked ids belong to the same person.
-    assert {entry["text"] for entry in entries(lived, "?kind=message", "U1")} == set(texts)
+    assert {entry["text"] for entry in entries(program, "?kind=message", "U1")} == set(texts)
 
 
-def test_a_bound_key_gets_its_part_of_the_timeline(lived: Program, program_b: Program) -> None:
-    assert {"account", "access"} <= kinds(lived)
-    of_maria, of_ada = bound(lived, user_id="maria"), bound(lived, agent_id=lived.agent.pk)
+def test_a_bound_key_gets_its_part_of_the_timeline(program: Program, program_b: Program) -> None:
+    assert {"account", "access"} <= kinds(program)
+    of_maria, of_ada = (
+        bound(program, user_id="maria"),
+        bound(program, agent_id=program.agent.pk),
+    )
     assert kinds(of_maria) == {"message", "escalation"}
     assert kinds(of_ada) == {"message", "escalation"}
-    assert {entry["agent_id"] for entry in entries(of_ada)} == {str(lived.agent.pk)}
+    assert {entry["agent_id"] for entry in entries(of_ada)} == {str(program.agent.pk)}
     for key in (of_maria, of_ada):
         assert key.get(address(query="?kind=access")).status_code == 403
     assert of_ada.get(address(query="?agent=bert")).status_code == 422
@@ -93,20 +96,20 @@ def test_a_bound_key_gets_its_part_of_the_timeline(lived: Program, program_b: Pr
     # Views of the timeline are in it, too.
     assert kinds(program_b) == {"access"}
     # A cursor of another tenant, or of another user, is invalid here.
-    cursor = lived.get(address(query="?limit=1")).json()["next"].split("?")[1]
+    cursor = program.get(address(query="?limit=1")).json()["next"].split("?")[1]
     assert program_b.get(address(query=f"?{cursor}")).status_code == 404
-    assert lived.get(address("theo", f"?{cursor}")).status_code == 404
+    assert program.get(address("theo", f"?{cursor}")).status_code == 404
 
 
 def test_a_member_of_the_team_gets_the_kinds_that_they_may_view(
-    lived: Program, program_b: Program
+    program: Program, program_b: Program
 ) -> None:
     client = Client(headers={"Host": "tenant-a.localhost"})
-    with tenant_scope(lived.tenant.id):
+    with tenant_scope(program.tenant.id):
         user = User.objects.create_user("auditor", is_staff=True)
         client.force_login(user)
     assert client.get(address()).status_code == 403
-    with tenant_scope(lived.tenant.id):
+    with tenant_scope(program.tenant.id):
         names = ("view_scope", "view_message")
         user.user_permissions.set(Permission.objects.filter(codename__in=names))
     assert {entry["kind"] for entry in client.get(address()).json()["results"]} == {"message"}
@@ -126,12 +129,12 @@ def test_no_id_is_not_found(program_a: Program, user_id: str) -> None:
 
 
 def test_a_view_is_logged_with_the_user_and_of_an_unknown_one_with_a_pseudonym(
-    lived: Program, make_program: Callable[..., Program]
+    program: Program, make_program: Callable[..., Program]
 ) -> None:
     begun = timezone.now()
-    entries(lived)
-    entries(lived, "", "nobody")
-    with tenant_scope(lived.tenant.id):
+    entries(program)
+    entries(program, "", "nobody")
+    with tenant_scope(program.tenant.id):
         logged = AccessEvent.objects.filter(subject="timeline", created_at__gte=begun)
         users = list(logged.order_by("id").values_list("user_id", flat=True))
         assert Message.objects.filter(user_id="maria").exists()
