@@ -1,5 +1,6 @@
 """Create agents that extract facts and conversations, and run the queued extractions."""
 
+import argparse
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -8,7 +9,20 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.facts.model_server import Session
-from benchmarks.tools.throwaway import PROJECT
+from benchmarks.tools.throwaway import PROJECT, set_up, throwaway_tenant
+
+
+def run_with_review(run: Callable[[UUID, str], object], description: str) -> None:
+    """Run a benchmark in a new tenant with the fact_review of the arguments."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--review", default="doubtful", help="the agent's fact_review")
+    arguments = parser.parse_args()
+    set_up()
+    with throwaway_tenant() as tenant_id:
+        from tenants.context import tenant_scope
+
+        with tenant_scope(tenant_id):
+            run(tenant_id, arguments.review)
 
 
 def make_agent(tenant_id: UUID, name: str, **fields: Any) -> UUID:

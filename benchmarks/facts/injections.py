@@ -3,16 +3,14 @@
 python -m benchmarks.facts.injections [--review none]
 """
 
-import argparse
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from benchmarks.facts.harness import extract_all, make_agent, record_session
+from benchmarks.facts.harness import extract_all, make_agent, record_session, run_with_review
 from benchmarks.facts.injection_cases import AGENT, ANNA, fact, injections
 from benchmarks.facts.model_server import Session, serving
-from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 HOME = "Anna lives in Oslo."
 FIRST, SECOND = datetime(2024, 1, 10, 9, tzinfo=UTC), datetime(2024, 6, 10, 9, tzinfo=UTC)
@@ -83,18 +81,5 @@ def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
     return {"cases": total["cases"], "accepted": total["accepted"], "retired": total["retired"]}
 
 
-def main() -> None:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--review", default="doubtful", help="the agent's fact_review")
-    arguments = parser.parse_args()
-    set_up()
-    with throwaway_tenant() as tenant_id:
-        from tenants.context import tenant_scope
-
-        with tenant_scope(tenant_id):
-            run(tenant_id, arguments.review)
-
-
 if __name__ == "__main__":
-    main()
+    run_with_review(run, __doc__.splitlines()[0])

@@ -32,7 +32,7 @@ from benchmarks.recall.quality import (
     latency,
     quality,
 )
-from benchmarks.tools.locomo import Dialogue, Question, read_dialogues
+from benchmarks.tools.locomo import Dialogue, Question, numbers, read_dialogues
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 NEWTON_STEPS = 30
@@ -43,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
     parser.add_argument("--facts", type=Path, required=True, help="recorded facts of it")
-    parser.add_argument("--dialogues", type=_numbers, help="such as 0-3; by default all")
+    parser.add_argument("--dialogues", type=numbers, help="such as 0-3; by default all")
     parser.add_argument("--fit", action="store_true", help="fit the gate for messages with facts")
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()
@@ -281,11 +281,6 @@ def show(report: dict[str, Any]) -> None:
         )
     if "fit" in report:
         print("gate:", ", ".join(f"{name}={value:.2f}" for name, value in report["fit"].items()))
-
-
-def _numbers(text: str) -> range:
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
 
 
 if __name__ == "__main__":

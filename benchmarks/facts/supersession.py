@@ -10,7 +10,6 @@ decides. No answer is a recording.
 """
 # ruff: noqa: E501  (a case is a line)
 
-import argparse
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,9 +17,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from benchmarks.facts.harness import extract_all, make_agent, record_session, states
+from benchmarks.facts.harness import (
+    extract_all,
+    make_agent,
+    record_session,
+    run_with_review,
+    states,
+)
 from benchmarks.facts.model_server import Session, serving
-from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 FIRST, SECOND = datetime(2024, 1, 10, 9, tzinfo=UTC), datetime(2024, 6, 10, 9, tzinfo=UTC)
 NAMES = [
@@ -287,18 +291,5 @@ def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
     return figures
 
 
-def main() -> None:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--review", default="doubtful", help="the agent's fact_review")
-    arguments = parser.parse_args()
-    set_up()
-    with throwaway_tenant() as tenant_id:
-        from tenants.context import tenant_scope
-
-        with tenant_scope(tenant_id):
-            run(tenant_id, arguments.review)
-
-
 if __name__ == "__main__":
-    main()
+    run_with_review(run, __doc__.splitlines()[0])

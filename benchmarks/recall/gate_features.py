@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID, uuid4
 
 from benchmarks.recall.long_turns import long_turns
 from benchmarks.tools.first_person import first_person
-from benchmarks.tools.locomo import Dialogue, Turn, read_dialogues
+from benchmarks.tools.locomo import Dialogue, Role, Turn, numbers, read_dialogues
 from benchmarks.tools.throwaway import PROJECT, set_up, throwaway_tenant
 
 CONVERSATIONS = PROJECT / "tests" / "memory" / "data" / "conversations.json"
@@ -41,7 +41,6 @@ LONG_TURNS_SEED = 1
 # The gate decides on the ten best results of a recall.
 TOP = 10
 
-Role = Literal["user", "assistant"]
 Said = tuple[str, Role, str, str, str, datetime]
 """Its id, role, name, thread, content and time."""
 
@@ -61,7 +60,7 @@ def main() -> None:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
-    parser.add_argument("--dialogues", type=_numbers, help="such as 0-3; by default all")
+    parser.add_argument("--dialogues", type=numbers, help="such as 0-3; by default all")
     parser.add_argument("file", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     dialogues = read_dialogues(arguments.data, arguments.dialogues)
@@ -78,7 +77,7 @@ def named(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
     """Return the dialogues unchanged."""
     for dialogue in dialogues:
         scope = Scope(
-            "named", [_turn(turn, _role(dialogue, turn), turn.speaker) for turn in dialogue.turns]
+            "named", [_turn(turn, dialogue.role_of(turn), turn.speaker) for turn in dialogue.turns]
         )
         for other in dialogues:
             for question in other.questions:
@@ -107,7 +106,7 @@ def nameless(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
             if other is not dialogue
             for text, _ in chance.sample(asked[other.number], k=len(asked[other.number]) // 3)
         ]
-        turns = [_turn(turn, _role(dialogue, turn), "") for turn in dialogue.turns]
+        turns = [_turn(turn, dialogue.role_of(turn), "") for turn in dialogue.turns]
         told = list(_narrated(dialogue, chance))
         for kind, said in (("whole", turns), ("told", told)):
             ids = {turn[0] for turn in said}
@@ -199,10 +198,6 @@ def _turn(turn: Turn, role: Role, name: str) -> Said:
     return turn.id, role, name, turn.session, turn.content, turn.said_at
 
 
-def _role(dialogue: Dialogue, turn: Turn) -> Role:
-    return "user" if turn.speaker == dialogue.speakers[0] else "assistant"
-
-
 def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
     """Record and index everything with the product."""
     from memory.conversations import transcript
@@ -255,11 +250,6 @@ def labelled(
                     "value": hit.gate_value,
                     "relevant": hit.external_id in evidence,
                 }
-
-
-def _numbers(text: str) -> range:
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
 
 
 if __name__ == "__main__":

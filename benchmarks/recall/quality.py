@@ -21,7 +21,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
-from benchmarks.tools.locomo import CATEGORIES, Dialogue, Question, Turn, read_dialogues
+from benchmarks.tools.locomo import CATEGORIES, Dialogue, Question, numbers, read_dialogues
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 DEPTHS = (1, 3, 5, 10, 20)
@@ -42,7 +42,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
-    parser.add_argument("--dialogues", type=_numbers, help="such as 0-3; by default all")
+    parser.add_argument("--dialogues", type=numbers, help="such as 0-3; by default all")
     parser.add_argument("--mode", choices=["hybrid", "vector"], help="by default both")
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()
@@ -80,7 +80,7 @@ def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, floa
                 user_id=scope.user_id,
                 thread_id=turn.session,
                 channel="import",
-                role=_role(scope.dialogue, turn),
+                role=scope.dialogue.role_of(turn),
                 name=turn.speaker,
                 content=turn.content,
                 external_id=turn.id,
@@ -101,11 +101,6 @@ def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, floa
         f" embedded and indexed {rates['embedded_per_second']:.0f}/s\n"
     )
     return rates
-
-
-def _role(dialogue: Dialogue, turn: Turn) -> str:
-    """Return the role of a speaker: one of the two is the user, the other one the agent."""
-    return "user" if turn.speaker == dialogue.speakers[0] else "assistant"
 
 
 def embed_questions(scopes: list[Scope]) -> dict[str, np.ndarray[Any, Any]]:
@@ -285,11 +280,6 @@ def _print(mode: str, report: dict[str, Any]) -> None:
         f" with its embedding: p50 {times['p50_with_embedding']:.1f},"
         f" p95 {times['p95_with_embedding']:.1f}\n"
     )
-
-
-def _numbers(text: str) -> range:
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
 
 
 if __name__ == "__main__":

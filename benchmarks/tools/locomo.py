@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+Role = Literal["user", "assistant"]
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 
 
@@ -39,6 +40,10 @@ class Dialogue:
     speakers: tuple[str, str]
     turns: list[Turn]
     questions: list[Question]
+
+    def role_of(self, turn: Turn) -> Role:
+        """Return the role of a speaker: one of the two is the user, the other one the agent."""
+        return "user" if turn.speaker == self.speakers[0] else "assistant"
 
     def renamed(self, question: Question, other: "Dialogue") -> str:
         """Return the question with the names of the other dialogue's speakers."""
