@@ -22,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Messages under faults.")
     parser.add_argument("--minutes", type=float, help="at least so long; by default 5")
     parser.add_argument("--messages", type=int, help="all users together, instead of --minutes")
-    parser.add_argument("--faults", type=int, default=0, help="at least so many, every one once")
+    parser.add_argument("--faults", type=int, default=0, help="minimum, with every kind once")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--pause", type=float, default=0.3)
     options = parser.parse_args()

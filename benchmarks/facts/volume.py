@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def generate(turns: int, threads: int) -> list[Session]:
-    """Return the conversations, with a fact in every so many-th turn."""
+    """Return the conversations, with a fact in every n-th turn."""
     random_ = random.Random(turns)
     sessions = []
     for thread in range(threads):

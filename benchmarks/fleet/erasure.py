@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def fill_cache(tenant_id: UUID, agent_id: UUID, number: int) -> None:
-    """Cache a window of twenty turns for so many other users."""
+    """Cache a window of twenty turns for the given number of other users."""
     from django_redis import get_redis_connection
 
     from tenants.redis_keys import memory_short_key

@@ -206,7 +206,7 @@ def shift(shown: np.ndarray, relevant: np.ndarray, deviation: float | None = Non
 
 
 def marked(kinds: Labelled, count: int) -> dict[str, float]:
-    """Return the difference of the mean shown and the relevant share after so many marks.
+    """Return the difference of the mean shown and the relevant share after a number of marks.
 
     Each kind is a tenant for which the product's map is fitted to the other kinds. The marks belong
     to memories that the default policy may give; the other ones of these are compared.

@@ -75,7 +75,7 @@ def fit(
     Args:
         features: of each memory, [memories, features].
         relevant: the label of each memory.
-        weights: as if a memory had been seen so many times.
+        weights: number of times that a memory counts.
 
     Raises:
         ValueError: all memories have the same label.

@@ -20,7 +20,7 @@ WARM_UP = 10
 
 
 def main() -> None:
-    """Measure so many replies, and print the medians."""
+    """Measure the given number of replies, and print the medians."""
     replies = int(sys.argv[1])
     throwaway.set_up()
     from django.db import connection

@@ -156,7 +156,7 @@ def over(port: int, key: str, requests: Iterator[Request]) -> Work:
 def timed(
     work: Work, count: int, clients: int, *, warm_up: int = WARM_UP
 ) -> tuple[float, list[float]]:
-    """Run it so often in so many threads. Return runs a second, and the milliseconds."""
+    """Run a function repeatedly in several threads. Return runs a second, and milliseconds."""
     for number in range(warm_up):
         work(number)
     milliseconds: list[float] = []

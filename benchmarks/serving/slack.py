@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def in_bursts(work: Callable[[int], object], count: int, at_once: int) -> tuple[float, list[float]]:
-    """Run it so often, so many at once, and wait for each group."""
+    """Run the function repeatedly in concurrent groups, and wait for each group."""
     milliseconds: list[float] = []
 
     def one(number: int) -> None:

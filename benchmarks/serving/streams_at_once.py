@@ -122,7 +122,7 @@ def answers(
 
 
 async def read_all(url: str, key: str, streams: int, beside: Beside) -> list[list[float]]:
-    """Read so many streams. Return the delay of each token in seconds."""
+    """Read the given number of streams. Return the delay of each token in seconds."""
     return await asyncio.gather(*(read(url, key, number, beside) for number in range(streams)))
 
 
@@ -168,7 +168,7 @@ def run_model(pipe: Any, tenant_id: UUID, streams: int, tokens: int) -> None:
 
 
 async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
-    """Answer so many requests, all together when all have arrived."""
+    """Answer the given number of requests, all together when all have arrived."""
     writers: list[asyncio.StreamWriter] = []
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -192,7 +192,7 @@ async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
 
 
 def publish_replies(tenant_id: UUID, streams: int, tokens: int) -> None:
-    """Publish the replies to so many messages as workers do, and record them."""
+    """Publish the replies to the given number of messages as workers do, and record them."""
     from konstruct.orchestrator.replies import queue, reply_wait
     from konstruct.orchestrator.replies.partial_reply import stream_reply
     from memory.conversations.transcript import record_message

@@ -145,7 +145,7 @@ def attacking(
 def attacker(
     attack: str, tenant: str, port: int, connections: int, per_second: int, pipe: Any
 ) -> None:
-    """Send requests over so many connections, until the event is set."""
+    """Send requests over the given number of connections, until the event is set."""
     asyncio.run(_attack(requests(attack, tenant), attack, port, connections, per_second, pipe))
 
 

@@ -158,7 +158,7 @@ async def fair(served: "Deployment", model: Model, options: argparse.Namespace) 
 async def in_flight(
     served: "Deployment", model: Model, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Measure the processes while so many messages wait for the model."""
+    """Measure the processes while the given number of messages wait for the model."""
     conversations = drawn(served.keys, options.in_flight, options.takes)
     rest, before = served.pss(), served.cpu_seconds()
     model.hold.value = options.in_flight
@@ -253,7 +253,7 @@ class Conversation:
 
 
 def drawn(keys: Sequence[str], count: int, between: Sequence[float]) -> list[Conversation]:
-    """Return so many conversations: of all tenants, half of them streamed, a tenth with a tool."""
+    """Return conversations of all tenants, half of them streamed, a tenth with a tool."""
     generator = random.Random(1)
     return [
         Conversation(
@@ -265,7 +265,7 @@ def drawn(keys: Sequence[str], count: int, between: Sequence[float]) -> list[Con
 
 
 def takes(count: int, between: Sequence[float]) -> Iterator[float]:
-    """Yield the duration of the model for each of so many messages."""
+    """Yield the duration of the model for each of the given number of messages."""
     generator = random.Random(0)
     return (round(generator.uniform(*between), 2) for _ in range(count))
 
@@ -332,7 +332,7 @@ class Deployment:
 
 @contextmanager
 def deployment(model_url: str, tenants: int, limits: dict[str, str]) -> Iterator[Deployment]:
-    """Run `manage.py serve` in a temporary home, with so many tenants."""
+    """Run `manage.py serve` in a temporary home, with the given number of tenants."""
     with tempfile.TemporaryDirectory(prefix="konstruct-waiting-") as home:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

@@ -104,7 +104,7 @@ def connect(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def delayed(host: str, port: int, seconds: float) -> Iterator[int]:
-    """Yield a local port whose proxy delays data by so many seconds each way.
+    """Yield a local port whose proxy delays data by the given seconds in each direction.
 
     ``host`` is a name, or a directory with Postgres' socket.
     """

@@ -30,7 +30,7 @@ def run_child(module: str, every: int) -> None:
 
     Args:
         module: run with `every` as its argument.
-        every: run each so many-th of the attacks; 1 for all of them.
+        every: run every n-th attack; 1 for all of them.
     """
     done = subprocess.run(
         [sys.executable, "-m", module, str(every)],

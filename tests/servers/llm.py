@@ -18,7 +18,7 @@ class Answer:
     It begins after `delay` seconds.
 
     Or `events`, each sent as soon as possible; all but the first wait for `release()`. With
-    `cut_after` the connection ends after so many bytes.
+    `cut_after` the connection ends after this number of bytes.
     """
 
     body: Any
@@ -100,7 +100,7 @@ class LLMServer(LoopbackServer):
             self._released.clear()
 
     def wait_for_requests(self, count: int, seconds: float = 120) -> None:
-        """Return after so many requests; fail if they do not arrive."""
+        """Return after the given number of requests; fail if they do not arrive."""
         deadline = time.monotonic() + seconds
         while len(self.requests) < count:
             assert time.monotonic() < deadline, f"{len(self.requests)} of {count} requests came"

@@ -23,7 +23,7 @@ from tests.survival.llm import POISON, EchoServer
 
 SLUGS = ["oak", "elm", "ash"]
 USERS = ("maria", "bob")
-# The language model permanently refuses one in so many messages.
+# The language model permanently refuses one in this number of messages.
 POISON_EVERY = 7
 SETTLE_SECONDS = 240
 
@@ -143,10 +143,10 @@ def run(
 
     Args:
         faults: these; by default every fault once, in the seed's order.
-        drawn: and so many at random.
+        drawn: number of further faults at random.
         minutes: go on with faults at random for so long.
         pause: between two messages of a user.
-        messages: every user sends so many; by default they stop when the faults do.
+        messages: number for each user; by default they stop when the faults do.
     """
     random, report = Random(seed), Report(seed)
     with EchoServer() as llm, Processes(home, llm, SLUGS).running() as deployment:

@@ -90,7 +90,7 @@ def another_worker(deployment: Deployment, name: str) -> Iterator[Supervised]:
 
 
 def wait_until_asked(model: Model, times: Mapping[str, int]) -> None:
-    """Wait until the language model got so many requests for each message."""
+    """Wait until the language model got the given number of requests for each message."""
     deadline = time.monotonic() + PATIENCE
     while any(model.asked_for[token] < count for token, count in times.items()):
         assert time.monotonic() < deadline, f"{times} became {model.asked_for}"
@@ -220,7 +220,7 @@ def test_a_hundred_interleaved_replies_hold_no_word_of_another_tenant(
 def interleave(
     tenants: list[Tenant], clients: list[httpx.Client], model: Model, count: int
 ) -> None:
-    """Send so many messages of each tenant at once, and stream half of the replies."""
+    """Send the given number of messages of each tenant at once, and stream half of the replies."""
 
     def send(number: int, tenant: Tenant, client: httpx.Client) -> str:
         """Return the text of the stream, or of the reply."""

@@ -1,4 +1,4 @@
-"""How the Python client sends: once or again, with which headers, and how it reads answers."""
+"""Requests of the Python client: retries, headers, and the reading of answers."""
 
 import asyncio
 import importlib

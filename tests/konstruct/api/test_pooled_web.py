@@ -170,7 +170,7 @@ def callers(
     make_tenant: Callable[..., Tenant],
     make_program: Callable[[Tenant], Program],
 ) -> tuple[list[Caller], int]:
-    """Return programs of so many tenants, and the number of calls."""
+    """Return programs of the given number of tenants, and the number of calls."""
     number, calls = request.param
     tenants = [tenant_a, tenant_b, *(make_tenant() for _ in range(number - 2))]
     return [

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 # Runs a program with its own mounts. Root stays root, who may use the socket of Postgres.
 MOUNT_NAMESPACE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
-# Mounts a disk of so many kB for this process only, backs up there, and lists the files.
+# Mounts a disk of the given size in kB for this process only, backs up there, and lists the files.
 _ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=$1k tmpfs "$2" || exit 99
 "$3" manage.py backup "$2"

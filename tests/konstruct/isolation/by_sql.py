@@ -99,7 +99,7 @@ def _by_the_outbox(victim: TenantFixture) -> Iterator[Attempt]:
 
 
 def _by_settings(victim: TenantFixture) -> Iterator[Attempt]:
-    """Combine the settings: one is the victim's and the other ours."""
+    """Combine the settings: one is the victim's and the other the attacker's."""
     schema, victim_id = victim.tenant.schema_name, victim.tenant.id
     for layer, what, settings, sql in (
         (

@@ -1,4 +1,4 @@
-"""Postgres' own log contains no texts of users, whatever Postgres refuses."""
+"""Postgres' own log contains no texts of users, with any error of Postgres."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def history(tenant_a: Tenant, agent: Agent) -> Callable[..., None]:
-    """Record turns of a user from so many days ago."""
+    """Record turns of a user from the given number of days ago."""
 
     def history(user_id: str, *days: int) -> None:
         now = datetime.now(UTC)

@@ -125,7 +125,7 @@ def test_exception_of_a_call_is_raised_and_its_thread_is_released() -> None:
 def send_unverified(
     pool: Pool, work: Work, number: int, *, addresses: int
 ) -> "list[asyncio.Task[str]]":
-    """Send so many unverified requests, in turns from so many addresses."""
+    """Send the given number of unverified requests, in turns from the given number of addresses."""
     shares = [Share(f"address {n}", is_verified=False) for n in range(addresses)]
     return [
         asyncio.create_task(pool.run(shares[n % addresses], work.call, "x")) for n in range(number)

@@ -1,4 +1,4 @@
-"""How memories are written in a prompt."""
+"""The lines of memories in a prompt."""
 
 from datetime import UTC, datetime
 

@@ -67,7 +67,7 @@ def evidence_of(seed: int) -> tuple[Turns, Pieces]:
 
 
 def weight_of(random: np.random.Generator, lexemes: int) -> float:
-    """Return the stored weight for a word of a message of so many lexemes."""
+    """Return the stored weight for a word of a message with the given number of lexemes."""
     return term_weights(["it"] * random.integers(1, 4) + ["other"] * (lexemes - 3))["it"]
 
 

@@ -80,7 +80,7 @@ def make_tenants_rows(db: None) -> Callable[[int], list[Tenant]]:
 
 
 def put(kind: jobs.JobKind, tenant: Tenant, count: int = 1) -> list[UUID]:
-    """Enqueue so many jobs of the tenant, the first with the earliest due time."""
+    """Enqueue the given number of jobs of the tenant, the first with the earliest due time."""
     keys = [uuid4() for _ in range(count)]
     with tenant_scope(tenant.id):
         for number, key in enumerate(keys):

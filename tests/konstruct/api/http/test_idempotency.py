@@ -1,4 +1,4 @@
-"""Idempotency-Key: a key belongs to its caller, whatever others send."""
+"""Idempotency-Key: a key belongs to its caller, independent of the requests of other callers."""
 
 import threading
 import time

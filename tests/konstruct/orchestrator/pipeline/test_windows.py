@@ -1,4 +1,4 @@
-"""A message gets its reply, whatever the state of its cached window."""
+"""A message gets its reply with any state of its cached window."""
 
 from collections.abc import Callable
 from typing import Any

@@ -34,7 +34,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 def add_exchanges(agent: Agent, user_id: str, messages: int) -> None:
-    """Create so many messages with a reply each, every second pair in a separate thread."""
+    """Create messages with a reply each, every second pair in a separate thread."""
     for number in range(messages // 2):
         asked = Message.objects.create(
             agent_id=agent.pk, user_id=user_id, role="user", channel="rest",

@@ -23,7 +23,7 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def save(program: Program, name: str, size: int = LARGE, thread: str = "t", **channels: str) -> str:
-    """Save a checkpoint with a value of so many bytes, which may be compressible."""
+    """Save a checkpoint with a value of the given size in bytes, which may be compressible."""
     value = {"channel": "a", "type": "bytes", "value": base64.b64encode(bytes(size)).decode()}
     state = {"v": 4, "id": name, "ts": "2026-03-14T09:30:00Z", "versions_seen": {}}
     state["channel_versions"] = {"a": name, **channels}
