@@ -15,6 +15,7 @@ import httpx
 import pytest
 import yaml
 
+from tests.konstruct.api.live import answers
 from tests.konstruct.running import PROJECT, eventually
 
 pytestmark = [
@@ -141,9 +142,3 @@ def test_a_backup_is_made_in_a_container_that_is_read_only(
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert [path.name for path in tmp_path.glob("konstruct-*/manifest.json")] == ["manifest.json"]
-
-
-def answers(url: str) -> bool:
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(url, timeout=5).is_success
-    return False

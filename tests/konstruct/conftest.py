@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key, new_key
@@ -16,9 +17,11 @@ from konstruct.api.models import ApiKey, KeyScope
 from konstruct.llm import client as llm_client
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import storage
+from tenants.audit.models import AccessEvent
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests.servers.llm import LLMServer
+from tests.servers.mail import MailServer, mail_server
 
 MESSAGES = "/api/v1/messages/"
 
@@ -151,3 +154,29 @@ def browser() -> Callable[..., Client]:
 def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
     """A superuser of tenant A."""
     return browser(program_a.tenant)
+
+
+@pytest.fixture
+def mail(settings: Any) -> Iterator[MailServer]:
+    """A mail server that the settings name."""
+    with mail_server() as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        yield server
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command. Return its standard output."""
+
+    def run(*arguments: str) -> str:
+        call_command(*arguments)
+        return capsys.readouterr().out
+
+    return run
+
+
+def access_events(tenant: Tenant) -> list[AccessEvent]:
+    """Return the access log of a tenant, oldest first."""
+    with tenant_scope(tenant.id):
+        return list(AccessEvent.objects.order_by("id"))

@@ -21,17 +21,6 @@ from tenants.models import Tenant
 from tests.konstruct.running import PROJECT
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run a command. Return its standard output."""
-
-    def run(*arguments: str) -> str:
-        call_command(*arguments)
-        return capsys.readouterr().out
-
-    return run
-
-
 def test_output_of_a_command_is_in_its_log_at_once(
     environment_of_processes: dict[str, str],
 ) -> None:

@@ -23,6 +23,7 @@ from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
 from tenants.management.refused import RefusedCommand
 from tenants.models import Tenant
+from tests.konstruct.conftest import access_events
 
 PROJECT_APPS = (
     "konstruct",
@@ -65,13 +66,8 @@ CHANGE_NOTHING_OF_A_TENANT = {
 }
 
 
-def events(tenant: Tenant) -> list[AccessEvent]:
-    with tenant_scope(tenant.id):
-        return list(AccessEvent.objects.order_by("id"))
-
-
 def only_event(tenant: Tenant) -> AccessEvent:
-    (event,) = events(tenant)
+    (event,) = access_events(tenant)
     assert (event.actor_kind, event.actor) == ("operator", getpass.getuser())
     assert event.address is None
     return event
@@ -122,7 +118,7 @@ def test_a_person(tenant_a: Tenant) -> None:
 def test_retention(tenant_a: Tenant) -> None:
     for options in ({"days": 365}, {"days": 3}, {"off": True}, {"off": True}, {}):
         call_command("retention", tenant="tenant-a", verbosity=0, **options)
-    created, edited, deleted = events(tenant_a)
+    created, edited, deleted = access_events(tenant_a)
     assert [event.action for event in (created, edited, deleted)] == ["create", "edit", "delete"]
     assert edited.detail["before"] == {"days": 365}
     assert edited.detail["after"] == {"days": 3}
@@ -144,7 +140,7 @@ def test_imports_and_exports(tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path)
     drain(tenant_a.id)
     archive = tmp_path / "eve.sqlite"
     call_command("export_memory", str(archive), tenant="tenant-a", user="eve", verbosity=0)
-    imported, exported = events(tenant_a)
+    imported, exported = access_events(tenant_a)
     assert (imported.action, imported.detail["counts"]) == ("import", {"created": 1})
     assert imported.detail["file"] == str(lines)
     assert (exported.action, exported.user_id) == ("export", "eve")
@@ -158,7 +154,7 @@ def test_imports_and_exports(tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path)
 def test_a_refused_import_is_no_import(tenant_a: Tenant, tmp_path: Path) -> None:
     with pytest.raises(CommandError):
         call_command("import_memory", str(tmp_path / "none.sqlite"), tenant="tenant-a")
-    assert events(tenant_a) == []
+    assert access_events(tenant_a) == []
 
 
 def test_a_workspace(tenant_a: Tenant, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +168,7 @@ def test_a_workspace(tenant_a: Tenant, settings: Any, monkeypatch: pytest.Monkey
             verbosity=0,
         )  # fmt: skip
     call_command("reseal_channel_tokens", verbosity=0)
-    created, edited, resealed = events(tenant_a)
+    created, edited, resealed = access_events(tenant_a)
     assert (created.action, created.detail["after"]["workspace"]) == ("create", "T1")
     assert (edited.action, edited.detail["withheld"]) == ("edit", ["encrypted_token"])
     assert resealed.detail == {"command": "reseal_channel_tokens", "resealed_tokens": 1}
@@ -182,12 +178,12 @@ def test_a_workspace(tenant_a: Tenant, settings: Any, monkeypatch: pytest.Monkey
 
 def test_repairs_and_vectors(tenant_a: Tenant) -> None:
     call_command("verify_memory", tenant="tenant-a", verbosity=0)
-    assert events(tenant_a) == []
+    assert access_events(tenant_a) == []
     call_command("verify_memory", tenant="tenant-a", repair=True, verbosity=0)
     event = only_event(tenant_a)
     assert event.detail == {"command": "verify_memory", "repair": True}
     call_command("reembed", tenant="tenant-a", verbosity=0)
-    assert events(tenant_a)[-1].subject == "vectors"
+    assert access_events(tenant_a)[-1].subject == "vectors"
 
 
 def test_action_without_a_record_is_rolled_back(

@@ -29,7 +29,7 @@ def serving(environment: Mapping[str, str], log: Path, *, worker: bool = False) 
     with contextlib.ExitStack() as opened:
         for command in [WEB, WORKER] if worker else [WEB]:
             opened.enter_context(running(command, variables, log))
-        eventually(lambda: _answers(f"{url}/health/ready"))
+        eventually(lambda: answers(f"{url}/health/ready"))
         yield url
 
 
@@ -55,7 +55,7 @@ def running(
         process.wait(60)
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
     with contextlib.suppress(httpx.TransportError):
         return httpx.get(url, timeout=5).is_success
     return False

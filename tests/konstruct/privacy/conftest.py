@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,3 +87,11 @@ def exported(
         export_memory(tenant, path)
         database.remove_committed_rows()
     return path.read_bytes()
+
+
+@pytest.fixture
+def archive(exported: bytes, tmp_path: Path) -> Path:
+    """An archive of two messages and a session."""
+    path = tmp_path / "a.db"
+    path.write_bytes(exported)
+    return path

@@ -1,6 +1,6 @@
 """Notifications in the admin: recipients are added, tried and retried; Slack accounts are added."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from konstruct.orchestrator.models import Event, Notification, NotificationRecip
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.servers.mail import MailServer, mail_server
+from tests.servers.mail import MailServer
 
 RECIPIENTS = "/admin/orchestrator/notificationrecipient/"
 ACCOUNTS = "/admin/channels/slackmember/"
@@ -35,15 +35,6 @@ FORM = {
     "is_active": "on",
 }
 SLACK = {"destination": "slack", "email": "", "workspace": "T1", "slack_channel": "C024BE7LR"}
-
-
-@pytest.fixture
-def mail(settings: Any) -> Iterator[MailServer]:
-    """A mail server that the settings point at."""
-    with mail_server() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
-        yield server
 
 
 def install(program: Program) -> None:

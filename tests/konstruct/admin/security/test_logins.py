@@ -12,10 +12,10 @@ from django.core.cache import cache
 from django.test import Client
 from django_redis import get_redis_connection
 
-from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.models import OperatorEvent, Tenant
+from tests.konstruct.conftest import access_events
 
 LOGIN = "/admin/login/"
 RIGHT = "correct horse battery"
@@ -51,11 +51,6 @@ def log_in(
     return client.post(LOGIN, given, REMOTE_ADDR=address, headers=headers)
 
 
-def events(tenant: Tenant) -> list[AccessEvent]:
-    with tenant_scope(tenant.id):
-        return list(AccessEvent.objects.order_by("id"))
-
-
 def count_hashes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     hashed: list[int] = []
     hasher = MD5PasswordHasher.encode
@@ -82,7 +77,7 @@ def test_after_five_failures_the_right_password_is_not_even_looked_at(
     assert len(hashed) == looked_at
     assert 0 < int(locked[0].headers["Retry-After"]) <= 180
     assert "Too many attempts" in locked[0].text
-    recorded = events(tenant_a)
+    recorded = access_events(tenant_a)
     assert [event.action for event in recorded] == ["login_failed"] * 6
     assert [event.detail.get("locked", False) for event in recorded] == [False] * 5 + [True]
     for event in recorded:
@@ -146,7 +141,7 @@ def test_an_address_cannot_be_forged(tenant_a: Tenant, eva: User, settings: Any)
         log_in("wrong", **{"X-Forwarded-For": f"10.0.0.{number}, 203.0.113.5"})
     assert log_in(RIGHT, **{"X-Forwarded-For": "10.9.9.9, 203.0.113.5"}).status_code == 429
     assert log_in(RIGHT, **{"X-Forwarded-For": "203.0.113.5, 203.0.113.6"}).status_code == 302
-    assert events(tenant_a)[-1].address == "203.0.113.6"
+    assert access_events(tenant_a)[-1].address == "203.0.113.6"
 
 
 def test_unknown_and_known_usernames_get_the_same_answer(tenant_a: Tenant, eva: User) -> None:
@@ -171,7 +166,7 @@ def test_failed_logins_of_one_tenant_do_not_lock_accounts_of_another(
         log_in("wrong")
     assert log_in(RIGHT).status_code == 429
     assert log_in(RIGHT, host="tenant-b.localhost").status_code == 302
-    assert {event.action for event in events(tenant_b)} == {"login"}
+    assert {event.action for event in access_events(tenant_b)} == {"login"}
     for key in get_redis_connection("default").keys("*login*"):
         assert key.decode().split(":")[0] in (str(tenant_a.id), str(tenant_b.id), "public")
 
@@ -210,7 +205,7 @@ def test_a_login_a_logout_and_a_new_password_are_recorded(tenant_a: Tenant, eva:
     assert changed.status_code == 302
     client.post("/admin/logout/")
     client.post("/admin/logout/")
-    login, edited, logout = events(tenant_a)
+    login, edited, logout = access_events(tenant_a)
     assert (login.action, edited.action, logout.action) == ("login", "edit", "logout")
     for event in (login, edited, logout):
         assert (event.actor_kind, event.actor, event.actor_id) == ("person", "eva", str(eva.pk))
@@ -222,7 +217,7 @@ def test_login_of_a_user_who_is_not_staff_fails(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         User.objects.create_user("guest", password=RIGHT)
     assert log_in(RIGHT, username="guest").status_code == 200
-    assert [(event.action, event.actor) for event in events(tenant_a)] == [
+    assert [(event.action, event.actor) for event in access_events(tenant_a)] == [
         ("login_failed", "guest")
     ]
 
@@ -240,7 +235,7 @@ def test_operators_are_throttled_and_recorded_on_their_own_site(
         *[("login_failed", "olga")] * 6,
         ("login", "olga"),
     ]
-    assert events(tenant_a) == []
+    assert access_events(tenant_a) == []
 
 
 def test_without_a_cache_people_can_log_in(
@@ -275,7 +270,7 @@ def test_the_old_password_cannot_be_guessed_by_a_session(
     assert log_in(RIGHT).status_code == 429
     with tenant_scope(tenant_a.id):
         assert User.objects.get().check_password(RIGHT)
-    failed = [event.actor for event in events(tenant_a) if event.action == "login_failed"]
+    failed = [event.actor for event in access_events(tenant_a) if event.action == "login_failed"]
     assert failed == ["eva"] * 6
 
 

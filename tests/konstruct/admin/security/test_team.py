@@ -13,7 +13,7 @@ from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.models import OperatorEvent, Tenant
 from tenants.tasks import send_password_links
-from tests.servers.mail import MailServer, mail_server
+from tests.servers.mail import MailServer
 
 TEAM = "/admin/auth/user/"
 RESET = "/admin/password-reset/"
@@ -27,14 +27,6 @@ def _fresh() -> Iterator[None]:
     cache.clear()
     yield
     cache.clear()
-
-
-@pytest.fixture
-def mails(settings: Any) -> Iterator[MailServer]:
-    with mail_server() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
-        yield server
 
 
 @pytest.fixture
@@ -111,17 +103,17 @@ def test_a_colleague_is_invited_by_a_link_that_works_once(
 
 
 def test_invitation_is_mailed_and_a_mail_error_is_shown(
-    tenant_a: Tenant, browser: Callable[..., Client], mails: MailServer
+    tenant_a: Tenant, browser: Callable[..., Client], mail: MailServer
 ) -> None:
     client = browser(tenant_a)
     invite = add(client, "eve", "auditor", "eve@example.com").request["PATH_INFO"]
     assert "is sent to eve@example.com" in client.post(invite, {"by": "mail"}, follow=True).text
-    (mail,) = mails.mails
-    assert mails.recipients == [["eve@example.com"]]
-    assert "Tenant-A" in mail.get_content()
-    found = LINK.search(mail.get_content())
+    (message,) = mail.mails
+    assert mail.recipients == [["eve@example.com"]]
+    assert "Tenant-A" in message.get_content()
+    found = LINK.search(message.get_content())
     assert found is not None
-    mails.answers.append("550 no such person")
+    mail.answers.append("550 no such person")
     page = client.post(invite, {"by": "mail"})
     assert "is not sent: the mail server did not take it (SMTPRecipientsRefused)" in page.text
     assert LINK.search(page.text)
@@ -186,7 +178,7 @@ def test_role_form_lists_its_permissions_and_replaces_the_former_role(
 
 
 def test_password_reset_does_not_reveal_accounts(
-    tenant_a: Tenant, tenant_b: Tenant, with_role: Callable[..., User], mails: MailServer,
+    tenant_a: Tenant, tenant_b: Tenant, with_role: Callable[..., User], mail: MailServer,
     sent: list[list[Any]],
 ) -> None:  # fmt: skip
     with_role("ada", "admin", email="ada@example.com")
@@ -200,9 +192,9 @@ def test_password_reset_does_not_reveal_accounts(
     without_tokens = [re.sub(r'value="[^"]*"|[\w.\'"<>&;#]+@example.com', "", p) for p in pages[:2]]
     assert without_tokens[0] == without_tokens[1]
     assert len(sent) == 2
-    (mail,) = mails.mails
-    assert mails.recipients == [["ada@example.com"]]
-    found = LINK.search(mail.get_content())
+    (message,) = mail.mails
+    assert mail.recipients == [["ada@example.com"]]
+    found = LINK.search(message.get_content())
     assert found is not None
     assert "log in with it" in follow(stranger, found[0], new_password1="other horse 77",
                                       new_password2="other horse 77").text  # fmt: skip
@@ -214,7 +206,7 @@ def test_password_reset_does_not_reveal_accounts(
 
 
 def test_a_weak_password_is_refused_and_resets_are_throttled(
-    tenant_a: Tenant, with_role: Callable[..., User], mails: MailServer, sent: list[list[Any]],
+    tenant_a: Tenant, with_role: Callable[..., User], mail: MailServer, sent: list[list[Any]],
     settings: Any,
 ) -> None:  # fmt: skip
     settings.LOGIN_ATTEMPTS = 3
@@ -222,21 +214,21 @@ def test_a_weak_password_is_refused_and_resets_are_throttled(
     stranger = Client(headers={"Host": "tenant-a.localhost"})
     codes = [stranger.post(RESET, {"email": "ada@example.com"}).status_code for _ in range(4)]
     assert codes == [200, 200, 200, 429]
-    assert len(mails.mails) == len(sent) == 3
-    found = LINK.search(mails.mails[0].get_content())
+    assert len(mail.mails) == len(sent) == 3
+    found = LINK.search(mail.mails[0].get_content())
     assert found is not None
     page = follow(stranger, found[0], new_password1="123", new_password2="123")
     assert "too short" in page.text
 
 
 def test_an_operator_resets_a_password_too(
-    mails: MailServer, sent: list[list[Any]], db: None
+    mail: MailServer, sent: list[list[Any]], db: None
 ) -> None:
     User.objects.create_superuser("olga", "olga@example.com", PASSWORD)
     stranger = Client(headers={"Host": "localhost"})
     stranger.post(RESET, {"email": "olga@example.com"})
     assert sent[0][0] is None
-    found = LINK.search(mails.mails[0].get_content())
+    found = LINK.search(mail.mails[0].get_content())
     assert found is not None
     assert "log in with it" in follow(stranger, found[0]).text
     assert OperatorEvent.objects.filter(actor="olga", action="edit").exists()

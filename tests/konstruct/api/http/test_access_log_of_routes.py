@@ -10,18 +10,12 @@ from django.test import Client
 from konstruct.api.http import access_log, views
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
-from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.api.routes import CASES, V1, view_of
 from tests.konstruct.api.seed_data import SeedData
-from tests.konstruct.conftest import MESSAGES, Program, json_bytes
+from tests.konstruct.conftest import MESSAGES, access_events, json_bytes
 
 pytestmark = pytest.mark.django_db
-
-
-def events(program: Program) -> list[AccessEvent]:
-    with tenant_scope(program.tenant.id):
-        return list(AccessEvent.objects.order_by("id"))
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))
@@ -29,14 +23,14 @@ def test_request_has_one_record_of_its_action(seed: SeedData, route: str, method
     case = CASES[route, method]
     if route == "session":
         return  # LangGraph's connection is outside of this transaction: test_sessions.py
-    before = len(events(seed.program))
+    before = len(access_events(seed.program.tenant))
     body = None if case.body is None else json_bytes(case.body(seed))
     answer = seed.program.request(
         method, case.path(seed), data=body or b"", content_type="application/json",
         headers={"X-Forwarded-For": "203.0.113.9"}, REMOTE_ADDR="198.51.100.7",
     )  # fmt: skip
     assert answer.status_code < 300
-    (event,) = events(seed.program)[before:]
+    (event,) = access_events(seed.program.tenant)[before:]
     declared = view_of(route).operations[method]
     assert (event.action, event.subject) == (declared.action, declared.subject)
     assert (event.actor_kind, event.actor) == ("program", "tests")
@@ -51,7 +45,7 @@ def test_refused_request_is_recorded_once_as_refused(
     case = CASES[route, method]
     key = seed.program.with_key(scopes=["erase"], user_id="nobody", agent_id=seed.other.pk)
     body = None if case.body is None else json_bytes(case.body(seed))
-    before = len(events(seed.program))
+    before = len(access_events(seed.program.tenant))
     refused = key.request(
         method, case.path(seed), data=body or b"", content_type="application/json"
     )
@@ -61,7 +55,7 @@ def test_refused_request_is_recorded_once_as_refused(
         ("transcript", "DELETE"): 422, ("message", "DELETE"): 404,
     }  # fmt: skip
     assert refused.status_code == erases.get((route, method), 403)
-    (event,) = events(seed.program)[before:]
+    (event,) = access_events(seed.program.tenant)[before:]
     declared = view_of(route).operations[method]
     assert (event.action, event.subject) == ("refuse", declared.subject)
     assert event.detail["attempted"] == declared.action
@@ -76,9 +70,9 @@ def test_failed_read_is_not_recorded_as_a_read(
         raise RuntimeError("later")
 
     monkeypatch.setattr("konstruct.api.resources.memory.facts.tagged", breaks)
-    before = len(events(seed.program))
+    before = len(access_events(seed.program.tenant))
     assert seed.program.get(f"{V1}facts/{seed.fact}/").status_code == 500
-    (event,) = events(seed.program)[before:]
+    (event,) = access_events(seed.program.tenant)[before:]
     assert (event.action, event.detail["attempted"], event.detail["status"]) == (
         "refuse",
         "view",
@@ -88,7 +82,7 @@ def test_failed_read_is_not_recorded_as_a_read(
 
 def test_refused_change_is_rolled_back_and_its_record_is_kept(seed: SeedData) -> None:
     path = f"{V1}facts/{seed.fact}/"
-    before = len(events(seed.program))
+    before = len(access_events(seed.program.tenant))
     refused = seed.program.request(
         "PATCH", path, data=b'{"content": "Vera hates tea."}', content_type="application/json",
         headers={"If-Match": '"another"'},
@@ -97,7 +91,7 @@ def test_refused_change_is_rolled_back_and_its_record_is_kept(seed: SeedData) ->
     standing = LongTermMemory().get(seed.fact, seed.program.tenant.id)
     assert standing is not None
     assert standing.content == "Vera likes tea."
-    (event,) = events(seed.program)[before:]
+    (event,) = access_events(seed.program.tenant)[before:]
     assert (event.action, event.detail["status"]) == ("refuse", 412)
 
 
@@ -119,13 +113,13 @@ def test_action_without_a_record_is_rolled_back(
 
 
 def test_link_is_recorded_with_the_former_user_of_the_identity(seed: SeedData) -> None:
-    before = len(events(seed.program))
+    before = len(access_events(seed.program.tenant))
     path = f"{V1}identities/{seed.identity}/link/"
     linked = seed.program.request(
         "PUT", path, data=b'{"user_id": "nora"}', content_type="application/json"
     )
     assert linked.status_code == 200
-    (event,) = events(seed.program)[before:]
+    (event,) = access_events(seed.program.tenant)[before:]
     assert (event.action, event.user_id) == ("link", "nora")
     assert event.detail["before"]["user_id"] == "maria"
     assert event.detail["after"]["user_id"] == "nora"
@@ -136,7 +130,7 @@ def test_a_person_is_recorded_by_name(seed: SeedData) -> None:
     with tenant_scope(seed.program.tenant.id):
         eva = User.objects.create_superuser("eva")
         client.force_login(eva)
-    before = len(events(seed.program))
+    before = len(access_events(seed.program.tenant))
     assert client.get(MESSAGES).status_code == 200
-    (event,) = events(seed.program)[before:]
+    (event,) = access_events(seed.program.tenant)[before:]
     assert (event.actor_kind, event.actor, event.actor_id) == ("person", "eva", str(eva.pk))

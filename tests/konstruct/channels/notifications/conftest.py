@@ -17,19 +17,16 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.servers.llm import LLMServer
-from tests.servers.mail import MailServer, mail_server
+from tests.servers.mail import MailServer
 
 QUESTION = "I want to talk to a human about <!channel> my dog Bello"
 
 
 @pytest.fixture
-def mail(settings: Any) -> Iterator[MailServer]:
-    """A mail server that the settings point at."""
-    with mail_server() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
-        settings.EMAIL_FROM = "Konstruct <no-reply@konstruct.example>"
-        yield server
+def mail(mail: MailServer, settings: Any) -> MailServer:
+    """The mail server, with a sender."""
+    settings.EMAIL_FROM = "Konstruct <no-reply@konstruct.example>"
+    return mail
 
 
 @pytest.fixture

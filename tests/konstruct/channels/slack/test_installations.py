@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import IntegrityError, ProgrammingError
 
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
@@ -27,15 +27,6 @@ from tests.konstruct.conftest import Program
 from tests.servers.slack import SlackServer, Trouble, mention
 
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    def run(*arguments: str) -> str:
-        call_command(*arguments)
-        return capsys.readouterr().out
-
-    return run
 
 
 def test_a_token_is_encrypted_for_one_place(tenant_a: Tenant, tenant_b: Tenant) -> None:

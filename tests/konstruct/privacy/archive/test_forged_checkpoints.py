@@ -23,14 +23,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 ATTACKS = [("msgpack", "call-0"), ("msgpack", "in-a-list"), ("json", "lc-2")]
 
 
-@pytest.fixture
-def archive(exported: bytes, tmp_path: Path) -> Path:
-    """An archive with a message and a session."""
-    path = tmp_path / "a.db"
-    path.write_bytes(exported)
-    return path
-
-
 def put(type_: str, value: bytes | None) -> Callable[[list[Any]], None]:
     def change(rows: list[Any]) -> None:
         rows[0] |= {"type": type_, "blob": None if value is None else f"\\x{value.hex()}"}

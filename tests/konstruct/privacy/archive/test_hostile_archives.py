@@ -69,14 +69,6 @@ EXTRA_OBJECTS = {
 }
 
 
-@pytest.fixture
-def archive(exported: bytes, tmp_path: Path) -> Path:
-    """An archive of two messages and a session."""
-    path = tmp_path / "a.db"
-    path.write_bytes(exported)
-    return path
-
-
 def change(path: Path, sql: str) -> None:
     """Run SQL in the file without restrictions."""
     sqlite = apsw.Connection(str(path))
