@@ -95,7 +95,10 @@ def test_each_caller_gets_the_recorded_status(
     assert statuses(callers, seed, route, method) == MATRIX[f"{method} {route}"]["statuses"]
 
 
-@pytest.mark.parametrize(("route", "method"), sorted(CASES))
-def test_each_operation_declares_the_recorded_action(route: str, method: str) -> None:
-    declared = view_of(route).operations[method]
-    assert [declared.action, declared.subject] == MATRIX[f"{method} {route}"]["recorded"]
+def test_each_operation_declares_the_recorded_action() -> None:
+    declared = {
+        f"{method} {route}": [operation.action, operation.subject]
+        for route, method in CASES
+        for operation in (view_of(route).operations[method],)
+    }
+    assert declared == {name: case["recorded"] for name, case in MATRIX.items()}
