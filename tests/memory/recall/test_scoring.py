@@ -146,7 +146,7 @@ def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
     }  # fmt: skip
     lengths = turns.lexemes.tolist()
 
-    def frequency(term: int, at: int) -> float:
+    def occurrences(term: int, at: int) -> float:
         weight = written.get((term, int(turns.number[at])), 0.0)
         damping = 0.6 * (0.7 + 0.3 * lengths[at] / 32)
         return max(1, round(weight * damping / (1.6 - weight))) if weight else 0
@@ -161,8 +161,8 @@ def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
         # Without the speaker and the date, which are four of its lexemes.
         length = lengths[at] + sum(share * (lengths[other] - 4) for share, other in before)
         for term in QUESTION.terms:
-            own = frequency(term, at)
-            around = sum(share * frequency(term, other) for share, other in before)
+            own = occurrences(term, at)
+            around = sum(share * occurrences(term, other) for share, other in before)
             frequency = own + (around if term in QUESTION.text_terms else 0)
             if frequency:
                 weight = 1.4 * frequency / (frequency + 0.4 * (0.2 + 0.8 * length / 32))
