@@ -18,8 +18,8 @@ def described(name: str) -> Any:
 def errors_in(description: str, document: Any, schema: str | dict[str, Any]) -> list[str]:
     """Return the errors of a document by a named or given schema."""
     place = {"$ref": f"#/components/schemas/{schema}"} if isinstance(schema, str) else schema
-    whole = {**described(description), **place}
-    return [error.message for error in Draft202012Validator(whole).iter_errors(document)]
+    full_schema = {**described(description), **place}
+    return [error.message for error in Draft202012Validator(full_schema).iter_errors(document)]
 
 
 def schema_of_answer(description: str, path: str, method: str, status: int) -> Any:

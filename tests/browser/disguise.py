@@ -54,10 +54,10 @@ def disguise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def texts_of(page: str) -> set[str]:
     """Return the texts of a page that contain words in Latin letters."""
-    shown = NO_TEXT.sub("", page)
-    elements = ELEMENT.findall(shown)
+    visible = NO_TEXT.sub("", page)
+    elements = ELEMENT.findall(visible)
     texts = [
-        *ELEMENT.split(shown),
+        *ELEMENT.split(visible),
         *(read for element in elements for read in READ_OUT.findall(element)),
     ]
     return {" ".join(unescape(text).split()) for text in texts if WORD.search(unescape(text))}

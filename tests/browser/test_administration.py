@@ -226,11 +226,11 @@ def test_what_is_shown_once_is_copied(
 
 def copied(page: Page) -> str:
     """Press the copy button. Return the clipboard."""
-    shown = page.locator("pre").inner_text()
+    text = page.locator("pre").inner_text()
     page.get_by_role("button", name="Copy", exact=True).click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == shown
-    return shown
+    assert page.evaluate("navigator.clipboard.readText()") == text
+    return text
 
 
 def test_a_receipt_is_printed_without_the_menu(

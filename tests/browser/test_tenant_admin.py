@@ -42,10 +42,10 @@ def test_an_admin_audits_what_an_agent_remembers(
     # A reply shows its sources.
     admin.open(f"/admin/conversations/{aurora.reply.pk}/")
     page.locator(f"#m{aurora.reply.pk}").get_by_role("link", name="Why?").click()
-    why = page.get_by_role("complementary", name="Sources of the reply")
-    expect(why.get_by_text("What am I allergic to?").first).to_be_visible()
-    expect(why.get_by_text("The prompt, as it was sent")).to_be_visible()
-    expect(why.get_by_text("Recalled memories")).to_be_visible()
+    sources = page.get_by_role("complementary", name="Sources of the reply")
+    expect(sources.get_by_text("What am I allergic to?").first).to_be_visible()
+    expect(sources.get_by_text("The prompt, as it was sent")).to_be_visible()
+    expect(sources.get_by_text("Recalled memories")).to_be_visible()
 
     # A failed message shows its error, and is retried.
     failed = page.locator(f"#m{aurora.failed.pk}")

@@ -79,8 +79,8 @@ def test_see_the_sources_of_a_reply(demo_tenant: Aurora, visit: Callable[..., Br
         page.keyboard.press("Enter")
         page.locator(".k-table a").first.click()
         page.get_by_role("link", name="Why?").first.click()
-        why = page.get_by_role("complementary", name="Sources of the reply")
-        expect(why.get_by_text("The prompt, as it was sent")).to_be_visible()
+        sources = page.get_by_role("complementary", name="Sources of the reply")
+        expect(sources.get_by_text("The prompt, as it was sent")).to_be_visible()
 
 
 def recalled(aurora: Aurora, query: str) -> set[str]:

@@ -91,9 +91,9 @@ class Unit:
         os.umask(int(self.one("UMask", "0022"), 8))
 
     def start(self) -> None:
-        for wanted in " ".join(self.all("Wants")).split():
-            if wanted.startswith("konstruct"):
-                Unit(wanted).start()
+        for required_unit in " ".join(self.all("Wants")).split():
+            if required_unit.startswith("konstruct"):
+                Unit(required_unit).start()
         if not self.all("ExecStart") or self.pid():
             return
         environment = self.environment()

@@ -75,15 +75,15 @@ def _text(path: Path) -> str:
 
 
 def test_the_target_starts_each_unit() -> None:
-    wanted = set(
+    expected = set(
         re.findall(r"konstruct-[\w@.]+?\.service", (UNITS / "konstruct.target").read_text())
     )
-    templates = {re.sub(r"@\w+", "@", name) for name in wanted}
+    templates = {re.sub(r"@\w+", "@", name) for name in expected}
     assert templates | {"konstruct-backup.service"} == {
         unit.name for unit in UNITS.glob("*.service")
     }
     for folder in UNITS.glob("*.d"):
-        assert folder.name.removesuffix(".d") in wanted
+        assert folder.name.removesuffix(".d") in expected
 
 
 class Debian:

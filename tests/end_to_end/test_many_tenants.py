@@ -155,7 +155,7 @@ def test_no_admin_page_shows_anything_of_another_tenant(
     deployment: Deployment, conversations: Spoken
 ) -> None:
     for tenant in conversations.tenants[:3]:
-        shown = ""
+        text = ""
         host = f"{tenant.slug}.localhost:{deployment.port}"
         with httpx.Client(
             base_url=deployment.url, headers={"Host": host}, timeout=90, follow_redirects=True
@@ -167,9 +167,9 @@ def test_no_admin_page_shows_anything_of_another_tenant(
             for address in lists:
                 page = browser.get(address)
                 assert page.status_code == 200
-                shown += page.text
+                text += page.text
                 row = re.search(rf'href="({address}[^"/]+/change/)', page.text)
                 if row is not None:
-                    shown += browser.get(row[1]).text
-        assert foreign_words(shown, tenant, conversations.tenants) == []
-        assert secret_of(tenant) in shown
+                    text += browser.get(row[1]).text
+        assert foreign_words(text, tenant, conversations.tenants) == []
+        assert secret_of(tenant) in text

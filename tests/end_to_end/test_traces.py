@@ -153,8 +153,8 @@ def test_a_mention_in_slack_is_one_trace_to_its_delivery(
 
     def is_complete(spans: list[Seen]) -> bool:
         replies = {span.id for span in named(spans, "job reply")}
-        shown = [span for span in named(spans, "job delivery") if span.parent in replies]
-        return bool(shown) and has(post, "job arrival", "model", "recall")(spans)
+        deliveries = [span for span in named(spans, "job delivery") if span.parent in replies]
+        return bool(deliveries) and has(post, "job arrival", "model", "recall")(spans)
 
     spans = collector.wait_for(trace_id, is_complete)
     (request,), (arrival,) = named(spans, post), named(spans, "job arrival")

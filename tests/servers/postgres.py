@@ -122,8 +122,8 @@ class Server:
     def catch_up(self, primary: "Server") -> None:
         """Wait until it has replayed the primary's current position."""
         ((now,),) = primary.ask("SELECT pg_current_wal_insert_lsn()")
-        shown = f"SELECT pg_last_wal_replay_lsn() >= '{now}'"
-        assert poll(lambda: self.ask(shown) == [(True,)], seconds=30)
+        statement = f"SELECT pg_last_wal_replay_lsn() >= '{now}'"
+        assert poll(lambda: self.ask(statement) == [(True,)], seconds=30)
 
     def pause(self) -> None:
         """Pause the replay of a standby, until `SELECT pg_wal_replay_resume()`."""

@@ -123,8 +123,8 @@ class SlackServer(LoopbackServer):
         """Return when the condition is true; fail otherwise."""
         deadline = time.monotonic() + seconds
         while not condition():
-            shown = {workspace.id: workspace.posts for workspace in self.workspaces.values()}
-            assert time.monotonic() < deadline, f"{shown} {self.methods()}"
+            posts = {workspace.id: workspace.posts for workspace in self.workspaces.values()}
+            assert time.monotonic() < deadline, f"{posts} {self.methods()}"
             time.sleep(0.02)
 
     # --- Answers ------------------------------------------------------------------------------

@@ -52,13 +52,13 @@ def test_threads_and_processes_append_complete_lines() -> None:
 
 def test_a_last_line_that_was_cut_off_is_no_line_and_the_next_one_follows(path: Path) -> None:
     journal.append(TENANT, "whole")
-    whole = path.read_bytes()
+    data = path.read_bytes()
     journal.append(TENANT, "cut off")
     path.write_bytes(path.read_bytes()[:-20])
     assert kinds() == ["whole"]
     journal.append(TENANT, "next")
     assert kinds() == ["whole", "next"]
-    assert path.read_bytes().startswith(whole)
+    assert path.read_bytes().startswith(data)
 
 
 def test_file_without_a_complete_line_has_no_position(path: Path) -> None:

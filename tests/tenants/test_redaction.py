@@ -61,12 +61,12 @@ def test_a_line_of_the_log_hides_them_in_its_traceback_too() -> None:
 
 
 def test_the_page_of_an_error_hides_settings_that_are_urls() -> None:
-    shown = UrlHidingFilter().cleanse_setting
+    cleanse = UrlHidingFilter().cleanse_setting
     url = "redis://:secret@cache"
     for name in ("REDIS_URL", "DATABASE_URL", "CELERY_BROKER_URL", "LLM_POOL_URL", "LOCATION"):
-        assert "secret" not in str(shown(name, url))
-    assert "secret" not in str(shown("CACHES", {"default": {"LOCATION": url}}))
-    assert "secret" not in str(shown("SECRET_KEY", "secret"))
+        assert "secret" not in str(cleanse(name, url))
+    assert "secret" not in str(cleanse("CACHES", {"default": {"LOCATION": url}}))
+    assert "secret" not in str(cleanse("SECRET_KEY", "secret"))
 
 
 def test_only_known_errors_are_shown_to_callers() -> None:

@@ -61,22 +61,22 @@ def test_a_deleted_row_has_a_page_with_a_way_to_its_list(
 def test_links_of_pages_and_of_the_palette_open_the_page_of_a_deleted_row(
     program_a: Program, browser: Callable[..., Client], operator: Client
 ) -> None:
-    gone = uuid4()
+    missing = uuid4()
     client = browser(program_a.tenant)
     for address, lists in (
-        (f"/admin/conversations/{gone}/", "/admin/memory/message/"),
-        (f"/admin/escalations/{gone}/", "/admin/orchestrator/escalation/"),
-        (f"/admin/agents/{gone}/try/", "/admin/orchestrator/agent/"),
-        (f"{FACTS}{gone}/change/", FACTS),
+        (f"/admin/conversations/{missing}/", "/admin/memory/message/"),
+        (f"/admin/escalations/{missing}/", "/admin/orchestrator/escalation/"),
+        (f"/admin/agents/{missing}/try/", "/admin/orchestrator/agent/"),
+        (f"{FACTS}{missing}/change/", FACTS),
     ):
         page = client.get(address)
         assert page.status_code == 404
         assert f'href="{lists}"' in page.text
     assert "/admin/audit/erasurerequest/" in page.text
     reader = browser(program_a.tenant, "view_message")
-    assert "/admin/audit/erasurerequest/" not in reader.get(f"/admin/conversations/{gone}/").text
-    assert reader.get(f"{FACTS}{gone}/change/").status_code == 403
-    page = operator.get(f"/admin/tenants/tenant/{gone}/change/")
+    assert "/admin/audit/erasurerequest/" not in reader.get(f"/admin/conversations/{missing}/").text
+    assert reader.get(f"{FACTS}{missing}/change/").status_code == 403
+    page = operator.get(f"/admin/tenants/tenant/{missing}/change/")
     assert page.status_code == 404
     assert 'href="/admin/tenants/tenant/"' in page.text
 

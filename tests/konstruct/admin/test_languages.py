@@ -84,8 +84,8 @@ def test_error_pages_are_translated(tenant_a: Tenant) -> None:
 def test_api_is_english_with_any_accept_language(program_a: Program) -> None:
     for path in ("/api/v1/nowhere/", "/api/v1/agents/?page_size=x", "/v1/models/nowhere"):
         english, german = program_a.get(path), program_a.get(path, headers=GERMAN)
-        shown = {k: v for k, v in german.json().items() if k != "request_id"}
-        assert shown == {k: v for k, v in english.json().items() if k != "request_id"}
+        fields = {k: v for k, v in german.json().items() if k != "request_id"}
+        assert fields == {k: v for k, v in english.json().items() if k != "request_id"}
     wrong = program_a.post("/api/v1/messages/", {"agent": "ada"}, headers=GERMAN)
     assert "This field is required." in wrong.text
 

@@ -249,8 +249,8 @@ def test_messages_are_ordered_by_time(program_a: Program, browser: Callable[...,
     for hours in (2, 1, 3):
         add(program_a, str(hours), created_at=start + timedelta(hours=hours))
     client = browser(program_a.tenant)
-    shown = [row.content for row in client.get(f"{MESSAGES}?o=1").context["cl"].result_list]
-    assert shown == ["1", "2", "3"]
+    contents = [row.content for row in client.get(f"{MESSAGES}?o=1").context["cl"].result_list]
+    assert contents == ["1", "2", "3"]
 
 
 def test_events_of_both_logs_are_counted_as_entries(

@@ -161,8 +161,8 @@ def test_a_view_of_a_page_keeps_no_user_and_no_words(
     answer = client.post(f"/admin/{page}/views/save/{asked}", {"name": "<b>Mine"})
     agent = "" if page == "people" else f"agent={program.agent.pk}&"
     assert answer["Location"] == f"{reverse(f'admin:{page}')}?{agent}from=2026-01-01"
-    shown = client.get(f"/admin/{page}/").text
-    assert "&lt;b&gt;Mine" in shown
+    text = client.get(f"/admin/{page}/").text
+    assert "&lt;b&gt;Mine" in text
     with tenant_scope(program.tenant.id):
         view = SavedView.objects.get()
     assert view.page == page

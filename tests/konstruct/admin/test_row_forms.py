@@ -172,8 +172,8 @@ def test_a_host_name_that_another_operator_changed_is_kept(
     assert operator.post(address, form_of(refused, domain="second.example")).status_code == 302
     assert hosts() == ["second.example"]
     Domain.objects.filter(pk=host.pk).delete()
-    gone = operator.post(address, form_of(opened, domain="third.example"))
-    assert "A host name was deleted after you had opened it. Open the page again." in gone.text
+    late = operator.post(address, form_of(opened, domain="third.example"))
+    assert "A host name was deleted after you had opened it. Open the page again." in late.text
     assert operator.post(address, form_of(opened, DELETE="on")).status_code == 302
     assert hosts() == []
 

@@ -61,16 +61,16 @@ def call(
     text = f"My {caller.word} is number {random.randrange(1000)}."
     kind = random.choice(KINDS)
     is_own = kind in ("sent", "messages", "agents") and bool(caller.sent)
-    wanted = {200}
+    expected = {200}
     match kind:
         case "send" | "fact":
-            path, wanted = (MESSAGES, {202}) if kind == "send" else (f"{API}facts/", {200, 201})
+            path, expected = (MESSAGES, {202}) if kind == "send" else (f"{API}facts/", {200, 201})
             answer = client.post(path, json={**about, "content": text})
         case "sent" if caller.sent:
             answer = client.get(f"{MESSAGES}{random.choice(caller.sent)}/")
         case "theirs" if other.sent:
             answer = client.get(f"{MESSAGES}{random.choice(other.sent)}/")
-            wanted = {404}
+            expected = {404}
         case "search":
             answer = client.post(f"{API}memories/search/", json={**about, "query": text})
         case "facts":
@@ -86,7 +86,7 @@ def call(
         seen.crossed.append(summary)
     elif answer.status_code >= 500:
         return
-    elif answer.status_code not in wanted:
+    elif answer.status_code not in expected:
         seen.wrong.append(summary)
     elif kind == "send":
         caller.sent.append(answer.json()["id"])

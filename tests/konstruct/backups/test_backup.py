@@ -352,12 +352,12 @@ def test_a_tenant_that_is_deleted_meanwhile_is_left_out(
     backup: Callable[..., Path],
     during_the_dump: Callable[[Callable[[], object]], None],
 ) -> None:
-    gone = make_tenant("z-gone")
+    deleted = make_tenant("z-gone")
     during_the_dump(lambda: run("delete_tenant", "z-gone", "--yes"))
     made = backup()
     manifest = json.loads((made / MANIFEST).read_text())
     assert {entry["slug"] for entry in manifest["tenants"]} == {"tenant-a", "tenant-b"}
-    assert not list(made.glob(f"{gone.schema_name}*"))
+    assert not list(made.glob(f"{deleted.schema_name}*"))
 
 
 def test_a_tenant_that_is_being_moved_is_named_and_backed_up_later(
@@ -485,10 +485,10 @@ def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
         traces.stop()
     spans = {span.name: span for span in collector.spans}
     for command, of_tenant in (("backup", "backup tenant"), ("restore", "restore tenant")):
-        whole, part = spans[f"command {command}"], spans[of_tenant]
-        assert (whole.parent, part.parent) == ("", whole.id)
+        total, part = spans[f"command {command}"], spans[of_tenant]
+        assert (total.parent, part.parent) == ("", total.id)
         assert part.attributes == {"konstruct.tenant.id": str(tenant_a.id)}
-        assert not whole.is_error
+        assert not total.is_error
     exported = b"".join(collector.bytes)
     assert b"Rex" not in exported
     assert tenant_a.slug.encode() not in exported

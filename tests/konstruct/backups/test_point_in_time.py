@@ -45,8 +45,8 @@ def test_a_cluster_is_recovered_to_a_moment(archive: Path, tmp_path: Path) -> No
         output = made.manage("restore", "--recovered-to", moment, "--yes")
         assert "1 erasures repeated" in output
         left = made.dumped()
-        for gone in ("Zyxomma anna one", "Second anna one", "Third"):
-            assert gone not in left
+        for text in ("Zyxomma anna one", "Second anna one", "Third"):
+            assert text not in left
         for kept in ("Zyxomma ben one", "Second ben one", "Zyxomma anna two"):
             assert kept in left
         assert made.states() == {"one": "active", "two": "active"}

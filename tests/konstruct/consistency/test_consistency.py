@@ -219,20 +219,20 @@ def test_a_window_that_differs_is_rebuilt(
     send_message("One.")
     send_message("Two.")
     cache, key = get_redis_connection("default"), memory_short_key(tenant_a.id, agent.id, "maria")
-    whole = cache.lrange(key, 0, -1)
-    cache.rpush(key, whole[0])
+    window = cache.lrange(key, 0, -1)
+    cache.rpush(key, window[0])
     assert kinds(tenant_a) == [windows.NOT_THE_TAIL]
     assert kinds(tenant_a, repair=True) == []
-    assert cache.lrange(key, 0, -1) == whole
+    assert cache.lrange(key, 0, -1) == window
     cache.ltrim(key, 0, 1)
     assert kinds(tenant_a, repair=True) == []
-    assert cache.lrange(key, 0, -1) == whole
+    assert cache.lrange(key, 0, -1) == window
     # A clear without an entry in the transcript, as an earlier version stored it.
     cache.delete(key)
     cache.rpush(key, '{"cleared":1000000000}')
     assert kinds(tenant_a) == [windows.NOT_THE_TAIL]
     assert kinds(tenant_a, repair=True) == []
-    assert cache.lrange(key, 0, -1) == whole
+    assert cache.lrange(key, 0, -1) == window
 
 
 def test_window_without_a_transcript_is_removed(

@@ -108,9 +108,9 @@ def _session_of_the_same_name(browser: "Browser", victim: TenantFixture) -> Iter
         before = store.get_session(THREAD), store.get_session_messages(THREAD)
         response = browser.send(method, f"{API}/{path}", body)
         after = store.get_session(THREAD), store.get_session_messages(THREAD)
-        what = f"{method} {path.split('/')[0]} of the victim's thread"
+        description = f"{method} {path.split('/')[0]} of the victim's thread"
         outcome = f"HTTP {response.status_code}"
-        yield Attempt(Layer.HTTP, "REST", what, before != after, outcome)
+        yield Attempt(Layer.HTTP, "REST", description, before != after, outcome)
 
 
 def _by_cookie(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:

@@ -150,8 +150,8 @@ def _by_statements(attacker: TenantFixture, victim: TenantFixture) -> Iterator[A
             for statement in statements:
                 _, outcome = run(statement.format(**names))
                 through = victim.secret in str(outcome)
-                shown = "a row of the victim's" if through else str(outcome)[:200]
-                yield Attempt(layer, via, statement, through, shown)
+                name = "a row of the victim's" if through else str(outcome)[:200]
+                yield Attempt(layer, via, statement, through, name)
         for statement in WRITING:
             done, outcome = run(statement.format(**names))
             yield Attempt(

@@ -191,8 +191,8 @@ def test_user_and_password_of_the_address_are_sent_and_never_shown(
     model = HttpLanguageModel(url, sleep=pauses.append)
     with pytest.raises(LLMError) as caught:
         model.complete(REQUEST)
-    shown = f"{caught.value} {caught.value.detail} {caught.value!r} {caplog.text}"
-    assert "ss-word" not in shown
+    text = f"{caught.value} {caught.value.detail} {caught.value!r} {caplog.text}"
+    assert "ss-word" not in text
     for request in llm_server.requests:
         assert request.headers["Authorization"] == "Basic " + b64encode(b"user:p@ss-word").decode()
 
@@ -257,9 +257,13 @@ def test_a_refusal_of_the_model_is_an_answer(
     stream = Answer("", headers={"Content-Type": "text/event-stream"}, events=events)
     llm_server.answers = [Answer({"choices": [choice]}), stream]
     model = HttpLanguageModel(llm_server.url, api="openai")
-    whole = model.complete(REQUEST)
+    completion = model.complete(REQUEST)
     pieces: list[str] = []
-    assert whole == model.complete(REQUEST, pieces.append) == Completion(text, finish_reason=reason)
+    assert (
+        completion
+        == model.complete(REQUEST, pieces.append)
+        == Completion(text, finish_reason=reason)
+    )
     assert len(llm_server.requests) == 2
 
 
@@ -290,9 +294,9 @@ def test_an_error_never_repeats_the_words_of_the_prompt(
         model.complete(request, lambda piece: None)
     caplog.handler.flush()
     lines = "".join(r.getMessage() for r in caplog.records if r.levelname != "DEBUG")
-    shown = f"{detail_of(caught.value)} {''.join(format_exception(caught.value))} {lines}"
+    text = f"{detail_of(caught.value)} {''.join(format_exception(caught.value))} {lines}"
     for word in ("diagnosis", "wife", "liakie", "4711"):
-        assert word not in shown
+        assert word not in text
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -392,10 +396,10 @@ def test_all_attempts_share_one_timeout(llm_server: LLMServer, pauses: list[floa
 
 
 def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
-    with LLMServer() as gone:
+    with LLMServer() as closed:
         pass
     with pytest.raises(LLMUnavailable, match="cannot be reached") as caught:
-        ask(gone, pauses)
+        ask(closed, pauses)
     assert "Is LLM_POOL_URL right" in caught.value.detail
     assert len(pauses) == client.MAX_ATTEMPTS - 1
 

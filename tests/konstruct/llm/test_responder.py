@@ -41,8 +41,8 @@ def test_built_in_responder_reports_that_it_has_no_memories() -> None:
     ],
 )
 def test_request_to_remember_is_confirmed(text: str, fact: str | None) -> None:
-    wanted = requested_tool_call([user(text)], [{"function": {"name": REMEMBER}}])
-    assert (wanted and wanted.arguments) == (fact and {"fact": fact})
+    requested = requested_tool_call([user(text)], [{"function": {"name": REMEMBER}}])
+    assert (requested and requested.arguments) == (fact and {"fact": fact})
 
 
 def test_a_statement_is_noted_and_a_question_inside_it_is_answered() -> None:

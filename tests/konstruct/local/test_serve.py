@@ -281,11 +281,11 @@ def is_firing(alert: str, samples: Samples) -> bool:
     assert str(query.op) == ">"
     assert str(query.lhs.op) == "max"
     selector = query.lhs.expr
-    wanted = {(matcher.name, matcher.value) for matcher in selector.matchers.matchers}
+    expected = {(matcher.name, matcher.value) for matcher in selector.matchers.matchers}
     values = [
         value
         for (name, labels), value in samples.items()
-        if name == selector.name and wanted <= labels
+        if name == selector.name and expected <= labels
     ]
     return max(values, default=0) > query.rhs.val
 

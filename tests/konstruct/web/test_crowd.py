@@ -30,9 +30,9 @@ EVENTS = "Accept: text/event-stream"
 WAITING = 200
 HALF_OPEN = 200
 UNLIMITED = {
-    f"{prefix}RATE_LIMIT_{what}": "1000000"
+    f"{prefix}RATE_LIMIT_{limit}": "1000000"
     for prefix in ("", "KEY_")
-    for what in ("BURST", "PER_SECOND")
+    for limit in ("BURST", "PER_SECOND")
 }
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -89,19 +89,19 @@ def test_each_line_is_an_object_that_names_the_request_the_tenant_and_the_key(
     ):
 
         def ask(number: int) -> None:
-            who = list(keys)[number % len(keys)]
-            headers = {"X-Request-ID": f"{who}-{number}"}
-            if keys[who]:
-                headers["Authorization"] = f"Bearer {keys[who]}"
+            caller = list(keys)[number % len(keys)]
+            headers = {"X-Request-ID": f"{caller}-{number}"}
+            if keys[caller]:
+                headers["Authorization"] = f"Bearer {keys[caller]}"
             path = f"{MESSAGES}{program_a.tenant.id}/" if number % 3 else "/api/v1/agents/"
             client.get(url + path, headers=headers)
 
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(ask, range(48)))
-        for program, who in ((program_a, "a"), (program_b, "b")):
+        for program, name in ((program_a, "a"), (program_b, "b")):
             client.post(
                 f"{url}{MESSAGES}?wait=30",
-                headers={"Authorization": f"Bearer {program.key}", "X-Request-ID": f"{who}-said"},
+                headers={"Authorization": f"Bearer {program.key}", "X-Request-ID": f"{name}-said"},
                 json={
                     "agent": program.agent.name, "user_id": "maria", "thread_id": "t",
                     "content": "My cat is called Findus.",
@@ -115,9 +115,9 @@ def test_each_line_is_an_object_that_names_the_request_the_tenant_and_the_key(
     ]
     assert all({"timestamp", "level", "logger", "event"} <= line.keys() for line in lines)
     for line in lines:
-        who, dash, _ = line.get("request_id", "").partition("-")
-        if dash and who in ids:
-            assert (line.get("tenant_id"), line.get("key_id")) == ids[who]
+        name, dash, _ = line.get("request_id", "").partition("-")
+        if dash and name in ids:
+            assert (line.get("tenant_id"), line.get("key_id")) == ids[name]
     access = [line for line in lines if line["logger"] == "konstruct.access"]
     named = {line.get("request_id") for line in access}
     assert {f"{list(keys)[n % 4]}-{n}" for n in range(48)} | {"a-said", "b-said"} <= named

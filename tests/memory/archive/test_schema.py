@@ -192,9 +192,9 @@ def test_an_empty_file_becomes_an_archive(tmp_path: Path) -> None:
 
 
 def test_a_truncated_file_is_refused_or_its_lost_pages_are_errors(filled: Path) -> None:
-    whole = filled.read_bytes()
+    data = filled.read_bytes()
     for size in (50, 1000, 5000, 100_000):
-        filled.write_bytes(whole[:size])
+        filled.write_bytes(data[:size])
         with (
             pytest.raises(KonstructError, match=r"filled.db is (damaged|not a SQLite file)"),
             MemoryManager(filled) as manager,

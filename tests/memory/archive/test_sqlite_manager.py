@@ -151,11 +151,11 @@ def test_batch_is_all_or_nothing(store: SQLiteManager) -> None:
 
 
 def test_deleting_a_conversation_takes_its_messages_and_no_others(store: SQLiteManager) -> None:
-    gone, kept = store.create_conversation("gone"), store.create_conversation("kept")
-    lost = store.add_message(gone, "user", "a")
+    deleted, kept = store.create_conversation("gone"), store.create_conversation("kept")
+    lost = store.add_message(deleted, "user", "a")
     store.add_message(kept, "user", "b")
 
-    store.delete_conversation(gone)
+    store.delete_conversation(deleted)
 
     assert [c.title for c in store.list_conversations()] == ["kept"]
     assert store.count_messages() == 1

@@ -280,12 +280,12 @@ def test_the_compiler_needs_neither_django_nor_langgraph() -> None:
 
 @pytest.mark.parametrize("reserved", [0, 1, 1_001, 5_600, 10**6])
 def test_turns_and_memories_alone_give_up_reserved_tokens(reserved: int) -> None:
-    whole = WorkingContextCompiler("fast")
+    fast_compiler = WorkingContextCompiler("fast")
     compiler = WorkingContextCompiler("fast", reserved_tokens=reserved)
     for section in ("system_prompt", "task_and_buffer"):
-        assert compiler.share(section) == whole.share(section)
+        assert compiler.share(section) == fast_compiler.share(section)
     given = [
-        whole.share(section) - compiler.share(section)
+        fast_compiler.share(section) - compiler.share(section)
         for section in ("session_history", "relevant_context")
     ]
     assert sum(given) >= min(reserved, 5_600)

@@ -119,7 +119,9 @@ def test_more_than_a_window_can_be_asked_of_a_lost_one(tenant_a, add_exchange):
     for number in range(15):
         add_exchange(tenant_a.id, f"q{number}", f"a{number}")
     get_redis_connection("default").flushdb()
-    assert contents(tenant_a.id, n=26) == [f"{who}{n}" for n in range(2, 15) for who in "qa"]
+    assert contents(tenant_a.id, n=26) == [
+        f"{speaker}{n}" for n in range(2, 15) for speaker in "qa"
+    ]
 
 
 def test_a_clear_is_of_one_user_with_one_agent_in_one_tenant(tenant_a, tenant_b, add_exchange):

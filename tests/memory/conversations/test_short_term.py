@@ -185,7 +185,7 @@ def test_turns_outside_of_the_window_do_not_return(tenant_a, add_exchange):
     for number in range(1, 11):
         add_exchange(tenant_a.id, f"q{number}", f"a{number}")
     append_turns(tenant_a.id, AGENT, USER, first)
-    assert contents(tenant_a.id) == [f"{who}{n}" for n in range(1, 11) for who in "qa"]
+    assert contents(tenant_a.id) == [f"{speaker}{n}" for n in range(1, 11) for speaker in "qa"]
 
 
 def test_turns_include_directly_appended_ones(tenant_a, add_exchange):

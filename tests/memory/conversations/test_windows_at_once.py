@@ -54,7 +54,7 @@ def test_concurrent_turns_are_in_the_window_once_each(tenant_a, record_exchange,
     pairs = [record_exchange(tenant_a.id, f"q{n}", f"a{n}") for n in range(8)]
     run_concurrently(lambda pair: append_turns(tenant_a.id, AGENT, USER, pair), pairs * 2)
     found = contents(tenant_a.id)
-    assert sorted(found) == sorted(f"{who}{n}" for n in range(8) for who in "qa")
+    assert sorted(found) == sorted(f"{speaker}{n}" for n in range(8) for speaker in "qa")
     assert [found[i : i + 2] for i in range(0, 16, 2)] == [
         [f"q{text[1:]}", f"a{text[1:]}"] for text in found[::2]
     ]

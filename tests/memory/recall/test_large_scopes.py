@@ -59,10 +59,10 @@ def test_a_large_scope_is_weighed_by_candidates(
     assert found.hits[0].content == "My sister Zoe moved to Lisbon."
     assert len(contents(found)) == len(set(contents(found))) == 10
     by_candidates(5000, 5000)
-    whole = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
-    assert contents(found) == contents(whole)
+    result = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
+    assert contents(found) == contents(result)
     cosines = [hit.channels["cosine"] for hit in found.hits]
-    assert cosines == pytest.approx([hit.channels["cosine"] for hit in whole.hits])
+    assert cosines == pytest.approx([hit.channels["cosine"] for hit in result.hits])
 
 
 def test_turn_before_a_candidate_counts_in_a_large_scope(
@@ -74,8 +74,8 @@ def test_turn_before_a_candidate_counts_in_a_large_scope(
     add_messages(tenant_a, *texts, *SMALL_TALK[5:])
     (vector,) = embed([texts[-1]])
     found = []
-    for whole in (5000, 0):
-        large_from(whole, 5000)
+    for whole_scope in (5000, 0):
+        large_from(whole_scope, 5000)
         result = recall(
             tenant_a.id, AGENT, "ann", "cello Lisbon", policy=UNGATED, query_embedding=vector
         )
@@ -162,15 +162,15 @@ def test_candidates_with_a_rare_word_are_ranked_by_their_common_words(
 ) -> None:
     for limit, most in {"candidates": 1, "candidate_pieces": 1, "most_counted": 4}.items():
         monkeypatch.setitem(LIMITS, limit, most)
-    wanted = "The old harpsichord in the hall of the museum will be tuned again on Tuesday."
+    expected = "The old harpsichord in the hall of the museum will be tuned again on Tuesday."
     add_messages(
-        tenant_a, "A harpsichord.", *SMALL_TALK[:3], wanted, *SMALL_TALK[3:6], "My harpsichord!"
+        tenant_a, "A harpsichord.", *SMALL_TALK[:3], expected, *SMALL_TALK[3:6], "My harpsichord!"
     )
     add_messages(tenant_a, *[f"On Tuesday I go to street {n}." for n in range(5)])
     (elsewhere,) = embed([SMALL_TALK[9]])
     query = "harpsichord Tuesday"
     found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED, query_embedding=elsewhere)
-    assert found.hits[0].content == wanted
+    assert found.hits[0].content == expected
 
 
 def test_signs_are_read_from_an_index_alone(

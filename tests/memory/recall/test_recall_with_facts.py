@@ -214,10 +214,10 @@ def test_only_active_and_valid_facts_are_recalled(tenant_a: Tenant, statement: M
     remember(
         tenant_a, statement, content="Ann's flat was in Oslo.", valid_to=START + timedelta(days=4)
     )
-    gone = remember(tenant_a, statement, content="Ann's flat is in Rome.")
-    assert [fact.memory_id for fact in ask(tenant_a).facts] == [gone]
+    former = remember(tenant_a, statement, content="Ann's flat is in Rome.")
+    assert [fact.memory_id for fact in ask(tenant_a).facts] == [former]
     with tenant_scope(tenant_a.id):
-        retract(gone, author=CURATOR)
+        retract(former, author=CURATOR)
     assert ask(tenant_a).facts == ()
 
 

@@ -228,8 +228,8 @@ def test_existing_or_invalid_name_is_refused(operator: Client, slug: str, db: No
 def test_the_first_admin_is_made_once(
     operator: Client, tenant_a: Tenant, tenant_b: Tenant, settings: Any
 ) -> None:
-    shown = operator.post(page_of(tenant_a, "invite"), {"by": "link", "email": "a@example.com"})
-    found = LINK.search(shown.text)
+    page = operator.post(page_of(tenant_a, "invite"), {"by": "link", "email": "a@example.com"})
+    found = LINK.search(page.text)
     assert found is not None
     path = found[0].split("tenant-a.localhost", 1)[1]
     stranger = Client(headers={"Host": "tenant-a.localhost"})

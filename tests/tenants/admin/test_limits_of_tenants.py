@@ -28,8 +28,8 @@ def test_an_operator_sets_and_removes_limits(operator: Client, tenant_a: Tenant)
     assert 'value="10"' in operator.get(address(tenant_a)).text
     event = OperatorEvent.objects.filter(action="edit").latest("pk")
     assert event.detail["after"]["quotas"]["cost"] == {"hard": "2.5"}
-    shown = {f"initial-{name}": value for name, value in limits.items()}
-    operator.post(address(tenant_a), {**FORM, **shown})
+    initial = {f"initial-{name}": value for name, value in limits.items()}
+    operator.post(address(tenant_a), {**FORM, **initial})
     tenant_a.refresh_from_db()
     assert tenant_a.quotas == {}
 
@@ -38,9 +38,9 @@ def test_operators_with_the_same_page_keep_the_limits_of_each_other(
     operator: Client, tenant_a: Tenant
 ) -> None:
     page = operator.get(address(tenant_a))
-    shown = dict(re.findall(r'name="(initial-quota_\w+)" value="?([^" >]*)', page.text))
-    operator.post(address(tenant_a), {**FORM, **shown, "quota_messages_hard": "10"})
-    operator.post(address(tenant_a), {**FORM, **shown, "quota_tokens_hard": "5"})
+    initial = dict(re.findall(r'name="(initial-quota_\w+)" value="?([^" >]*)', page.text))
+    operator.post(address(tenant_a), {**FORM, **initial, "quota_messages_hard": "10"})
+    operator.post(address(tenant_a), {**FORM, **initial, "quota_tokens_hard": "5"})
     tenant_a.refresh_from_db()
     assert tenant_a.quotas == {"messages": {"hard": "10"}, "tokens": {"hard": "5"}}
     assert 'name="initial-quota_messages_hard" value="10"' in operator.get(address(tenant_a)).text

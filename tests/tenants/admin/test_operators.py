@@ -27,8 +27,8 @@ def test_tenants_are_listed_with_state_size_and_schema(operator: Client, tenant_
     assert sizes.keys() == {"tenant-a", "tenant-b"}
     assert sizes["tenant-a"].tables > number_of_tenant_tables() - 1
     assert sizes["tenant-a"].bytes > 500_000
-    for shown in ("active", "up to date", "tenant-a.localhost"):
-        assert shown in page.text
+    for text in ("active", "up to date", "tenant-a.localhost"):
+        assert text in page.text
     page = operator.get(f"{TENANTS}{tenant_a.id}/change/")
     assert "up to date" in page.text
 

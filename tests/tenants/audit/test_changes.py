@@ -50,10 +50,10 @@ def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
 
 def test_row_is_serialized_as_json_without_deferred_fields() -> None:
     tenant = Tenant(slug="acme", name="Acme\0")
-    shown = row_state(tenant).shown
-    assert shown["id"] == str(tenant.id)
-    assert shown["name"] == "Acme"
-    assert "migrated_to" not in shown
+    values = row_state(tenant).shown
+    assert values["id"] == str(tenant.id)
+    assert values["name"] == "Acme"
+    assert "migrated_to" not in values
 
 
 def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:

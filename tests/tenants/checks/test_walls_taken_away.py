@@ -79,9 +79,9 @@ def with_open_grants(users: tuple[Tenant, Tenant]) -> Iterator[None]:
             for tenant in users
         ),
     ]
-    with superuser([f"REVOKE {what} FROM {role}" for what, role in opened]) as run:
-        for what, role in opened:
-            run(f"GRANT {what} TO {role}")
+    with superuser([f"REVOKE {privilege} FROM {role}" for privilege, role in opened]) as run:
+        for privilege, role in opened:
+            run(f"GRANT {privilege} TO {role}")
         yield
 
 

@@ -98,9 +98,9 @@ def test_on_a_connection_that_was_terminated_every_statement_fails_as_in_an_outa
     in_a: Tenant,
 ) -> None:
     connection.ensure_connection()
-    gone = connection.connection.info.backend_pid
+    pid = connection.connection.info.backend_pid
     with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
-        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [gone])
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     for _ in range(3):
         with pytest.raises(OperationalError):
             names()
@@ -112,10 +112,10 @@ def test_on_a_connection_that_was_terminated_every_statement_fails_as_in_an_outa
 def test_terminated_connection_is_reopened_without_a_check(in_a: Tenant, first: str) -> None:
     connection.set_tenant(in_a)
     connection.ensure_connection()
-    gone = connection.connection.info.backend_pid
+    pid = connection.connection.info.backend_pid
     close_old_connections()
     with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
-        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [gone])
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     if first == "statement":
         assert names() == ["of-tenant-b"]
     elif first == "queued":
@@ -124,7 +124,7 @@ def test_terminated_connection_is_reopened_without_a_check(in_a: Tenant, first: 
         with connection.prepared_cursor() as cursor:
             cursor.execute("SELECT current_schema()", {})
             assert cursor.fetchone() == (in_a.schema_name,)
-    assert connection.connection.info.backend_pid != gone
+    assert connection.connection.info.backend_pid != pid
 
 
 @pytest.mark.parametrize("method", ["execute", "executemany", "callproc"])

@@ -32,7 +32,7 @@ def test_a_killed_create_tenant_ends_in_an_equal_schema(
         began = time.monotonic()
         expected = provisioning.create_tenant(slug="expected")
         takes = time.monotonic() - began
-        wanted = catalog(expected), rows(expected)
+        expected_state = catalog(expected), rows(expected)
     cut_off = 0
     for number in range(times):
         slug = f"killed-{number}"
@@ -45,7 +45,7 @@ def test_a_killed_create_tenant_ends_in_an_equal_schema(
             if tenant is None or tenant.state != Tenant.State.ACTIVE:
                 cut_off += 1
                 tenant = provisioning.create_tenant(slug=slug)
-            assert (catalog(tenant), rows(tenant)) == wanted, f"killed the {number}. time"
+            assert (catalog(tenant), rows(tenant)) == expected_state, f"killed the {number}. time"
             provisioning.delete_tenant(tenant)
     assert cut_off
 
@@ -63,7 +63,7 @@ def test_a_killed_migrate_ends_in_equal_schemas(
         began = time.monotonic()
         assert migrate_schema(expected.schema_name).error == ""
         takes = time.monotonic() - began
-        wanted = catalog(expected), rows(expected, numbered=False)
+        expected_state = catalog(expected), rows(expected, numbered=False)
     cut_off = 0
     for number in range(times):
         with database.as_owner():
@@ -79,6 +79,6 @@ def test_a_killed_migrate_ends_in_equal_schemas(
             for tenant in tenants:
                 assert migrate_schema(tenant.schema_name).error == ""
                 found = catalog(tenant), rows(tenant, numbered=False)
-                assert found == wanted, f"killed the {number}. time"
+                assert found == expected_state, f"killed the {number}. time"
                 provisioning.delete_tenant(tenant)
     assert cut_off

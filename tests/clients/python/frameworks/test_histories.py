@@ -90,10 +90,10 @@ def test_history_stores_messages_and_returns_those_within_the_budget(
                 messages = [Message("user", [f"My sister lives in {city}."])]
                 context = SessionContext(session_id="s1", input_messages=messages)
                 context._response = AgentResponse(messages=[Message("assistant", ["Nice."])])
-                whole = {"agent": None, "session": session, "state": {}}
+                options = {"agent": None, "session": session, "state": {}}
                 telling = KonstructContextProvider(client, agent="ada", user_id="maria", keep=False)
-                await telling.after_run(context=context, **whole)
-                await memory.after_run(context=context, **whole)
+                await telling.after_run(context=context, **options)
+                await memory.after_run(context=context, **options)
                 turns = client.conversations.transcript(agent="ada", user_id="maria")
                 assert [(turn["role"], turn["thread_id"]) async for turn in turns] == [
                     ("user", "s1"), ("assistant", "s1"),
@@ -102,7 +102,7 @@ def test_history_stores_messages_and_returns_those_within_the_budget(
                 await indexed(client)
                 question = [Message("user", ["Where does my sister live?"])]
                 asked = SessionContext(session_id="s2", input_messages=question)
-                await memory.before_run(context=asked, **whole)
+                await memory.before_run(context=asked, **options)
                 found.append(texts_of(asked))
             return found
 

@@ -68,12 +68,14 @@ def test_store_finds_the_same_items_as_the_store_of_langgraph(url: str, program_
             fill(filled)
         for prefix in ((), ("docs",), ("docs", "a"), ("nothing",)):
             assert places(store.search(prefix)) == places(langgraph_store.search(prefix))
-        for wanted in FILTERS:
-            found = store.search(("docs",), filter=wanted)
-            assert places(found) == places(langgraph_store.search(("docs",), filter=wanted)), wanted
-        for wanted in LISTED:
-            assert store.list_namespaces(**wanted) == langgraph_store.list_namespaces(**wanted), (
-                wanted
+        for filter_ in FILTERS:
+            found = store.search(("docs",), filter=filter_)
+            assert places(found) == places(langgraph_store.search(("docs",), filter=filter_)), (
+                filter_
+            )
+        for filter_ in LISTED:
+            assert store.list_namespaces(**filter_) == langgraph_store.list_namespaces(**filter_), (
+                filter_
             )
         paged = [store.search(("docs",), limit=2, offset=offset) for offset in (0, 2)]
         assert [len(page) for page in paged] == [2, 1]

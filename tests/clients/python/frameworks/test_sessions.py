@@ -137,11 +137,11 @@ def test_history_of_an_agent_is_complete_in_the_next_process(
                 asked = Message("user", ["How warm is it?"], author_name="Maria")
                 context = SessionContext(session_id="s1", input_messages=[asked])
                 context._response = AgentResponse(messages=answers)
-                whole: Any = {"agent": None, "session": session, "state": {}}
-                await history.after_run(context=context, **whole)
+                options: Any = {"agent": None, "session": session, "state": {}}
+                await history.after_run(context=context, **options)
                 again = KonstructHistoryProvider(client, agent="ada", user_id="maria")
                 context = SessionContext(session_id="s1", input_messages=[])
-                await again.before_run(context=context, **whole)
+                await again.before_run(context=context, **options)
                 messages = [message.to_dict() for message in context.get_messages()]
                 kept = [message.to_dict() for message in (asked, *answers)]
                 assert [item | {"additional_properties": {}} for item in messages] == [

@@ -58,8 +58,8 @@ def test_a_trial_is_answered_with_memories_and_not_stored(
         f"{address}?user=maria", {"user_id": "maria", "content": "Where does my sister live?"}
     )
     assert "Lisbon" in last(answer).reply
-    why = answer.context["sides"][0]["why"]
-    assert any("Lisbon" in hit["content"] for hit in why["hits"])
+    sources = answer.context["sides"][0]["why"]
+    assert any("Lisbon" in hit["content"] for hit in sources["hits"])
     assert counts(populated_a) == before
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="try")

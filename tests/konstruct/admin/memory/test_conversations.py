@@ -146,20 +146,20 @@ def test_reply_shows_its_sources(populated_a: Program, browser: Callable[..., Cl
     question = message_of(populated_a, content="Where does my sister live?")
     reply = message_of(populated_a, in_reply_to_id=question.pk)
     answer = browser(populated_a.tenant).get(f"{LIST}{question.pk}/", {"why": str(reply.pk)})
-    why = answer.context["why"]
-    assert why["query"] == "Where does my sister live?"
-    assert [section["name"] for section in why["sections"]] == [
+    sources = answer.context["why"]
+    assert sources["query"] == "Where does my sister live?"
+    assert [section["name"] for section in sources["sections"]] == [
         "system",
         "memory",
         "session",
         "task",
     ]
-    assert why["tokens"] == sum(section["tokens"] for section in why["sections"])
+    assert sources["tokens"] == sum(section["tokens"] for section in sources["sections"])
     assert "The prompt, as it was sent" in answer.text
-    assert f"{why['tokens']} of {why['budget']} tokens" in answer.text
+    assert f"{sources['tokens']} of {sources['budget']} tokens" in answer.text
     # The window contained the earlier messages: they were found, and excluded for that reason.
-    assert {cut["reason"] for cut in why["cut"]} >= {"excluded"}
-    assert any("Lisbon" in cut["content"] for cut in why["cut"])
+    assert {cut["reason"] for cut in sources["cut"]} >= {"excluded"}
+    assert any("Lisbon" in cut["content"] for cut in sources["cut"])
 
 
 def test_sources_are_shown_before_the_reply_is_embedded(
@@ -223,8 +223,8 @@ def test_a_long_conversation_is_read_page_by_page(
     answer = client.get(f"{LIST}{messages[-1].pk}/")
     assert len(answer.context["turns"]) == 30
     earlier = client.get(f"{LIST}{answer.context['earlier'].pk}/")
-    shown = [turn.message.pk for turn in earlier.context["turns"]]
-    assert shown == [message.pk for message in messages[10:60]]
+    keys = [turn.message.pk for turn in earlier.context["turns"]]
+    assert keys == [message.pk for message in messages[10:60]]
     assert earlier.context["later"].pk == messages[60].pk
     assert client.get(f"{LIST}{messages[0].pk}/").context["earlier"] is None
 

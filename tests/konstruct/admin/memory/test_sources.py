@@ -50,16 +50,16 @@ def test_each_source_is_listed_once_with_its_place(
     client = browser(populated_a.tenant)
     # The window was cleared: earlier messages are recalled.
     reply = reply_to(populated_a, "Where does my sister live, and do I like green tea?")
-    shown = why(client, reply)
-    sources = shown.context["why"]
+    shown_sources = why(client, reply)
+    sources = shown_sources.context["why"]
     assert [fact["content"] for fact in sources["facts_given"]] == ["Of tenant-a: likes green tea."]
     assert any(LISBON in hit["content"] for hit in sources["hits"])
     assert [part["title"] for part in sources["instructions"]] == ["Agent instructions"]
     for hit in sources["hits"]:
         assert hit["changes"] == []
         assert sum(signal["percent"] for signal in hit["signals"]) in range(98, 103)
-        assert f"/admin/messages/{hit['message_id']}/exclude/" in shown.text
-        assert f"/admin/messages/{hit['message_id']}/erase/" in shown.text
+        assert f"/admin/messages/{hit['message_id']}/exclude/" in shown_sources.text
+        assert f"/admin/messages/{hit['message_id']}/erase/" in shown_sources.text
     recalled = {hit["message_id"] for hit in sources["hits"]}
     assert recalled.isdisjoint(turn["message_id"] for turn in sources["turns"])
 
@@ -69,20 +69,20 @@ def test_recent_turns_are_sources_without_recall(
 ) -> None:
     first = reply_to(program_a, "I live in Bergen, near the harbour.")
     reply = reply_to(program_a, "Where do I live?")
-    shown = why(browser(program_a.tenant), reply)
-    assert shown.context["why"]["hits"] == []
-    turns = {turn["message_id"] for turn in shown.context["why"]["turns"]}
+    shown_sources = why(browser(program_a.tenant), reply)
+    assert shown_sources.context["why"]["hits"] == []
+    turns = {turn["message_id"] for turn in shown_sources.context["why"]["turns"]}
     assert turns == {str(first.pk), str(first.in_reply_to_id)}
-    assert "No memory:" not in shown.text
-    assert "Recalled (0)" not in shown.text
-    assert f"/admin/conversations/{first.in_reply_to_id}/#m" in shown.text
+    assert "No memory:" not in shown_sources.text
+    assert "Recalled (0)" not in shown_sources.text
+    assert f"/admin/conversations/{first.in_reply_to_id}/#m" in shown_sources.text
 
 
 def test_reply_without_memories_is_shown_without_sources(
     program_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
 ) -> None:
-    shown = why(browser(program_a.tenant), reply_to(program_a, "Hello there!"))
-    assert "No memory: the reply rests on the instructions" in shown.text
+    shown_sources = why(browser(program_a.tenant), reply_to(program_a, "Hello there!"))
+    assert "No memory: the reply rests on the instructions" in shown_sources.text
 
 
 def test_a_source_without_an_author_has_the_name_of_its_agent(
@@ -143,10 +143,10 @@ def test_erased_prompt_is_shown_as_erased(
     client.post(f"/admin/messages/{message.pk}/erase/", {"what": "message"})
     with database.as_owner():
         assert jobs.ERASE_MESSAGES.run_due() == 1
-    shown = why(client, reply)
-    assert "a message or a fact that it had was erased since" in shown.text
-    assert "No memory:" not in shown.text
-    sources = shown.context["why"]
+    shown_sources = why(client, reply)
+    assert "a message or a fact that it had was erased since" in shown_sources.text
+    assert "No memory:" not in shown_sources.text
+    sources = shown_sources.context["why"]
     assert LISBON not in str([sources["hits"], sources["turns"], sources["sections"]])
 
 
@@ -157,10 +157,10 @@ def test_an_answer_of_a_person_names_the_person(
     with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.get(user_id="zoe")
         reply = answer_as_person(escalation.pk, "I am here.", name="Eva")
-    shown = why(client, reply)
-    assert shown.context["why"]["person"] == "Eva"
-    assert f"/admin/escalations/{escalation.pk}/" in shown.text
-    assert "imported" not in shown.text
+    shown_sources = why(client, reply)
+    assert shown_sources.context["why"]["person"] == "Eva"
+    assert f"/admin/escalations/{escalation.pk}/" in shown_sources.text
+    assert "imported" not in shown_sources.text
     # The other tenant has no such reply.
     other = browser(pending_b.tenant)
     assert other.get(f"/admin/conversations/{reply.pk}/").status_code == 404
@@ -258,10 +258,10 @@ def test_a_quoted_fact_is_linked_to_its_message(
         message = Message.objects.filter(content=LISBON).earliest("number")
     propose(message, "Lisbon", "Maria's sister lives in Lisbon.", slot="sister_city", review="")
     reply = reply_to(populated_a, "Where does my sister live?", thread_id="new")
-    shown = why(browser(populated_a.tenant), reply)
-    facts = [fact["content"] for fact in shown.context["why"]["facts_given"]]
+    shown_sources = why(browser(populated_a.tenant), reply)
+    facts = [fact["content"] for fact in shown_sources.context["why"]["facts_given"]]
     assert facts.count("Maria's sister lives in Lisbon.") == 1
     # It appears once, as the fact, and not also as its message.
-    hits = {hit["message_id"] for hit in shown.context["why"]["hits"]}
+    hits = {hit["message_id"] for hit in shown_sources.context["why"]["hits"]}
     assert str(message.pk) not in hits
-    assert f"/admin/conversations/{message.pk}/#m{message.pk}" in shown.text
+    assert f"/admin/conversations/{message.pk}/#m{message.pk}" in shown_sources.text

@@ -63,8 +63,8 @@ def test_conversations_are_seen_with_how_far_they_are_processed(
     for state in cursors:
         found = admin.get(f"{CURSORS}?state={state}").context["cl"].result_list
         assert [row.thread_id for row in found] == [state]
-    shown = admin.get(f"{CURSORS}{cursors['failed']}/change/").content.decode()
-    assert "No such model: gpt-0." in shown
+    content = admin.get(f"{CURSORS}{cursors['failed']}/change/").content.decode()
+    assert "No such model: gpt-0." in content
     agent = admin.get(f"/admin/orchestrator/agent/{program_a.agent.pk}/change/").content.decode()
     assert "1 processed, 1 queued, 1 failed" in agent
     assert "Once it is saved." in admin.get("/admin/orchestrator/agent/add/").content.decode()

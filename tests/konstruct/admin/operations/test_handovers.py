@@ -28,9 +28,9 @@ def test_person_hands_over_a_conversation_and_sees_the_new_agent(
     with tenant_scope(tenant.id):
         waiting = Message.objects.get(user_id="bob")
     conversation = f"/admin/conversations/{waiting.pk}/"
-    shown = client.get(conversation).text
-    assert f'<option value="{bert.pk}">bert</option>' in shown
-    assert ">gone</option>" not in shown
+    text = client.get(conversation).text
+    assert f'<option value="{bert.pk}">bert</option>' in text
+    assert ">gone</option>" not in text
     hand = f"{conversation}hand-over/"
     assert client.post(hand, {"agent": str(uuid4())}, follow=True).status_code == 200
     assert client.post(hand, {"agent": "bert"}).status_code == 404
@@ -49,9 +49,9 @@ def test_person_hands_over_a_conversation_and_sees_the_new_agent(
         case = Escalation.objects.open().get()
         event = AccessEvent.objects.filter(action="escalate").latest("created_at")
         assert event.detail["after"]["to_agent_id"] == str(bert.pk)
-    shown = client.get(conversation).text
-    assert "This is bert." in shown
-    assert "another agent" in shown
+    text = client.get(conversation).text
+    assert "This is bert." in text
+    assert "another agent" in text
     assert browser(populated_b.tenant).get(f"/admin/escalations/{case.pk}/").status_code == 404
     resolved = client.post(
         f"/admin/escalations/{case.pk}/resolve/", {"outcome": "agent", "note": ""}, follow=True

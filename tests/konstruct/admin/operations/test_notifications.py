@@ -62,8 +62,8 @@ def test_changes_and_tests_of_a_recipient_are_recorded(
     (row,) = recipients(program_a)
     assert recipients(program_b) == []
     page = client.get(RECIPIENTS).text
-    for shown in ("eva@example.com", "ready", "everything", "22:00 to 07:00 Europe/Berlin"):
-        assert shown in page
+    for value in ("eva@example.com", "ready", "everything", "22:00 to 07:00 Europe/Berlin"):
+        assert value in page
     selected = {"action": "send_test", "_selected_action": [str(row.pk)]}
     page = client.post(RECIPIENTS, selected, follow=True).text
     assert "A test was sent to eva@example.com." in page

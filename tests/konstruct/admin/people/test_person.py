@@ -51,12 +51,12 @@ def test_the_timeline_has_every_kind_once_and_in_order(
     client = browser(pending_a.tenant)
     client.post(f"{PERSON}erase/?user=maria", {"typed": "maria", "reason": "Her own wish."})
     monkeypatch.setattr(pages, "PER_PAGE", 3)
-    shown = all_pages(client, user="maria")
-    assert len({entry["key"] for entry in shown}) == len(shown)
-    assert [(entry["at"], entry["key"]) for entry in shown] == sorted(
-        ((entry["at"], entry["key"]) for entry in shown), reverse=True
+    listed = all_pages(client, user="maria")
+    assert len({entry["key"] for entry in listed}) == len(listed)
+    assert [(entry["at"], entry["key"]) for entry in listed] == sorted(
+        ((entry["at"], entry["key"]) for entry in listed), reverse=True
     )
-    assert {entry["kind"] for entry in shown} == {
+    assert {entry["kind"] for entry in listed} == {
         kind for kind in EntryKind if kind not in (EntryKind.ESCALATION, EntryKind.CONSENT)
     }
     zoe = entries(pending_a, "zoe")
@@ -64,10 +64,10 @@ def test_the_timeline_has_every_kind_once_and_in_order(
         (EntryKind.CONSENT, "asked"),
         (EntryKind.ESCALATION, "opened"),
     }
-    texts = " ".join(entry["text"] + entry["note"] for entry in shown)
+    texts = " ".join(entry["text"] + entry["note"] for entry in listed)
     assert "tenant-a" in texts
     assert "tenant-b" not in texts
-    for entry in shown:
+    for entry in listed:
         assert client.get(entry["address"]).status_code == 200, entry
 
 
@@ -258,8 +258,8 @@ def test_a_person_without_a_name_is_shown_by_the_id(
             content="Hi.", external_id=None, created_at=None,
         )  # fmt: skip
         import_turns(populated_a.tenant.id, [reply])
-    shown = client.get(PERSON, {"user": user_id}).context["entries"]
-    assert [entry["by"] for entry in shown if entry["text"] == "Hi."] == [populated_a.agent.name]
+    entries = client.get(PERSON, {"user": user_id}).context["entries"]
+    assert [entry["by"] for entry in entries if entry["text"] == "Hi."] == [populated_a.agent.name]
     conversation = client.get(f"/admin/conversations/{message.pk}/").text
     assert f'<bdi class="k-strong">{user_id}</bdi>' in conversation
 

@@ -140,8 +140,11 @@ def test_user_id_is_encoded_in_every_address(
         text = client.get(page, {"user": other}, follow=True).text
         assert "Nothing is known" in text
     send_message(populated_a, "I am another one.", answered=False, user_id=other)
-    shown = client.get(PERSON, {"user": other})
-    assert (shown.context["user_id"], shown.context["facts"]["current"]["rows"]) == (other, [])
+    person_page = client.get(PERSON, {"user": other})
+    assert (person_page.context["user_id"], person_page.context["facts"]["current"]["rows"]) == (
+        other,
+        [],
+    )
     address = f"{PERSON}erase/?{urlencode({'user': other})}"
     assert "This is not the id" in client.post(address, {"typed": "maria"}).text
     assert "This is not the id" in client.post(ERASE, {"typed": other}).text
@@ -178,12 +181,12 @@ def test_erasure_form_names_linked_accounts(
         page = client.get(f"{PERSON}erase/?user={named}")
         assert page.context["linked"] == [(other, f"user={other}")]
         assert "Linked, and erased with it" in page.text
-        shown = client.get(PERSON, {"user": named})
-        assert (shown.context["user_id"], shown.context["linked"]) == (
+        person_page = client.get(PERSON, {"user": named})
+        assert (person_page.context["user_id"], person_page.context["linked"]) == (
             "maria",
             [("U024", "user=U024")],
         )
-        assert "likes green tea" in shown.text
+        assert "likes green tea" in person_page.text
 
 
 @pytest.mark.slow

@@ -78,8 +78,8 @@ def test_a_colleague_is_invited_by_a_link_that_works_once(
     page = add(browser(tenant_a), "eve", "curator")
     invite = page.request["PATH_INFO"]
     assert "Send a mail" not in page.text
-    shown = browser(tenant_a).post(invite, {"by": "link"})
-    found = LINK.search(shown.text)
+    answer = browser(tenant_a).post(invite, {"by": "link"})
+    found = LINK.search(answer.text)
     assert found is not None
     stranger = Client(headers={"Host": "tenant-a.localhost"})
     elsewhere = Client(headers={"Host": "tenant-b.localhost"})

@@ -134,8 +134,8 @@ def test_linked_user_needs_a_key_of_the_tenant(seed: SeedData, mallory: Program)
     answer = mallory.post(ERASURES, {"user_id": OWN})
     assert "a key of the whole tenant" in refusal(answer, 403)
     assert "maria" not in answer.content.decode()
-    whole = seed.program.post(ERASURES, {"user_id": OWN}).json()
-    assert set(whole["user_ids"]) >= {OWN, "maria"}
+    erasure = seed.program.post(ERASURES, {"user_id": OWN}).json()
+    assert set(erasure["user_ids"]) >= {OWN, "maria"}
 
 
 def test_agent_key_cannot_erase_data_of_other_agents(seed: SeedData) -> None:

@@ -86,9 +86,9 @@ def test_api_matches_its_description(
     seed: SeedData, process_environment: dict[str, str], tmp_path: Path, record_property: Any
 ) -> None:
     unlimited = {
-        f"{prefix}RATE_LIMIT_{what}": "1000000"
+        f"{prefix}RATE_LIMIT_{limit}": "1000000"
         for prefix in ("", "KEY_")
-        for what in ("BURST", "PER_SECOND")
+        for limit in ("BURST", "PER_SECOND")
     }
     environment: dict[str, Any] = {**process_environment, **unlimited}
     log = tmp_path / "log"

@@ -177,9 +177,9 @@ def test_button_is_refused_without_the_permission_to_answer(
     found = escalation_of(notified_program)
     with tenant_scope(notified_program.tenant.id):
         member("U8", "view_escalation")
-        gone = member("U9", "change_escalation")
-        gone.is_active = False
-        gone.save()
+        former_member = member("U9", "change_escalation")
+        former_member.is_active = False
+        former_member.save()
     for user in ("U7", "U8", "U9"):
         press(post, found.pk, user)
         assert "belongs to no member" in error_of(submit(post, found.pk, "Hello", user))

@@ -54,12 +54,12 @@ async def use(client: Client, **scope: str) -> dict[str, Any]:
     fact = kept.structured_content["id"]
     found = await client.call_tool("search", {"query": "Which colour has the sky?", **scope})
     await client.call_tool("correct", {"id": fact, "content": "The sky over Porto is grey."})
-    shown = await client.call_tool("get", {"id": fact})
-    assert "blue" in shown.content[0].text  # type: ignore[union-attr]  # it is text
+    message = await client.call_tool("get", {"id": fact})
+    assert "blue" in message.content[0].text  # type: ignore[union-attr]  # it is text
     listed = await client.call_tool("list", scope)
     assert not (await client.call_tool("forget", {"id": fact})).is_error
-    gone = await client.call_tool("get", {"id": fact})
-    assert gone.is_error
+    deleted = await client.call_tool("get", {"id": fact})
+    assert deleted.is_error
     assert found.structured_content is not None
     assert listed.structured_content is not None
     return {

@@ -93,8 +93,8 @@ def test_stored_fact_is_corrected_and_deleted(program_a: Program) -> None:
     assert (event.action, event.subject, event.subject_id) == ("edit", "fact", fact)
     assert event.detail["before"]["content"] == "Maria lives in Porto."
 
-    shown = call(program_a, "get", id=fact)
-    assert [memory["content"] for memory in shown["structuredContent"]["earlier"]] == [
+    message = call(program_a, "get", id=fact)
+    assert [memory["content"] for memory in message["structuredContent"]["earlier"]] == [
         "Maria lives in Porto."
     ]
     assert (last_event(program_a).action, last_event(program_a).subject) == ("view", "fact")
@@ -102,9 +102,9 @@ def test_stored_fact_is_corrected_and_deleted(program_a: Program) -> None:
     assert call(program_a, "forget", id=fact)["isError"] is False
     event = last_event(program_a)
     assert (event.action, event.subject_id, event.user_id) == ("delete", fact, "maria")
-    gone = call(program_a, "get", id=fact)
-    assert gone["isError"] is True
-    assert fact in text_of(gone)
+    deleted = call(program_a, "get", id=fact)
+    assert deleted["isError"] is True
+    assert fact in text_of(deleted)
     event = last_event(program_a)
     assert (event.action, event.detail["attempted"], event.detail["status"]) == (
         "refuse",
@@ -126,8 +126,8 @@ def test_the_same_text_is_remembered_once(program_a: Program) -> None:
 
 def test_a_message_can_be_fetched_and_not_forgotten(program_a: Program) -> None:
     message = program_a.send("My sister lives in Porto.").json()["id"]
-    shown = call(program_a, "get", id=message)["structuredContent"]
-    assert (shown["kind"], shown["who"], shown["earlier"]) == ("message", "maria", [])
+    document = call(program_a, "get", id=message)["structuredContent"]
+    assert (document["kind"], document["who"], document["earlier"]) == ("message", "maria", [])
     assert last_event(program_a).subject == "message"
     assert call(program_a, "forget", id=message)["isError"] is True
     assert call(program_a, "get", id=message)["isError"] is False

@@ -78,8 +78,8 @@ def documented() -> dict[str, bool]:
     table = page.partition("## Every method of the client")[2]
     rows = (row.split("|")[1:3] for row in table.splitlines() if row.startswith("| `"))
     return {
-        name: what.strip().startswith("refused")
-        for methods, what in rows
+        name: method.strip().startswith("refused")
+        for methods, method in rows
         for name in re.findall(r"`(\w+)`", methods)
     }
 
@@ -137,9 +137,9 @@ def test_everything_that_the_client_does(
         assert named == {("user", "alex"), ("run", "r1"), ("agent", "guide"), ("app", "tours")}
 
         assert client.delete(walnuts)["message"]
-        for gone in (client.get, client.history, client.delete):
+        for use in (client.get, client.history, client.delete):
             with pytest.raises(MemoryNotFoundError):
-                gone(walnuts)
+                use(walnuts)
         assert texts(client.search("walnuts", filters={"user_id": "alex"})) == ["I live in Rome."]
         with pytest.raises(Invalid, match="Nothing was deleted"):
             client.delete_all()
@@ -194,7 +194,7 @@ def test_bound_keys_and_two_tenants_that_share_ids(
         for client, text in ((a, "I am of a."), (b, "I am of b."), (bound, "I am of a.")):
             assert texts(client.get_all(filters={"user_id": "alex"})) == [text]
             found = client.search("Who am I?", filters={"agent_id": "ada"})
-            wanted = {text} if client is bound else {text, f"{text} My name is bea."}
-            assert {*texts(found)} == wanted
+            expected = {text} if client is bound else {text, f"{text} My name is bea."}
+            assert {*texts(found)} == expected
         a.delete_all(agent_id="ada")
         assert len(texts(b.get_all(filters={"agent_id": "ada"}))) == 2

@@ -168,8 +168,8 @@ def test_entities_and_their_deletion(program: Program) -> None:
     ]  # fmt: skip
     page = program.get(f"{ENTITIES}?page=2&page_size=2").json()
     assert [entity["name"] for entity in page["results"]] == ["r1", "alex"]
-    gone = program.request("DELETE", "/mem0/v2/entities/agent/ada/")
-    assert gone.json()["count"] == 2
+    answer = program.request("DELETE", "/mem0/v2/entities/agent/ada/")
+    assert answer.json()["count"] == 2
     again = refusal(program.request("DELETE", "/mem0/v2/entities/agent/ada/"), 404)
     assert again == "there are no memories of the agent 'ada' for this key"
     assert refusal(program.request("DELETE", "/mem0/v2/entities/user/*/"), 404)
@@ -256,9 +256,9 @@ def test_times_of_a_memory(program: Program) -> None:
                expiration_date="2100-01-31")  # fmt: skip
     assert (made["timestamp"], made["expiration_date"]) == ("2023-11-14T22:13:20Z", "2100-01-31")
     path = f"{MEMORIES}{made['id']}/"
-    gone = program.request("PUT", path, data=b'{"expiration_date": "2020-01-31"}',
+    answer = program.request("PUT", path, data=b'{"expiration_date": "2020-01-31"}',
                            content_type="application/json")  # fmt: skip
-    assert gone.status_code == 200
+    assert answer.status_code == 200
     assert listed(program, {"user_id": "carl"}) == []
     assert listed(program, {"user_id": "carl"}, show_expired=True) == ["I skate."]
     assert refusal(program.get(path), 404)
@@ -301,8 +301,8 @@ def test_batch_is_stored_completely_or_not_at_all(program: Program) -> None:
     assert listed(program, {"user_id": "carl"}) == ["I run.", "I swim."]
     assert send("PUT", changes).json() == {"message": "Successfully updated 2 memories"}
     assert listed(program, {"user_id": "carl"}) == ["I do 0.", "I do 1."]
-    gone = send("DELETE", [{"memory_id": memory_id} for memory_id in [ids[0], *ids]])
-    assert gone.json() == {"message": "Successfully deleted 2 memories"}
+    answer = send("DELETE", [{"memory_id": memory_id} for memory_id in [ids[0], *ids]])
+    assert answer.json() == {"message": "Successfully deleted 2 memories"}
     assert listed(program, {"user_id": "carl"}) == []
     for memories in (None, [], "a", [{}], [{"memory_id": "m"}], [{"memory_id": unknown}] * 1001):
         assert refusal(send("DELETE", memories))

@@ -135,8 +135,8 @@ def test_limit_of_the_agent_applies_and_is_named(client: Client, settings: Any) 
     change(client, max_completion_tokens=50)
     response = client.post(QUESTION, tools=(), max_tokens=500)
     assert sent_to(client)["max_tokens"] == 50
-    why = "An answer of this agent has at most 50 tokens."
-    adjusted = [{"param": "max_tokens", "value": 50, "reason": why}]
+    reason = "An answer of this agent has at most 50 tokens."
+    adjusted = [{"param": "max_tokens", "value": 50, "reason": reason}]
     assert response.json()["konstruct"] == {"adjusted": adjusted}
     assert errors(response.json(), "Completion") == []
     assert "konstruct" not in post(client, {**QUESTION, "content": "And?"}, max_tokens=20)

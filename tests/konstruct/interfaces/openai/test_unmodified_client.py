@@ -193,16 +193,16 @@ def test_instructions_and_sampling_are_followed_and_the_rest_is_named(
     with client.chat.completions.stream(
         model="ada", user="maria", messages=[again], store=True
     ) as streaming:
-        whole: Any = streaming.get_final_completion()
-    assert [parameter["param"] for parameter in whole.konstruct["ignored"]] == ["store"]
+        whole_answer: Any = streaming.get_final_completion()
+    assert [parameter["param"] for parameter in whole_answer.konstruct["ignored"]] == ["store"]
     with pytest.raises(openai.BadRequestError) as hot:
         ask(client, "Hi", temperature=3)
     assert (hot.value.param, hot.value.code) == ("temperature", "invalid_value")
     bound = client_of(program.with_key(user_id="paul"))
-    whole = bound.chat.completions.create(
+    whole_answer = bound.chat.completions.create(
         model="ada", messages=[instructions, {"role": "user", "content": "Hello"}]
     )
-    assert "bound" in whole.konstruct["ignored"][0]["reason"]
+    assert "bound" in whole_answer.konstruct["ignored"][0]["reason"]
     assert "French" not in json.dumps(llm.requests[-1].body)
 
 
@@ -358,11 +358,11 @@ def test_the_clients_own_tools_are_called_by_it(
         completion = read_whole(client, stream=len(messages) == 1, **common)
         message = completion.choices[0].message
         assert completion.choices[0].finish_reason == "tool_calls"
-        (wanted,) = message.tool_calls
-        assert json.loads(wanted.function.arguments) == {"place": "Porto"}
+        (tool_call,) = message.tool_calls
+        assert json.loads(tool_call.function.arguments) == {"place": "Porto"}
         messages += [
             message.model_dump(exclude_none=True, exclude={"parsed"}),
-            {"role": "tool", "tool_call_id": wanted.id, "content": "22 degrees"},
+            {"role": "tool", "tool_call_id": tool_call.id, "content": "22 degrees"},
         ]
     with client.chat.completions.stream(**common, response_format=Sky) as stream:
         (choice,) = stream.get_final_completion().choices

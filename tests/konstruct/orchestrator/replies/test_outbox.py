@@ -75,9 +75,9 @@ def test_release_of_a_finished_job_does_nothing(send: Callable[..., Message]) ->
 
 def test_deleted_message_has_no_job(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
-        queue.REPLIES.enqueue(gone := UUID(int=1))
+        queue.REPLIES.enqueue(missing := UUID(int=1))
         with pytest.raises(MessageNotFound):
-            handle_message(str(program_a.tenant.id), str(gone))
+            handle_message(str(program_a.tenant.id), str(missing))
         assert not PendingReply.objects.exists()
 
 

@@ -336,9 +336,9 @@ def test_incomplete_archive_is_refused_and_changes_nothing(
 def test_other_files_are_refused(
     tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path
 ) -> None:
-    whole, cut, foreign, text = (tmp_path / name for name in ("a.db", "cut.db", "f.db", "t.db"))
-    export_memory(tenant_a, whole)
-    cut.write_bytes(whole.read_bytes()[:-5000])
+    complete, cut, foreign, text = (tmp_path / name for name in ("a.db", "cut.db", "f.db", "t.db"))
+    export_memory(tenant_a, complete)
+    cut.write_bytes(complete.read_bytes()[:-5000])
     foreign_file = sqlite3.connect(foreign)
     foreign_file.execute("CREATE TABLE x (y)")
     foreign_file.close()
@@ -348,7 +348,7 @@ def test_other_files_are_refused(
             call_command("import_memory", "--tenant", "tenant-b", str(path))
     assert not (tmp_path / "missing.db").exists()
     with pytest.raises(CommandError, match="another archive: its digest is"):
-        call_command("import_memory", "--tenant", "tenant-b", "--digest", "x", str(whole))
+        call_command("import_memory", "--tenant", "tenant-b", "--digest", "x", str(complete))
     with tenant_scope(tenant_b.id):
         assert not Message.objects.exists()
 

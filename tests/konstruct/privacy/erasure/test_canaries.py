@@ -132,16 +132,16 @@ def test_others_recall_events_keep_all_but_the_words_of_the_person(
     program = send_in_slack()
     with tenant_scope(program.tenant.id):
         event = RecallEvent.objects.get(user_id=O)
-    shown = program.get(f"{V1}recall-events/{event.pk}/").content
-    assert {"slack", "file", "name"} <= {*interfaces_in(shown)}
+    content = program.get(f"{V1}recall-events/{event.pk}/").content
+    assert {"slack", "file", "name"} <= {*interfaces_in(content)}
     receipt = erase(program)
     assert receipt["tables"]["memory_recallevent"]["changed"] == 1
-    shown = program.get(f"{V1}recall-events/{event.pk}/").json()
-    assert interfaces_in(json.dumps(shown)) == []
-    assert P not in json.dumps(shown)
-    assert shown["query"] == "Is Otto's boat green?"
-    assert "(erased)" in json.dumps(shown["prompt"])
-    assert "Is Otto's boat green?" in json.dumps(shown["prompt"])
+    content = program.get(f"{V1}recall-events/{event.pk}/").json()
+    assert interfaces_in(json.dumps(content)) == []
+    assert P not in json.dumps(content)
+    assert content["query"] == "Is Otto's boat green?"
+    assert "(erased)" in json.dumps(content["prompt"])
+    assert "Is Otto's boat green?" in json.dumps(content["prompt"])
     assert receipt["residue"]["words"] == {}
 
 
@@ -226,8 +226,8 @@ def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> N
     })  # fmt: skip
     send("context/compile/", {**thread, "thread_id": "session of P", "task": canary("task")})
     send("memories/search/", {**person, "query": canary("search"), "include": ["messages"]})
-    wanted = {"name": "remember_fact", "arguments": json.dumps({"fact": canary("tool")})}
-    llm_server.answers = [Answer({"tool_calls": [{"function": wanted}]})]
+    tool_call = {"name": "remember_fact", "arguments": json.dumps({"fact": canary("tool")})}
+    llm_server.answers = [Answer({"tool_calls": [{"function": tool_call}]})]
     send("messages/", {**thread, "thread_id": "tools", "content": "Remember it."})
     answer_all(program)
     extract_a_fact(program, llm_server)
