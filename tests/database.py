@@ -189,9 +189,9 @@ def pools(size: int) -> Iterator[dict[str, ConnectionPool[Any]]]:
     with ExitStack() as stack:
         for alias, connection in found.items():
             connection.close()
-            given = connection.settings_dict["OPTIONS"]
+            options = connection.settings_dict["OPTIONS"]
             pooled = {
-                "OPTIONS": {**given, "pool": pool_options(alias, size, 600)},
+                "OPTIONS": {**options, "pool": pool_options(alias, size, 600)},
                 "CONN_MAX_AGE": 0,
                 "CONN_HEALTH_CHECKS": False,
             }

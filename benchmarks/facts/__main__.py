@@ -78,13 +78,13 @@ def rows(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "superseded by a later fact", f"{extracted['superseded']}"
     yield "missed: evidence of questions that no active fact cites", f"{extracted['missed']:.3f}"
     for label in ("without facts", "with facts"):
-        asked = of_recordings[label]
-        recall = ", ".join(f"{name} {asked[name]:.3f}" for name in ("R@1", "R@5", "R@10"))
-        yield f"recall {label}", f"{recall}, hard negatives {asked['hard negatives']:.3f}"
+        recorded = of_recordings[label]
+        recall = ", ".join(f"{name} {recorded[name]:.3f}" for name in ("R@1", "R@5", "R@10"))
+        yield f"recall {label}", f"{recall}, hard negatives {recorded['hard negatives']:.3f}"
         yield (
             f"prompt {label}",
-            f"{asked['evidence in the prompt']:.3f} of the evidence, {asked['memories given']:.1f}"
-            f" memories, {asked['tokens given']:.0f} tokens",
+            f"{recorded['evidence in the prompt']:.3f} of the evidence,"
+            f" {recorded['memories given']:.1f} memories, {recorded['tokens given']:.0f} tokens",
         )
     second = of_recordings["second run"]
     yield "a second run", f"{second['runs']} runs, changed rows {second['changed rows']}"

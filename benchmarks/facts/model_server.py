@@ -107,12 +107,12 @@ def _run(
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked = json.loads(body["messages"][-1]["content"])
-            number = _asked_for(asked, by_text)
+            request = json.loads(body["messages"][-1]["content"])
+            number = _asked_for(request, by_text)
             with requests.get_lock():
                 requests.value += 1
                 unknown.value += number is None
-            text = '{"facts": []}' if number is None else _answer(sessions[number], asked)
+            text = '{"facts": []}' if number is None else _answer(sessions[number], request)
             choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
             content = json.dumps({"choices": [{"index": 0, **choice}]}).encode()
             self.send_response(200)

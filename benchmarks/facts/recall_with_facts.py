@@ -68,9 +68,9 @@ def main() -> None:
 def read_answers(path: Path) -> dict[tuple[int, str], str]:
     """Return the answers of a LoCoMo file by dialogue and question."""
     return {
-        (number, asked["question"]): str(asked.get("answer", ""))
+        (number, question["question"]): str(question.get("answer", ""))
         for number, record in enumerate(json.loads(path.read_text()))
-        for asked in record["qa"]
+        for question in record["qa"]
     }
 
 
@@ -146,8 +146,10 @@ def measure(
     prompts: list[dict[str, float]] = []
     for scope in scopes:
         for question in scope.dialogue.questions:
-            asked = (tenant_id, scope.agent_id, scope.user_id, question.text)
-            found.append((question, recall(*asked, policy=deep, query_embedding=vectors[asked[3]])))
+            arguments = (tenant_id, scope.agent_id, scope.user_id, question.text)
+            found.append(
+                (question, recall(*arguments, policy=deep, query_embedding=vectors[arguments[3]]))
+            )
             gathered = ContextManager().gather(
                 tenant_id,
                 "benchmark",
@@ -236,18 +238,20 @@ def fit(
     policy = replace(DEFAULT_POLICY, gate=False)
     rows = []
     for scope in scopes:
-        asked = [(question.text, question.evidence, 1.0) for question in scope.dialogue.questions]
-        asked += [(text, frozenset(), 1 / 3) for text in negatives(scopes, scope.dialogue)]
-        for text, evidence, weight in asked:
+        questions = [
+            (question.text, question.evidence, 1.0) for question in scope.dialogue.questions
+        ]
+        questions += [(text, frozenset(), 1 / 3) for text in negatives(scopes, scope.dialogue)]
+        for text, evidence, weight in questions:
             arguments = (tenant_id, scope.agent_id, scope.user_id, text)
             for hit in recall(*arguments, policy=policy, query_embedding=vectors[text]).hits:
                 if "fact" in hit.channels:
                     features = GateFeatures(*(hit.channels[n] for n in GateFeatures._fields))
-                    given = GATES["hybrid"].value(features)
+                    value = GATES["hybrid"].value(features)
                     rows.append(
                         (
                             hit.channels["fact"],
-                            math.log(given / (1 - given)),
+                            math.log(value / (1 - value)),
                             hit.external_id in evidence,
                             weight,
                         )

@@ -196,16 +196,16 @@ def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, Any]) -> dict[s
         ids = dict(Message.objects.filter(**named).values_list("id", "external_id"))
         for question in scope.dialogue.questions:
             vector = vectors[question.text]
-            asked = (tenant_id, scope.agent_id, scope.user_id, question.text)
-            found.append((question, recall(*asked, policy=deep, query_embedding=vector)))
+            arguments = (tenant_id, scope.agent_id, scope.user_id, question.text)
+            found.append((question, recall(*arguments, policy=deep, query_embedding=vector)))
             gathered = ContextManager().gather(
                 tenant_id, "benchmark", question.text, session_messages=[], **named
             )
             result = gathered.recalled
-            given = {hit.message_id for hit in result.hits} if result else set()
-            given |= {message_id for fact in gathered.facts for message_id in fact.message_ids}
+            included = {hit.message_id for hit in result.hits} if result else set()
+            included |= {message_id for fact in gathered.facts for message_id in fact.message_ids}
             evidence = {
-                ids[message_id] for message_id in given if message_id in ids
+                ids[message_id] for message_id in included if message_id in ids
             } & question.evidence
             prompts.append(
                 {
@@ -215,8 +215,8 @@ def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, Any]) -> dict[s
                 }
             )
         for text in negatives(scopes, scope.dialogue):
-            asked = (tenant_id, scope.agent_id, scope.user_id, text)
-            opened.append(bool(recall(*asked, query_embedding=vectors[text]).hits))
+            arguments = (tenant_id, scope.agent_id, scope.user_id, text)
+            opened.append(bool(recall(*arguments, query_embedding=vectors[text]).hits))
     measured = quality(found)
     return {name: measured[name] for name in ("R@1", "R@5", "R@10")} | {
         "hard negatives": statistics.fmean(opened) if opened else math.nan,

@@ -223,11 +223,11 @@ def in_turns(rounds: int, *tasks: Callable[[], object]) -> list[float]:
     """Return the median seconds of each task. The tasks run in turns."""
     seconds: list[list[float]] = [[] for _ in tasks]
     for _ in range(rounds):
-        for task, taken in zip(tasks, seconds, strict=True):
+        for task, durations in zip(tasks, seconds, strict=True):
             began = time.perf_counter()
             task()
-            taken.append(time.perf_counter() - began)
-    return [statistics.median(taken) for taken in seconds]
+            durations.append(time.perf_counter() - began)
+    return [statistics.median(durations) for durations in seconds]
 
 
 def compare_creation(rounds: int) -> None:

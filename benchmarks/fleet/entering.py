@@ -27,17 +27,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--delay", type=milliseconds, default=0.0, metavar="1ms")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     set_up()
     with throwaway_tenant() as tenant_id, ExitStack() as stack:
         from django.db import connection
 
-        if asked.delay:
+        if options.delay:
             connection.close()
             place = connection.settings_dict
-            port = stack.enter_context(delayed(place["HOST"], int(place["PORT"]), asked.delay))
+            port = stack.enter_context(delayed(place["HOST"], int(place["PORT"]), options.delay))
             place.update(HOST="127.0.0.1", PORT=port)
-        measure(tenant_id, asked.repeats)
+        measure(tenant_id, options.repeats)
         connection.close()
 
 
@@ -102,18 +102,18 @@ def measure(tenant_id: Any, repeats: int) -> None:
         ways: list[Callable[[], None]] = [
             no_tenant, two_messages, drivers_pipeline, backend, pool, reconnect,
         ]  # fmt: skip
-        taken: dict[str, list[tuple[float, float]]] = {way.__name__: [] for way in ways}
+        durations: dict[str, list[tuple[float, float]]] = {way.__name__: [] for way in ways}
         for _ in range(repeats):
             for way in ways:
                 started, worked = time.perf_counter(), time.process_time()
                 way()
                 wall, cpu = time.perf_counter() - started, time.process_time() - worked
-                taken[way.__name__].append((wall, cpu))
+                durations[way.__name__].append((wall, cpu))
         plain.execute("RESET search_path; RESET app.current_tenant")
         pooled.close_pool()
     medians = {
         name: [1e6 * statistics.median(times) for times in zip(*measured, strict=True)]
-        for name, measured in taken.items()
+        for name, measured in durations.items()
     }
     wall_before, cpu_before = medians["two_messages"]
     for name, (wall, cpu) in medians.items():

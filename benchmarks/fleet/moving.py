@@ -230,8 +230,8 @@ def measure(slugs: list[str], messages: int, waiting: float) -> None:
 
 def _questions(contents: dict[UUID, str], language: Language) -> list[tuple[str, np.ndarray]]:
     picked = np.random.default_rng(1).choice(list(contents.values()), QUESTIONS)
-    asked = [language.question(content) for content in picked]
-    return [(question, language.encode([question])[0]) for question in asked]
+    questions = [language.question(content) for content in picked]
+    return [(question, language.encode([question])[0]) for question in questions]
 
 
 def _answers(

@@ -198,7 +198,7 @@ def print_times(few: Served, many: Served, rounds: int) -> None:
         "some of many": lambda: (many, chance.choice(some)),
         "any of many": lambda: (many, chance.choice(list(many.keys.values()))),
     }
-    taken: dict[tuple[str, str], list[float]] = defaultdict(list)
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
     for _ in range(rounds):
         for turn, choose in turns.items():
             served, key = choose()
@@ -213,9 +213,9 @@ def print_times(few: Served, many: Served, rounds: int) -> None:
                 ("message in", "reply out", "recall"), itertools.pairwise(marks), strict=True
             )
             for step, (began, ended) in steps:
-                taken[step, turn].append(ended - began)
+                times[step, turn].append(ended - began)
     for step in ("message in", "reply out", "recall"):
-        p50 = {turn: statistics.median(taken[step, turn]) for turn in turns}
+        p50 = {turn: statistics.median(times[step, turn]) for turn in turns}
         print(
             f"  {step}: p50 {p50['few'] * 1000:.1f} ms with {len(few.keys)} tenants,"
             f" {p50['some of many'] / p50['few']:.2f} times that for as many of {len(many.keys)},"

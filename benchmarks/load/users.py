@@ -103,9 +103,9 @@ class EndUser(FastHttpUser):
             return
         for _ in range(MAX_TRIES):
             path = f"/api/v1/messages/{_accepted[token]}/?wait=10"
-            asked = self.call("poll", "GET", path)
-            if asked is not None and asked.json()["status"] != "queued":
-                self.check_reply(token, asked.json())
+            polled = self.call("poll", "GET", path)
+            if polled is not None and polled.json()["status"] != "queued":
+                self.check_reply(token, polled.json())
                 return
 
     @task(3)
@@ -244,15 +244,15 @@ class EndUser(FastHttpUser):
         if answer is None:
             return
         headers = {**self.key, "Authorization": f"Bearer {self.tenant['eraser']}"}
-        asked = self.call(
+        sent_answer = self.call(
             "erasure", "POST", "/api/v1/erasures/", headers=headers,
             json={"user_id": body["user_id"]},
         )  # fmt: skip
         _accepted.pop(token, None)
         _uncertain.add(token)  # until it is done
-        if asked is None:
+        if sent_answer is None:
             return
-        path = "/" + asked.json()["url"].split("/", 3)[3]
+        path = "/" + sent_answer.json()["url"].split("/", 3)[3]
         for _ in range(MAX_TRIES):
             gevent.sleep(1)
             receipt = self.call("erasure receipt", "GET", path, headers=headers)

@@ -217,10 +217,10 @@ def marked(kinds: Labelled, count: int) -> dict[str, float]:
     gaps, worse = [], []
     for kind, pairs in kinds.items():
         of_others = fit(other for name, other in kinds.items() if name != kind)
-        given = [pair for pair in pairs if pair[0] >= PRESETS["balanced"].keep_at]
+        likely = [pair for pair in pairs if pair[0] >= PRESETS["balanced"].keep_at]
         for _ in range(REVIEWERS):
-            chance.shuffle(given)
-            signs, relevant = split(given)
+            chance.shuffle(likely)
+            signs, relevant = split(likely)
             moved = shift(mapped(signs[:count], of_others), relevant[:count])
             before, after = (
                 abs(mapped(signs[count:], weights).mean() - relevant[count:].mean())

@@ -92,7 +92,7 @@ def named(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
 def nameless(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
     """Return the dialogues as those of a nameless user: whole, by session, and narrated."""
     chance = random.Random(1)
-    asked = {
+    questions = {
         dialogue.number: [
             (first_person(question.text, *dialogue.speakers), question.evidence)
             for question in dialogue.questions
@@ -104,13 +104,15 @@ def nameless(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
             text
             for other in dialogues
             if other is not dialogue
-            for text, _ in chance.sample(asked[other.number], k=len(asked[other.number]) // 3)
+            for text, _ in chance.sample(
+                questions[other.number], k=len(questions[other.number]) // 3
+            )
         ]
         turns = [_turn(turn, dialogue.role_of(turn), "") for turn in dialogue.turns]
         told = list(_narrated(dialogue, chance))
         for kind, said in (("whole", turns), ("told", told)):
             ids = {turn[0] for turn in said}
-            answerable = [(text, ids & evidence) for text, evidence in asked[dialogue.number]]
+            answerable = [(text, ids & evidence) for text, evidence in questions[dialogue.number]]
             yield Scope(
                 kind,
                 said,

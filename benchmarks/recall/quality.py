@@ -238,7 +238,7 @@ def latency(
     """Return p50 and p95 of a whole recall, with the question's vector given and without."""
     from memory.recall import recall
 
-    given, embedded = [], []
+    given_times, embedded = [], []
     for scope in scopes:
         for question in scope.dialogue.questions[:100]:
             arguments = (tenant_id, scope.agent_id, scope.user_id, question.text)
@@ -246,11 +246,11 @@ def latency(
             recall(*arguments, policy=policy, query_embedding=vectors[question.text])
             between = time.perf_counter()
             recall(*arguments, policy=policy)
-            given.append(1000 * (between - started))
+            given_times.append(1000 * (between - started))
             embedded.append(1000 * (time.perf_counter() - between))
     return {
-        "p50": float(np.percentile(given, 50)),
-        "p95": float(np.percentile(given, 95)),
+        "p50": float(np.percentile(given_times, 50)),
+        "p95": float(np.percentile(given_times, 95)),
         "p50_with_embedding": float(np.percentile(embedded, 50)),
         "p95_with_embedding": float(np.percentile(embedded, 95)),
     }

@@ -35,7 +35,7 @@ def main() -> None:
             place.update(HOST="127.0.0.1", PORT=port)
             place["OPTIONS"] = {**place["OPTIONS"], "sslmode": "disable"}
             send = rest.in_process(tenant_id, agent_id)["send"]
-            taken: dict[str, list[float]] = {"messages to Postgres": [], "CPU ms": [], "ms": []}
+            times: dict[str, list[float]] = {"messages to Postgres": [], "CPU ms": [], "ms": []}
             for number in range(WARM_UP + replies):
                 sent: Any = send(number)
                 message, _ = sent
@@ -43,10 +43,10 @@ def main() -> None:
                 pipeline.handle(tenant_id=tenant_id, message_id=message.id)
                 after = count(), time.process_time(), time.perf_counter()
                 if number >= WARM_UP:
-                    for name, first, last in zip(taken, before, after, strict=True):
-                        taken[name].append((last - first) * (1 if "to" in name else 1000))
+                    for name, first, last in zip(times, before, after, strict=True):
+                        times[name].append((last - first) * (1 if "to" in name else 1000))
             connection.close()
-    print(json.dumps({name: statistics.median(values) for name, values in taken.items()}))
+    print(json.dumps({name: statistics.median(values) for name, values in times.items()}))
 
 
 if __name__ == "__main__":

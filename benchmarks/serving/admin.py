@@ -44,10 +44,10 @@ def pages(tenant_id: UUID) -> dict[str, str]:
         return f"{path}?{urlencode(query)}" if query else path
 
     with tenant_scope(tenant_id):
-        asked = Message.objects.filter(role="assistant").order_by("-number")[100]
+        message = Message.objects.filter(role="assistant").order_by("-number")[100]
         known = {
             "agent": Agent.objects.earliest("name").pk,
-            "message": asked.pk,
+            "message": message.pk,
             "shared": Message.objects.filter(thread_id="shared").latest("created_at").pk,
             "fact": MemoryEntry.objects.filter(state="active").latest("created_at").pk,
             "escalation": Escalation.objects.earliest("opened_at").pk,
@@ -59,7 +59,7 @@ def pages(tenant_id: UUID) -> dict[str, str]:
             "person": User.objects.get(username="invited").pk,
         }
         listed = dict(_pages_of_models(at))
-    user, messages = asked.user_id, at("memory_message_changelist")
+    user, messages = message.user_id, at("memory_message_changelist")
     budgeted = {
         name: f"/admin/{address.format(**known)}".replace("user=maria", f"user={user}")
         for name, (address, _) in PAGES.items()
@@ -67,15 +67,15 @@ def pages(tenant_id: UUID) -> dict[str, str]:
     return {
         "today": at("index"),
         **budgeted,
-        "conversations of an agent": at("conversations", agent=asked.agent_id),
+        "conversations of an agent": at("conversations", agent=message.agent_id),
         "conversations of a user": at("conversations", user=user),
-        "why a reply": f"{at('conversation', asked.pk)}?why={asked.pk}",
+        "why a reply": f"{at('conversation', message.pk)}?why={message.pk}",
         "people, searched": at("people", q="user1"),
         "people, by name": at("people", q="maria"),
         "person as of a day": at("person", user=user, at="2026-01-01"),
         "search of one person": at("search_page", q="lighthouses", user=user),
         "messages, page 2": f"{messages}?p=2",
-        "messages of an agent": f"{messages}?agent={asked.agent_id}",
+        "messages of an agent": f"{messages}?agent={message.agent_id}",
         "messages of a user": f"{messages}?user={user}",
         "messages, searched": f"{messages}?q=lighthouse harbours",
         **listed,
@@ -146,14 +146,14 @@ def in_turns(acts: Mapping[str, Callable[[], object]], rounds: int) -> dict[str,
 
     The first round is not counted: it compiles templates and plans.
     """
-    taken: dict[str, list[float]] = {side: [] for side in acts}
+    durations: dict[str, list[float]] = {side: [] for side in acts}
     for _ in range(rounds + 1):
         for side, act in acts.items():
             started = time.perf_counter()
             act()
-            taken[side].append(1000 * (time.perf_counter() - started))
+            durations[side].append(1000 * (time.perf_counter() - started))
     found = {}
-    for side, times in taken.items():
+    for side, times in durations.items():
         warm = sorted(times[1:])
         found[f"{side} p50"] = round(statistics.median(warm), 1)
         found[f"{side} p95"] = round(warm[math.ceil(0.95 * len(warm)) - 1], 1)

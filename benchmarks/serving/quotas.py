@@ -33,15 +33,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=20, help=f"turns of {PER_TURN} messages")
     parser.add_argument("--pooled", action="store_true", help="through a PgBouncer")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     os.environ.update(UNLIMITED)
     set_up()
     with ExitStack() as stack:
         tenants = {kind: stack.enter_context(throwaway_tenant()) for kind in KINDS}
         keys = {kind: key_of(tenant_id) for kind, tenant_id in tenants.items()}
-        if asked.pooled:
+        if options.pooled:
             stack.enter_context(through_pooler())
-        measure(tenants, keys, asked.rounds)
+        measure(tenants, keys, options.rounds)
 
 
 def key_of(tenant_id: Any) -> str:
@@ -104,7 +104,7 @@ def measure(tenants: dict[str, Any], keys: dict[str, str], rounds: int) -> None:
     from django.test import Client
 
     client = Client(headers={"Host": "localhost"})
-    taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    times: dict[str, list[float]] = {kind: [] for kind in KINDS}
     before: dict[str, Callable[[Any], None]] = {"far": set_far, "near": set_near}
     for number in range(rounds + WARM_UP_ROUNDS):
         for kind in KINDS:
@@ -112,8 +112,8 @@ def measure(tenants: dict[str, Any], keys: dict[str, str], rounds: int) -> None:
                 before[kind](tenants[kind])
             found = [send(client, keys[kind], number, n) for n in range(PER_TURN)]
             if number >= WARM_UP_ROUNDS:
-                taken[kind].extend(found)
-    for kind, values in taken.items():
+                times[kind].extend(found)
+    for kind, values in times.items():
         p95 = statistics.quantiles(values, n=20)[18]
         sys.stdout.write(
             f"{kind:6} median {statistics.median(values):6.2f} ms   p95 {p95:6.2f} ms\n"
@@ -130,10 +130,10 @@ def send(client: Any, key: str, turn: int, number: int) -> float:
         content_type="application/json",
         headers={"Authorization": f"Bearer {key}"},
     )
-    taken = 1000 * (time.perf_counter() - began)
+    milliseconds = 1000 * (time.perf_counter() - began)
     if answer.status_code != 202:
         sys.exit(f"{answer.status_code}: {answer.text}")
-    return taken
+    return milliseconds
 
 
 if __name__ == "__main__":

@@ -101,14 +101,14 @@ def time_searches(tenant_id: UUID, rounds: int) -> None:
             ("of an agent", "w{rare} w{common}", {"agent_id": agent}),
             ("of a channel, in a month", "w{rare} w{common}", {"since": month, "channel": "slack"}),
         ):
-            taken = []
+            times = []
             for number in range(rounds + 1):
-                asked = query.format(rare=15_000 + 7 * number, common=number)
+                text = query.format(rare=15_000 + 7 * number, common=number)
                 started = time.perf_counter()
-                found = search_messages(asked, narrowed=MessageFilter(**narrowed))
-                taken.append(1000 * (time.perf_counter() - started))
-                assert not found.is_partial, asked
-            warm = sorted(taken[1:])
+                found = search_messages(text, narrowed=MessageFilter(**narrowed))
+                times.append(1000 * (time.perf_counter() - started))
+                assert not found.is_partial, text
+            warm = sorted(times[1:])
             p95 = warm[min(len(warm) - 1, int(0.95 * len(warm)))]
             print(
                 f"{name:26} p50 {statistics.median(warm):7.1f} ms   p95 {p95:7.1f} ms", flush=True

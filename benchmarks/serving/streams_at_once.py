@@ -65,7 +65,7 @@ def measure(tenant_id: UUID, log: Path, streams: int, tokens: int) -> None:
             show(f"{name}, other tokens", [lag for times in lags for lag in times[1:]])
     for when, found in beside.items():
         for path in PATHS:
-            show(f"{path} {when}", [seconds for asked, seconds in found if asked == path])
+            show(f"{path} {when}", [seconds for path_asked, seconds in found if path_asked == path])
     stand_in.join(30)
 
 

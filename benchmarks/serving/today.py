@@ -80,13 +80,13 @@ def filled(tenant_id: UUID, messages: int) -> None:
 
 def milliseconds(act: Callable[[], object], rounds: int) -> dict[str, float]:
     """Time a function. Return the median and the 95th percentile."""
-    taken = []
+    times = []
     for _ in range(rounds):
         started = time.perf_counter()
         act()
-        taken.append(1000 * (time.perf_counter() - started))
-    cut = sorted(taken)[min(len(taken) - 1, int(0.95 * len(taken)))]
-    return {"p50": round(statistics.median(taken), 1), "p95": round(cut, 1)}
+        times.append(1000 * (time.perf_counter() - started))
+    cut = sorted(times)[min(len(times) - 1, int(0.95 * len(times)))]
+    return {"p50": round(statistics.median(times), 1), "p95": round(cut, 1)}
 
 
 def measure(tenant_id: UUID, rounds: int) -> dict[str, dict[str, float]]:

@@ -119,14 +119,17 @@ def ask(server: Server, key: str, when: str, count: int = REQUEST_COUNT) -> None
     """Request health and a list in turn, and print the times."""
     for path in (LIVE, "/api/v1/messages/?limit=1"):
         took: list[float] = []
-        asked = 0
-        while asked < count and asked - len(took) < MAX_LOST:
-            asked += 1
+        requests = 0
+        while requests < count and requests - len(took) < MAX_LOST:
+            requests += 1
             start = time.perf_counter()
             if _answers(server.port, path, key):
                 took.append((time.perf_counter() - start) * 1000)
         figures = _cuts(took) if len(took) > 1 else ""
-        print(f"{when:14} {path:28} {figures:26} {asked - len(took)} of {asked} lost", flush=True)
+        print(
+            f"{when:14} {path:28} {figures:26} {requests - len(took)} of {requests} lost",
+            flush=True,
+        )
 
 
 def _stopping_half_way(port: int, key: str, number: int) -> socket.socket:

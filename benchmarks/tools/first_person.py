@@ -43,8 +43,8 @@ def first_person(question: str, user: str, agent: str) -> str:
     text = re.sub(rf"\b{you}['’]s?(?!\w)", "your", text)
     for verb, first_person, yours in _VERBS:
         for name, pronoun, form in ((i, "I", first_person), (you, "you", yours)):
-            asked = re.compile(rf"\b({verb})((?: not)?) {name}\b", re.IGNORECASE)
-            text = asked.sub(partial(_turned, form, pronoun), text)
+            pattern = re.compile(rf"\b({verb})((?: not)?) {name}\b", re.IGNORECASE)
+            text = pattern.sub(partial(_turned, form, pronoun), text)
             text = re.sub(rf"\b{name} {verb}\b", f"{pronoun} {form}", text)
     text = re.sub(rf"\b({_BEFORE_ME}) {i}\b", r"\1 me", text)
     text = re.sub(rf"\b{i}(?=[?.!]?$)", "me", text)

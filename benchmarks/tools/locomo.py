@@ -89,11 +89,13 @@ def _dialogue(number: int, record: dict[str, Any]) -> Dialogue:
         ]
     ids = {turn.id for turn in turns}
     questions = []
-    for asked in record["qa"]:
+    for question in record["qa"]:
         # Category 5 has no answer in the dialogue. Some evidence is two ids in one string.
-        evidence = frozenset(re.findall(r"D\d+:\d+", " ".join(asked.get("evidence") or []))) & ids
-        if asked["category"] in CATEGORIES and evidence:
-            questions.append(Question(asked["question"], asked["category"], evidence))
+        evidence = (
+            frozenset(re.findall(r"D\d+:\d+", " ".join(question.get("evidence") or []))) & ids
+        )
+        if question["category"] in CATEGORIES and evidence:
+            questions.append(Question(question["question"], question["category"], evidence))
     speakers = (conversation["speaker_a"], conversation["speaker_b"])
     return Dialogue(number, speakers, turns, questions)
 

@@ -87,17 +87,17 @@ def compare_questions(data: Path) -> None:
         question.text for dialogue in read_dialogues(data, None) for question in dialogue.questions
     ][:QUESTIONS]
     embedders = {name: embedder_of(name) for name in RUNTIMES}
-    taken: dict[str, list[float]] = {name: [] for name in RUNTIMES}
+    times: dict[str, list[float]] = {name: [] for name in RUNTIMES}
     for question in questions:
         for name, embedder in embedders.items():
-            taken[name].append(seconds(lambda e=embedder, q=question: e.encode([q])))  # type: ignore[misc]
+            times[name].append(seconds(lambda e=embedder, q=question: e.encode([q])))  # type: ignore[misc]
     print(f"\none question, ms of CPU, {len(questions)} questions in turns")
     for name in RUNTIMES:
-        cut = statistics.quantiles(taken[name], n=20)
+        cut = statistics.quantiles(times[name], n=20)
         print(f"{name:<14}p50 {1000 * cut[9]:>6.1f}  p95 {1000 * cut[18]:>6.1f}")
     ratios = [
         torch_seconds / onnx_seconds
-        for onnx_seconds, torch_seconds in zip(*taken.values(), strict=True)
+        for onnx_seconds, torch_seconds in zip(*times.values(), strict=True)
     ]
     print(f"torch takes {statistics.median(ratios):.1f} times as long (median of the ratios)")
 
@@ -116,8 +116,8 @@ def compare_messages(data: Path, count: int) -> None:
         for name, size in best:
             embedding.EMBED_BATCH_TOKENS = size  # type: ignore[misc]  # what is being compared
             embedder = embedders[name]
-            taken = seconds(lambda e=embedder: [e.encode(group) for group in groups])  # type: ignore[misc]
-            best[name, size] = min(best[name, size], taken)
+            duration = seconds(lambda e=embedder: [e.encode(group) for group in groups])  # type: ignore[misc]
+            best[name, size] = min(best[name, size], duration)
     embedding.EMBED_BATCH_TOKENS = usual  # type: ignore[misc]
     print(f"\n{total} pieces of {count} messages, best of {ROUNDS} rounds in turns, per CPU second")
     print(f"{'batches of':<14}", *(f"{size:>6}" for size in sizes))

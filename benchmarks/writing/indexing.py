@@ -175,26 +175,28 @@ def worker(tree: Path, python: Path, home: Path) -> Iterator[Worker]:
 def compare(kind: str, messages: list[Message], workers: dict[str, Worker], count: int) -> None:
     """Write the same batches with both versions in turns, and print the figures."""
     batches = [messages[first : first + count] for first in range(0, len(messages), count)]
-    taken: dict[str, list[dict[str, float]]] = {name: [] for name in workers}
+    measurements: dict[str, list[dict[str, float]]] = {name: [] for name in workers}
     for number, batch in enumerate(batches):
         for name in workers if number % 2 else reversed(workers):
             answer = workers[name].ask(write=batch)
             if number:  # the first warms up
-                taken[name].append({key: value / len(batch) for key, value in answer.items()})
+                measurements[name].append(
+                    {key: value / len(batch) for key, value in answer.items()}
+                )
     words = statistics.mean(len(message["content"].split()) for message in messages)
     print(
         f"\n{len(messages)} {kind} messages of {words:.0f} words, {len(batches)} batches in turns"
     )
     print(f"{'':<14}{'messages/s':>12}{'ms':>8}{'CPU ms':>8}{'of Postgres':>13}")
-    for name, rounds in taken.items():
+    for name, rounds in measurements.items():
         ms = {key: 1000 * statistics.median(r[key] for r in rounds) for key in rounds[0]}
         cpu = ms["cpu"] + ms["postgres_cpu"]
         print(
             f"{name:<14}{1000 / ms['seconds']:>12.0f}{ms['seconds']:>8.2f}{cpu:>8.2f}"
             f"{ms['postgres_cpu']:>13.2f}"
         )
-    if len(taken) == 2:
-        pairs = list(zip(*taken.values(), strict=True))
+    if len(measurements) == 2:
+        pairs = list(zip(*measurements.values(), strict=True))
         rates = [
             other_version["seconds"] / this_version["seconds"]
             for other_version, this_version in pairs

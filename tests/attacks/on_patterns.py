@@ -85,8 +85,8 @@ def patterns() -> Iterator[tuple[str, Any, set[str]]]:
                 yield f"{module_name} re_path {text}", re.compile(text), {"search"}
         for call, called, _ in calls:
             if not called.startswith("re.") and called != "re_path":
-                given = compile(ast.Expression(call.args[0]), module_name, "eval")
-                text = eval(given, vars(module))  # noqa: S307  (our own source)
+                code = compile(ast.Expression(call.args[0]), module_name, "eval")
+                text = eval(code, vars(module))  # noqa: S307  (our own source)
                 yield f"{module_name} {called} {call.lineno}", re.compile(text), {"search"}
 
 

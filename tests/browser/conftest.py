@@ -179,14 +179,14 @@ def _create_month() -> Aurora:
         for text in conversation.said[:16]:  # the first messages have left the window
             _send(tenant, agent, text)
         drain(tenant.id)
-        asked = [_send(tenant, agent, question.text) for question in conversation.questions[:2]]
+        messages = [_send(tenant, agent, question.text) for question in conversation.questions[:2]]
         drain(tenant.id)
         _send(tenant, agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
         failed = _send(tenant, agent, "Could you also book the lighthouse tour?", answered=False)
         queue.REPLIES.record_failure(
             failed.id, LLMRefused("The language model answered 400: no such model.")
         )
-        reply = Message.objects.get(in_reply_to=asked[0])
+        reply = Message.objects.get(in_reply_to=messages[0])
         memory = Message.objects.get(content__contains="allergic to shellfish", role="user")
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")

@@ -39,14 +39,14 @@ def test_menus_work_and_no_text_is_evaluated(
     expect(page.get_by_role("button", name="Log out")).to_be_hidden()
 
     # A page is found and opened with the keyboard.
-    asked = page.locator("#search-input-command")
+    search_field = page.locator("#search-input-command")
     page.keyboard.press("Control+k")
-    expect(asked).to_be_focused()
+    expect(search_field).to_be_focused()
     page.keyboard.type("replies")
     found = page.locator("#command-results-list li")
     expect(found.first).to_be_visible()
     page.keyboard.press("Escape")
-    expect(asked).to_have_value("")
+    expect(search_field).to_have_value("")
     page.keyboard.type("replies")
     expect(page.locator("#command-results-list .active")).to_be_visible()
     first = found.first.locator("a").get_attribute("href")

@@ -136,7 +136,7 @@ class Unit:
     def folders(self) -> list[Path]:
         """Return the folders of RuntimeDirectory and StateDirectory."""
         names = {"/run": self.one("RuntimeDirectory"), "/var/lib": self.one("StateDirectory")}
-        return [Path(base, name) for base, given in names.items() for name in given.split()]
+        return [Path(base, name) for base, value in names.items() for name in value.split()]
 
     def pid(self) -> int:
         """Return the main process, 0 if it does not run."""

@@ -58,20 +58,20 @@ def test_a_setting_reaches_each_process_and_a_process_may_have_its_own(
     manifests = render(values)
     levels = {name: environment(manifests, name)["LOG_LEVEL"] for name in (*PROCESSES, "migrate")}
     assert levels == {**dict.fromkeys((*PROCESSES, "migrate"), "WARNING"), "replies": "DEBUG"}
-    given = environment(manifests, "web")
+    variables = environment(manifests, "web")
     # The probes of the web process use this host.
-    assert given["ALLOWED_HOSTS"] == "127.0.0.1,.example.com"
-    assert given["PUBLIC_HOSTS"] == "127.0.0.1,konstruct.example.com"
-    assert "LLM_TIMEOUT" not in given  # an empty value means the default
+    assert variables["ALLOWED_HOSTS"] == "127.0.0.1,.example.com"
+    assert variables["PUBLIC_HOSTS"] == "127.0.0.1,konstruct.example.com"
+    assert "LLM_TIMEOUT" not in variables  # an empty value means the default
 
 
 def test_secrets_are_named_and_the_owners_reach_its_processes_alone(least: dict[str, Any]) -> None:
     assert not any(name.startswith("Secret/") for name in least)
     for name in (*PROCESSES, "migrate"):
-        given = environment(least, name)
-        assert given["DATABASE_URL"] == "app/DATABASE_URL"
-        assert given["SECRET_KEY"] == "app/SECRET_KEY"
-        of_the_owner = {name for name in given if "OWNER" in name}
+        variables = environment(least, name)
+        assert variables["DATABASE_URL"] == "app/DATABASE_URL"
+        assert variables["SECRET_KEY"] == "app/SECRET_KEY"
+        of_the_owner = {name for name in variables if "OWNER" in name}
         assert of_the_owner == (
             {"DATABASE_OWNER_URL", "TENANT_DATABASES_OWNER"}
             if name in ("owner", "migrate")

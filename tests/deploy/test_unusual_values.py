@@ -118,10 +118,10 @@ def test_pods_follow_the_values(render: Callable[..., Any]) -> None:
         assert pod["serviceAccountName"] == "konstruct"
         assert pod["imagePullSecrets"] == [{"name": "registry"}]
         (container,) = pod["containers"]
-        given = {variable.pop("name"): variable for variable in container["env"]}
-        assert given["HTTPS_PROXY"] == {"value": "http://proxy.example.com:3128"}
-        assert given["NODE"] == {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-        reference = given["REDIS_URL"]["valueFrom"]["secretKeyRef"]
+        variables = {variable.pop("name"): variable for variable in container["env"]}
+        assert variables["HTTPS_PROXY"] == {"value": "http://proxy.example.com:3128"}
+        assert variables["NODE"] == {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+        reference = variables["REDIS_URL"]["valueFrom"]["secretKeyRef"]
         assert reference == {"name": "platform", "key": "redis_url"}
         mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
         assert mounts["authorities"] == "/etc/konstruct/authorities"

@@ -194,8 +194,8 @@ class Tenant:
             " JOIN memory_message reply ON reply.in_reply_to_id = asked.id"
             " ORDER BY reply.created_at, reply.number"
         )
-        asked = self.rows("SELECT count(*) FROM memory_message WHERE role = 'user'")
-        assert asked == [(len(pairs),)]
+        messages = self.rows("SELECT count(*) FROM memory_message WHERE role = 'user'")
+        assert messages == [(len(pairs),)]
         assert len({first for first, _, _ in pairs}) == len(pairs)
         for user_id in users:
             turns = [turn for *pair, owner in pairs if owner == user_id for turn in pair]

@@ -24,11 +24,11 @@ def test_message_is_answered_from_an_old_conversation(deployment: Deployment) ->
         for number in range(10):
             tenant.wait_for(tenant.send(f"Small talk, part {number}.", user_id="nora"))
         eventually(tenant.is_settled, "not everything is embedded")
-        asked = client.post(
+        search_answer = client.post(
             "/api/v1/messages/?wait=60",
             json={"agent": "ada", "user_id": "nora", "content": "What is my beagle called?"},
         )
-    assert asked.json()["status"] == "answered"
+    assert search_answer.json()["status"] == "answered"
     prompt = deployment.llm.requests[-1].body["messages"]
     assert prompt[1]["content"].startswith("Relevant context from past conversations:")
     assert "Nora: I have adopted a beagle called Rex." in prompt[1]["content"]

@@ -162,7 +162,7 @@ def two_tenants(world: World) -> None:
     assert world.shown_texts("T2", "C5") == []
     assert world.send_event(mention("T2", "What is my code word?", **same)) == 200
     world.wait("T2", "C5", ["Noted."])
-    asked = json.dumps([request.body for request in llm.requests[-1:]])
-    assert "What is my code word?" in asked
-    assert "xylophone" not in asked
+    requests = json.dumps([request.body for request in llm.requests[-1:]])
+    assert "What is my code word?" in requests
+    assert "xylophone" not in requests
     assert len(world.shown_texts("T1", "C5")) == 1

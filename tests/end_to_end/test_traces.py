@@ -237,8 +237,10 @@ def test_exported_traces_contain_no_message_text(traced: Deployment, collector: 
             headers={"X-Request-ID": CANARY},
         ).json()
         assert sent.get("status") == "awaiting_consent", sent
-        (asked,) = sent["waits_for"]["tool_calls"]
-        decided = client.post(f"/api/v1/tool-calls/{asked['id']}/decision/", json={"approve": True})
+        (tool_call,) = sent["waits_for"]["tool_calls"]
+        decided = client.post(
+            f"/api/v1/tool-calls/{tool_call['id']}/decision/", json={"approve": True}
+        )
         assert decided.status_code == 200, decided.text
         tenant.wait_for(sent["id"])
         client.get("/api/v1/messages/", params={"user_id": f"{CANARY}@example.com"})

@@ -72,7 +72,7 @@ def test_queries_use_existing_metrics(of: str, query: str) -> None:
 def test_counters_with_alerts_on_increase_begin_with_all_series() -> None:
     """In Prometheus a series that begins at 1 and does not change has no increase."""
     declare_all()
-    given = generate_latest(registry()).decode()
+    page = generate_latest(registry()).decode()
     names = {
         selector.name
         for rule in ALERTS
@@ -85,17 +85,17 @@ def test_counters_with_alerts_on_increase_begin_with_all_series() -> None:
             labels = ",".join(
                 sorted(f'{n}="{v}"' for n, v in zip(metric.labels, values, strict=True))
             )
-            assert f"\n{metric.name}{{{labels}}} " in given
+            assert f"\n{metric.name}{{{labels}}} " in page
 
 
 def test_each_metric_is_on_a_dashboard_or_in_an_alert() -> None:
     declare_all()
-    asked = {
+    requests = {
         SUFFIXES.sub("", selector.name)
         for _, query in QUERIES
         for selector in selectors(promql_parser.parse(query))
     }
-    assert asked == set(METRICS)
+    assert requests == set(METRICS)
 
 
 def test_alerts_have_a_description_and_a_severity() -> None:

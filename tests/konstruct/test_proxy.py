@@ -94,11 +94,11 @@ def key(program: Program, **more: str) -> dict[str, str]:
 
 
 def test_plain_http_is_sent_to_https(deployment: Deployment) -> None:
-    asked = httpx.get(
+    answer = httpx.get(
         f"http://127.0.0.1:{deployment.nginx.http}/admin/?next=1",
         headers={"Host": "tenant-a.localhost"},
     )
-    assert (asked.status_code, asked.headers["Location"]) == (
+    assert (answer.status_code, answer.headers["Location"]) == (
         308,
         "https://tenant-a.localhost/admin/?next=1",
     )

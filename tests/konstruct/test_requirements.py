@@ -79,10 +79,10 @@ def test_lock_file_contains_only_versions_and_hashes(lock: str) -> None:
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_a_lock_file_keeps_to_the_ranges_on_each_python(lock: str) -> None:
-    asked = [requirement for name in LOCKS[lock] for requirement in ranges(name)]
+    required = [requirement for name in LOCKS[lock] for requirement in ranges(name)]
     for environment in ENVIRONMENTS:
         locked = versions(lock, environment)
-        for requirement in asked:
+        for requirement in required:
             name = canonicalize_name(requirement.name)
             if name not in LEFT_OUT:
                 assert locked[name] in requirement.specifier, f"{requirement}: run make lock"
@@ -92,10 +92,10 @@ def test_a_lock_file_keeps_to_the_ranges_on_each_python(lock: str) -> None:
 def test_a_lock_file_names_the_dependencies_of_each_package(lock: str) -> None:
     """It is installed without resolving dependencies."""
     locked = versions(lock, {})  # on this machine
-    asked = [requirement for name in LOCKS[lock] for requirement in ranges(name)]
+    required = [requirement for name in LOCKS[lock] for requirement in ranges(name)]
     seen: set[tuple[str, str]] = set()
-    while asked:
-        requirement = asked.pop()
+    while required:
+        requirement = required.pop()
         name = canonicalize_name(requirement.name)
         if name in LEFT_OUT:
             continue
@@ -106,7 +106,7 @@ def test_a_lock_file_names_the_dependencies_of_each_package(lock: str) -> None:
         for extra in ("", *requirement.extras):
             if (name, extra) not in seen:
                 seen.add((name, extra))
-                asked += [
+                required += [
                     dependency
                     for dependency in map(Requirement, metadata.requires(name) or ())
                     if not dependency.marker or dependency.marker.evaluate({"extra": extra})

@@ -53,9 +53,9 @@ def test_worker_takes_no_task_without_the_database(
 ) -> None:
     get_redis_connection().delete(*(f"public:heartbeat:{name}" for name in NAMES))
     tasks, gate = consumer.task_consumer, DatabaseGate(consumer)
-    given = connections["default"].settings_dict
-    before = given["HOST"]
-    given["HOST"] = "/nonexistent"
+    options = connections["default"].settings_dict
+    before = options["HOST"]
+    options["HOST"] = "/nonexistent"
     try:
         gate.start(consumer)
         tasks.consume()  # as Celery does after the start
@@ -64,7 +64,7 @@ def test_worker_takes_no_task_without_the_database(
         assert not any(map(has_heartbeat, NAMES))
         assert not started
     finally:
-        given["HOST"] = before
+        options["HOST"] = before
     gate._look(consumer)
     assert [tasks.consuming_from(name) for name in NAMES] == [True, True]
     assert all(map(has_heartbeat, NAMES))
@@ -81,13 +81,13 @@ def test_worker_takes_no_task_while_the_database_is_read_only(
     gate.start(consumer)
     tasks.consume()
     assert [tasks.consuming_from(name) for name in NAMES] == [True, True]
-    given = connections["default"].settings_dict
-    before = given["OPTIONS"]
-    given["OPTIONS"] = before | {"options": "-c default_transaction_read_only=on"}
+    options = connections["default"].settings_dict
+    before = options["OPTIONS"]
+    options["OPTIONS"] = before | {"options": "-c default_transaction_read_only=on"}
     try:
         gate._look(consumer)
     finally:
-        given["OPTIONS"] = before
+        options["OPTIONS"] = before
     assert [tasks.consuming_from(name) for name in NAMES] == [False, False]
 
 

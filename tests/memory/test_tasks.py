@@ -35,13 +35,13 @@ def enqueued():
         queue.clear()
 
         def take():
-            taken = []
+            durations = []
             with suppress(queue.Empty):
                 while True:
                     message = queue.get_nowait()
-                    taken.append((message.headers["task"], *message.payload[0]))
+                    durations.append((message.headers["task"], *message.payload[0]))
                     message.ack()
-            return taken
+            return durations
 
         yield take
         queue.clear()

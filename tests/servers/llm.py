@@ -113,8 +113,8 @@ class LLMServer(LoopbackServer):
         return self.answers.pop(0) if self.answers else self.default
 
     def answer_post(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
-        asked = json.loads(body)
-        request = Request(handler.path, dict(handler.headers), asked, handler.client_address[1])
+        parsed = json.loads(body)
+        request = Request(handler.path, dict(handler.headers), parsed, handler.client_address[1])
         with self._lock:
             self.requests.append(request)
             answer = self.reply_to(request)

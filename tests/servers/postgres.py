@@ -88,8 +88,8 @@ class Server:
         subprocess.run(["cp", "-a", str(self.home), str(copy.home)], check=True)  # noqa: S607
         self.start()
         # Allow replication until the next start, which writes pg_hba.conf again.
-        with (self.home / "postgres" / "pg_hba.conf").open("a") as asked:
-            asked.write("local replication all scram-sha-256\n")
+        with (self.home / "postgres" / "pg_hba.conf").open("a") as access_file:
+            access_file.write("local replication all scram-sha-256\n")
         self.do("SELECT pg_reload_conf()")
         copy.follow(self)
         copy.start()

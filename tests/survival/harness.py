@@ -241,9 +241,9 @@ def _count_one(report: Report, token: str, ids: set[str], row: list[object] | No
     if row is None:
         report.lost += 1
         return
-    message_id, asked, reply, error, pieces = row
+    message_id, content, reply, error, pieces = row
     report.duplicated += ids != {message_id}
-    report.crossed += token not in str(asked)
+    report.crossed += token not in str(content)
     if reply is not None:
         report.answered += 1
         report.crossed += reply != f"Heard {token}."

@@ -107,8 +107,8 @@ def replies(tenant: Tenant, like: str) -> list[str]:
         f"%{like}%",
     )
     by_thread: dict[str, list[int]] = defaultdict(list)
-    for asked, reply, thread_id, number in rows:
-        (token,) = (match[0] for match in TOKEN.finditer(asked))
+    for content, reply, thread_id, number in rows:
+        (token,) = (match[0] for match in TOKEN.finditer(content))
         assert reply == f"Heard {token}."
         by_thread[thread_id].append(number)
     for thread_id, numbers in by_thread.items():
@@ -141,8 +141,8 @@ def test_worker_paused_beyond_its_leases_writes_nothing_on_resume(
             body = json.dumps(mention("T1", "I say oak-stopped-3.", channel="C1")).encode()
             event = client.post("/channels/slack/events/", content=body, headers=signed(body))
             assert event.is_success, event.text
-            asked = {"oak-stopped-1": 2, "oak-stopped-2": 1, "oak-stopped-3": 1}
-            wait_until_asked(model, asked)
+            requests = {"oak-stopped-1": 2, "oak-stopped-2": 1, "oak-stopped-3": 1}
+            wait_until_asked(model, requests)
             group = os.getpgid(deployment.worker.process.pid)
             os.killpg(group, signal.SIGSTOP)
             try:

@@ -44,12 +44,12 @@ class World:
 
     def lost(self, caller: Caller) -> list[str]:
         """Return accepted messages of a caller that are missing or have no reply."""
-        asked = self.production.rows(
+        messages = self.production.rows(
             caller.tenant,
             "SELECT asked.content, reply.content FROM memory_message AS asked"
             " JOIN memory_message AS reply ON reply.in_reply_to_id = asked.id",
         )
-        answered = {question for question, reply in asked if reply}
+        answered = {question for question, reply in messages if reply}
         facts = {row[0] for row in self.production.rows(caller.tenant, FACTS)}
         lost = [text for text in caller.accepted if f"I say {text}." not in answered]
         return lost + [text for text in caller.remembered if text not in facts]
@@ -150,10 +150,10 @@ def away(store: Store) -> Iterator[None]:
 def valkey_is_away(world: World, seconds: float) -> None:
     """Also with unfinished tasks, which a worker cannot acknowledge any more."""
     production = world.production
-    asked = production.echo.asked
+    requests = production.echo.asked
     with production.echo.stalled():
         assert_accepted(world.oak, ["REST send"] * 4)
-        eventually(lambda: production.echo.asked > asked, "no worker has a task in hand")
+        eventually(lambda: production.echo.asked > requests, "no worker has a task in hand")
         production.valkey.kill()
     try:
         time.sleep(seconds)
@@ -196,10 +196,10 @@ def model_is_away(world: World, seconds: float) -> None:
 def disk_is_full(world: World, seconds: float) -> None:
     if not world.has_small_disk:
         pytest.skip("only root may mount a small file system")
-    taken = "Taking no tasks until the database is back: NotWritable"
+    refusal = "Taking no tasks until the database is back: NotWritable"
     with world.production.full_disk():
         time.sleep(seconds)
-        eventually(lambda: taken in world.production.log_of("worker"), "the worker goes on")
+        eventually(lambda: refusal in world.production.log_of("worker"), "the worker goes on")
         status, checks = world.readiness()
         assert (status, checks["database"]) == (503, "not writable")
         for name in TENANT_INTERFACES:

@@ -154,12 +154,12 @@ def test_an_argument_takes_every_value_of_the_description(method: str) -> None:
         name: {*allowed_by(schema)}
         for (_, name), schema in parameters_of(operation_of(requested(method, Client))).items()
     }
-    taken = {
+    accepted = {
         SENT_AS.get(name, name): {*values_in(hint)}
         for name, (_, hint) in arguments_of(method).items()
     }
-    both = described.keys() & taken.keys()
-    assert {name: taken[name] for name in both} == {name: described[name] for name in both}
+    both = described.keys() & accepted.keys()
+    assert {name: accepted[name] for name in both} == {name: described[name] for name in both}
 
 
 def test_every_operation_has_a_method() -> None:

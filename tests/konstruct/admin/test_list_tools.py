@@ -192,8 +192,8 @@ def test_a_view_keeps_filters_and_no_user_and_no_words(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_a.tenant)
-    asked = "?role__exact=user&from=2026-01-01&user=maria&q=secret&user_id__exact=maria&o=1"
-    answer = save(client, "<b>Users", asked)
+    query = "?role__exact=user&from=2026-01-01&user=maria&q=secret&user_id__exact=maria&o=1"
+    answer = save(client, "<b>Users", query)
     kept = "role__exact=user&from=2026-01-01&o=1"
     assert answer["Location"] == f"{MESSAGES}?{kept}"
     assert views(client) == [("<b>Users", kept)]

@@ -123,15 +123,15 @@ def test_memories_of_a_range_are_recalled_and_exported(
     program: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(program.tenant)
-    asked = question(program)
-    (row,) = exported(client, "memories", "json", asked)
+    query = question(program)
+    (row,) = exported(client, "memories", "json", query)
     assert row["content"].startswith("=1+1")
-    assert exported(client, "memories", "csv", asked)[0]["content"].startswith("'=1+1")
-    page = client.get(f"/admin/memories/{asked}&from=2026-01-02")
+    assert exported(client, "memories", "csv", query)[0]["content"].startswith("'=1+1")
+    page = client.get(f"/admin/memories/{query}&from=2026-01-02")
     assert page.context["sides"][0]["hits"] == []
     assert page.context["days"] == {"from": "2026-01-02"}
-    assert exported(client, "memories", "json", f"{asked}&to=2025-12-31") == []
-    assert len(exported(client, "memories", "json", f"{asked}&to=2026-01-01")) == 1
+    assert exported(client, "memories", "json", f"{query}&to=2025-12-31") == []
+    assert len(exported(client, "memories", "json", f"{query}&to=2026-01-01")) == 1
     assert exported(client, "memories", "json") == []
 
 
@@ -157,8 +157,8 @@ def test_a_view_of_a_page_keeps_no_user_and_no_words(
     program: Program, browser: Callable[..., Client], page: str
 ) -> None:
     client = browser(program.tenant)
-    asked = f"?agent={program.agent.pk}&user=ann&q=secret&from=2026-01-01&before=9&after=ann"
-    answer = client.post(f"/admin/{page}/views/save/{asked}", {"name": "<b>Mine"})
+    query = f"?agent={program.agent.pk}&user=ann&q=secret&from=2026-01-01&before=9&after=ann"
+    answer = client.post(f"/admin/{page}/views/save/{query}", {"name": "<b>Mine"})
     agent = "" if page == "people" else f"agent={program.agent.pk}&"
     assert answer["Location"] == f"{reverse(f'admin:{page}')}?{agent}from=2026-01-01"
     text = client.get(f"/admin/{page}/").text

@@ -240,13 +240,13 @@ def test_a_process_without_a_heartbeat_degrades_and_the_web_still_serves(
 def test_a_database_that_takes_no_writes_is_not_ready(
     transactional_db: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given = connections["default"].settings_dict
-    before = given["OPTIONS"]
-    given["OPTIONS"] = before | {"options": "-c default_transaction_read_only=on"}
+    options = connections["default"].settings_dict
+    before = options["OPTIONS"]
+    options["OPTIONS"] = before | {"options": "-c default_transaction_read_only=on"}
     try:
         response = get("/health/ready")
     finally:
-        given["OPTIONS"] = before
+        options["OPTIONS"] = before
     assert (response.status_code, response.json()) == (
         503,
         {"status": "unavailable", "checks": all_is_well() | {"database": "not writable"}},
@@ -260,13 +260,13 @@ def test_unreachable_database_is_reported_without_details(
     transactional_db: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     health._migrations()
-    given = connections["default"].settings_dict
-    before = given["HOST"]
-    given["HOST"] = "/nonexistent"
+    options = connections["default"].settings_dict
+    before = options["HOST"]
+    options["HOST"] = "/nonexistent"
     try:
         response = get("/health/ready")
     finally:
-        given["HOST"] = before
+        options["HOST"] = before
     assert (response.status_code, response.json()) == (
         503,
         {"status": "unavailable", "checks": all_is_well() | {"database": "unreachable"}},

@@ -438,16 +438,16 @@ def test_a_restore_asks_before_it_replaces(
 ) -> None:
     made = backup("--tenant", "tenant-a")
     before = fingerprint(tenant_a)
-    asked: list[str] = []
+    statements: list[str] = []
 
     def answer(question: str) -> str:
-        asked.append(question)
+        statements.append(question)
         return "no"
 
     monkeypatch.setattr("builtins.input", answer)
     with pytest.raises(CommandError, match="not restored"):
         run("restore", made, "--tenant", "tenant-a")
-    assert "are lost. Type tenant-a to confirm" in asked[0]
+    assert "are lost. Type tenant-a to confirm" in statements[0]
     assert fingerprint(tenant_a) == before
 
 

@@ -61,9 +61,9 @@ def _let_it_archive(made: Deployment, archive: Path) -> None:
 
 
 def _base_backup(made: Deployment, tmp_path: Path) -> Path:
-    base, asked = tmp_path / "base", made.home / "postgres" / "pg_hba.conf"
-    before = asked.read_text()
-    with asked.open("a") as file:
+    base, access_file = tmp_path / "base", made.home / "postgres" / "pg_hba.conf"
+    before = access_file.read_text()
+    with access_file.open("a") as file:
         file.write("local replication all scram-sha-256\n")
     made.ask("SELECT pg_reload_conf()")
     command = [binaries() / "pg_basebackup", "--pgdata", base, "--wal-method=stream"]

@@ -59,21 +59,21 @@ def test_both_endpoints_get_the_same_tools_if_any(
     endpoint: Endpoint,
 ) -> None:
     tools = [{"type": "function", "function": {"name": "f"}}]
-    asked = CompletionRequest([], model="m", tier="fast", tools=tools)
-    offered = endpoint.payload(asked)
+    request = CompletionRequest([], model="m", tier="fast", tools=tools)
+    offered = endpoint.payload(request)
     assert offered["tools"] == tools
     assert "tool_choice" not in offered
-    last = endpoint.payload(replace(asked, may_call=False))
+    last = endpoint.payload(replace(request, may_call=False))
     assert last["tool_choice"] == "none"
-    assert "tool_choice" not in endpoint.payload(replace(asked, tools=(), may_call=False))
+    assert "tool_choice" not in endpoint.payload(replace(request, tools=(), may_call=False))
 
 
 def test_json_mode_is_requested_in_a_message() -> None:
-    asked = CompletionRequest([{"role": "user", "content": "Hi"}], model="m", tier="fast")
+    request = CompletionRequest([{"role": "user", "content": "Hi"}], model="m", tier="fast")
     for form, last in (("json_object", "JSON"), ("json_schema", "Hi"), ("text", "Hi")):
-        payload = OPENAI.payload(replace(asked, options={"response_format": {"type": form}}))
+        payload = OPENAI.payload(replace(request, options={"response_format": {"type": form}}))
         assert last in payload["messages"][-1]["content"]
-    assert len(asked.messages) == 1
+    assert len(request.messages) == 1
 
 
 def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
@@ -200,8 +200,8 @@ def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:
     options = {"stream_options": {"include_usage": True}}
     request = CompletionRequest([], "m", "fast", options=options)
     ways = [(OPENAI, True), (OPENAI, False), (POOL, True), (POOL, False)]
-    asked = [endpoint.payload(request, stream=stream) for endpoint, stream in ways]
-    assert ["stream_options" in body for body in asked] == [True, False, False, False]
+    payloads = [endpoint.payload(request, stream=stream) for endpoint, stream in ways]
+    assert ["stream_options" in body for body in payloads] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

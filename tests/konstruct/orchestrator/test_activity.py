@@ -35,13 +35,13 @@ def exchange() -> Callable[..., Message]:
         noon = datetime.combine(TODAY, datetime.min.time(), UTC) - timedelta(days=days_ago)
         row: dict[str, Any] = {"agent_id": program.agent.pk, "user_id": "maria", "thread_id": "t"}
         row["channel"] = event.pop("channel", "rest")
-        asked = Message.objects.create(**row, role="user", content="?", created_at=noon)
+        message = Message.objects.create(**row, role="user", content="?", created_at=noon)
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
         reply = Message.objects.create(
             **row,
             role="assistant",
             content="!",
-            in_reply_to=asked,
+            in_reply_to=message,
             created_at=noon + timedelta(seconds=seconds),
             usage=usage,
         )

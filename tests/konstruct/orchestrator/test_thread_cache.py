@@ -18,14 +18,14 @@ def of_table(answer: dict[str, str], asked: list[int]) -> dict[str, str]:
 
 
 def test_the_table_is_asked_once() -> None:
-    asked: list[int] = []
+    calls: list[int] = []
     for _ in range(3):
-        assert read_through(KEY, lambda: of_table({"1": "a"}, asked)) == {"1": "a"}
-    assert len(asked) == 1
+        assert read_through(KEY, lambda: of_table({"1": "a"}, calls)) == {"1": "a"}
+    assert len(calls) == 1
     assert 0 < get_redis_connection("default").ttl(KEY) <= thread_cache.TTL_SECONDS
     get_redis_connection("default").flushdb()
-    assert read_through(KEY, lambda: of_table({}, asked)) == {}
-    assert len(asked) == 2
+    assert read_through(KEY, lambda: of_table({}, calls)) == {}
+    assert len(calls) == 2
 
 
 def test_reader_from_before_a_change_does_not_cache_the_old_row() -> None:
@@ -39,15 +39,15 @@ def test_reader_from_before_a_change_does_not_cache_the_old_row() -> None:
 
 
 def test_readers_use_the_table_between_a_change_and_its_commit() -> None:
-    asked: list[int] = []
+    calls: list[int] = []
     read_through(KEY, lambda: {"1": "old"})
     with transaction.atomic():
         invalidate(KEY)
         for _ in range(2):
-            assert read_through(KEY, lambda: of_table({"1": "new"}, asked)) == {"1": "new"}
+            assert read_through(KEY, lambda: of_table({"1": "new"}, calls)) == {"1": "new"}
         # A process killed here leaves the mark, and no copy.
         assert get_redis_connection("default").get(KEY) == thread_cache.CHANGING_MARKER
-    assert len(asked) == 2
+    assert len(calls) == 2
     assert get_redis_connection("default").get(KEY) is None
 
 

@@ -21,8 +21,8 @@ def test_erasure_is_in_the_trace_of_its_request_without_ids(program_a: Program) 
     with exporting() as collector:
         with traces.span("request", traces.SERVER, parent=f"00-{TRACE}-{'b' * 16}-01"):
             program_a.send("My secret.")
-            asked = program_a.post("/api/v1/erasures/", {"user_id": "maria"})
-        assert asked.status_code == 202
+            answer = program_a.post("/api/v1/erasures/", {"user_id": "maria"})
+        assert answer.status_code == 202
         with database.as_owner():
             assert jobs.ERASE.run_due() == 1
         traces.stop()
@@ -32,7 +32,7 @@ def test_erasure_is_in_the_trace_of_its_request_without_ids(program_a: Program) 
     assert erasure.attributes == {
         "konstruct.tenant.id": str(program_a.tenant.id),
         "konstruct.job.kind": "erasure",
-        "konstruct.job.key": asked.json()["id"],
+        "konstruct.job.key": answer.json()["id"],
     }
     exported = b"".join(collector.bytes)
     assert b"maria" not in exported

@@ -61,8 +61,8 @@ def test_endless_body_is_not_read(announced: int | None) -> None:
 
 def test_request_of_a_client_gone_before_its_thread_is_not_answered(settings: Any) -> None:
     settings.WEB_THREADS = 1
-    handler, asked, is_free = Handler(), [], threading.Event()
-    handler.get_response = asked.append
+    handler, requests, is_free = Handler(), [], threading.Event()
+    handler.get_response = requests.append
     messages = iter([{"type": "http.request", "body": b"{}"}, {"type": "http.disconnect"}])
 
     async def receive() -> Any:
@@ -75,7 +75,7 @@ def test_request_of_a_client_gone_before_its_thread_is_not_answered(settings: An
         handler._pool._executor.shutdown()
 
     asyncio.run(main())
-    assert asked == []
+    assert requests == []
 
 
 def test_body_with_a_far_too_large_length_is_not_read() -> None:

@@ -359,12 +359,12 @@ def test_first_request_of_an_address_waits_for_one_request_of_a_flooding_address
 def test_concurrent_readiness_requests_share_one_check(
     handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
     is_free = threading.Event()
 
     def ready(request: HttpRequest) -> HttpResponse:
         is_free.wait(60)
-        asked.append(request.path)
+        paths.append(request.path)
         return HttpResponse(b"ready")
 
     monkeypatch.setattr("konstruct.web.handler.ready", ready)
@@ -383,7 +383,7 @@ def test_concurrent_readiness_requests_share_one_check(
         await asyncio.gather(*all_of_them)
 
     asyncio.run(asyncio.wait_for(main(), 60))
-    assert asked == ["/health/ready"]
+    assert paths == ["/health/ready"]
     assert bodies.count(b"ready") == 50
 
 

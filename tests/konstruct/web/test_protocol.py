@@ -151,12 +151,12 @@ def test_slowly_read_response_is_complete(monkeypatch: pytest.MonkeyPatch) -> No
         async with Serving() as server:
             reader, writer = await server.open(b"GET /huge HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")
-            taken = 0
-            while taken < HUGE:
+            length = 0
+            while length < HUGE:
                 piece = await reader.read(2**22)
                 assert piece
-                taken += len(piece)
-                if taken < 2**14:
+                length += len(piece)
+                if length < 2**14:
                     await asyncio.sleep(0.05)
             writer.close()
 

@@ -111,9 +111,9 @@ def test_name_is_kept_if_later_messages_have_none(
 def test_only_valid_names_of_users_are_stored(
     tenant_a: Tenant, add_message: Callable[..., Message]
 ) -> None:
-    asked = add_message(tenant_a.id, "Hello", name=" ")
+    message = add_message(tenant_a.id, "Hello", name=" ")
     add_message(tenant_a.id, "Hello", name="x" * (MAX_NAME_CHARACTERS + 1))
-    add_message(tenant_a.id, "Hi", role="assistant", in_reply_to=asked.pk, name="Iris")
+    add_message(tenant_a.id, "Hi", role="assistant", in_reply_to=message.pk, name="Iris")
     with tenant_scope(tenant_a.id):
         assert not PersonName.objects.exists()
 

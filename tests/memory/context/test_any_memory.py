@@ -147,12 +147,12 @@ def test_wrapped_memory_separates_users() -> None:
 def test_built_in_memory_embeds_the_text_once(
     tenant_a: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    queries: list[Any] = []
     embedded: list[list[str]] = []
     search, embed = LongTermMemory.search, managers.embeddings.embed
 
     def spy(self: Any, tenant_id: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
-        asked.append(query)
+        queries.append(query)
         return search(self, tenant_id, query, *args, **kwargs)
 
     def counted(texts: list[str]) -> Any:
@@ -166,4 +166,4 @@ def test_built_in_memory_embeds_the_text_once(
     manager.compile_working_context(
         tenant_a.id, "t1", "What does Ann drink?", "", agent_id=AGENT, user_id=USER
     )
-    assert (asked, embedded) == (["What does Ann drink?"], [["What does Ann drink?"]])
+    assert (queries, embedded) == (["What does Ann drink?"], [["What does Ann drink?"]])

@@ -111,15 +111,15 @@ def test_at_most_ten_facts_are_searched_for(tenant_a: Tenant) -> None:
 def test_facts_below_the_floor_are_found_and_omitted(tenant_a: Tenant) -> None:
     for content in ("Ann likes green tea.", "The car is red."):
         MANAGER.store_memory(tenant_a.id, content)
-    asked = (tenant_a.id, "t", "What does Ann drink?")
+    question = (tenant_a.id, "t", "What does Ann drink?")
 
-    found = ContextManager(fact_floor=FACT_FLOOR).gather(*asked)
+    found = ContextManager(fact_floor=FACT_FLOOR).gather(*question)
 
     assert [fact.content for fact in found.facts] == ["Ann likes green tea."]
     assert [fact.content for fact in found.below_floor] == ["The car is red."]
     assert found.facts[0].score > FACT_FLOOR > found.below_floor[0].score
     assert found.lines == ["- Fact: Ann likes green tea."]
-    assert len(ContextManager().gather(*asked).lines) == 2
+    assert len(ContextManager().gather(*question).lines) == 2
     with pytest.raises(InvalidArgument, match="fact_floor=2 is not a number from -1 to 1"):
         ContextManager(fact_floor=2)
 
@@ -138,11 +138,11 @@ def test_text_with_and_without_an_agent_is_one_fact_in_the_prompt(tenant_a: Tena
 def test_the_nearest_facts_need_less_than_the_others(tenant_a: Tenant) -> None:
     for content in ("Maria is allergic to walnuts.", *(f"Invoice {n} is due." for n in range(5))):
         MANAGER.store_memory(tenant_a.id, content)
-    asked = (tenant_a.id, "t", "Bake her a cake.")
+    question = (tenant_a.id, "t", "Bake her a cake.")
 
-    strict = ContextManager(fact_floor=FACT_FLOOR).gather(*asked)
-    found = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR).gather(*asked)
-    every = ContextManager(fact_floor=0.9, near_fact_floor=-1).gather(*asked)
+    strict = ContextManager(fact_floor=FACT_FLOOR).gather(*question)
+    found = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR).gather(*question)
+    every = ContextManager(fact_floor=0.9, near_fact_floor=-1).gather(*question)
 
     assert strict.facts == []
     assert found.lines == ["- Fact: Maria is allergic to walnuts."]
@@ -160,13 +160,13 @@ def test_turns_that_fit_are_not_recalled_and_those_that_do_not_are(
     add_exchange(tenant_a.id, "It rains in Porto. " * 500, "Take an umbrella. " * 500)
     drain(tenant_a.id)
     scope = {"agent_id": AGENT, "user_id": USER}
-    asked = (tenant_a.id, "chat", "Where does my sister Zoe live?")
+    question = (tenant_a.id, "chat", "Where does my sister Zoe live?")
     manager = ContextManager()
 
-    large = manager.gather(*asked, "reasoning", **scope)
+    large = manager.gather(*question, "reasoning", **scope)
     assert len(large.session_messages) == 4
     assert not any("Lisbon" in line for line in large.lines)
-    small = manager.gather(*asked, "fast", **scope)
+    small = manager.gather(*question, "fast", **scope)
     assert len(small.session_messages) == 4
     assert small.lines[0].endswith("user: My sister Zoe moved to Lisbon.")
     prompt = manager.fit(small, "You are kind.", "fast")

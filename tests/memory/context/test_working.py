@@ -284,12 +284,12 @@ def test_turns_and_memories_alone_give_up_reserved_tokens(reserved: int) -> None
     compiler = WorkingContextCompiler("fast", reserved_tokens=reserved)
     for section in ("system_prompt", "task_and_buffer"):
         assert compiler.share(section) == fast_compiler.share(section)
-    given = [
+    history = [
         fast_compiler.share(section) - compiler.share(section)
         for section in ("session_history", "relevant_context")
     ]
-    assert sum(given) >= min(reserved, 5_600)
-    assert max(given) <= min((reserved + 1) // 2, 2_800)
+    assert sum(history) >= min(reserved, 5_600)
+    assert max(history) <= min((reserved + 1) // 2, 2_800)
     texts = ["word " * 400] * 20
     turns = [{"role": role, "content": "word " * 300} for role in ("user", "assistant") * 10]
     fitted = compiler.fit("Be kind.", turns, texts, "And now?")

@@ -55,10 +55,12 @@ def exchange(tenant_a: Tenant) -> Callable[..., Message]:
             "tenant_id": tenant.id, "agent_id": AGENT, "user_id": USER, "thread_id": THREAD,
             "channel": "slack", "appended": True,
         }  # fmt: skip
-        asked, _ = record_message(**named, role="user", content=question)
-        reply, _ = record_message(**named, role="assistant", content=answer, in_reply_to=asked.id)
-        append_turns(tenant.id, AGENT, USER, [Turn.of(asked), Turn.of(reply)])
-        for message in (asked, reply):
+        user_turn, _ = record_message(**named, role="user", content=question)
+        reply, _ = record_message(
+            **named, role="assistant", content=answer, in_reply_to=user_turn.id
+        )
+        append_turns(tenant.id, AGENT, USER, [Turn.of(user_turn), Turn.of(reply)])
+        for message in (user_turn, reply):
             append_to_thread(tenant.id, message)
         return reply
 

@@ -101,9 +101,9 @@ def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenan
     contents = list(demo_conversations.AURORA.said)
     ids = hold(tenant_a, contents, [NOTED], "sam")
     again = [QUESTION, "what am I allergic to", "So, what am I allergic to?"]
-    for number, asked in enumerate(again):
+    for number, question in enumerate(again):
         later = START + timedelta(days=number + 1)
-        add_messages(tenant_a, asked, user="sam", start=later)
+        add_messages(tenant_a, question, user="sam", start=later)
         add_messages(tenant_a, NOTHING, user="sam", role="assistant", name="Iris", start=later)
     hits = recall(tenant_a.id, AGENT, "sam", QUESTION).hits
     assert hits[0].message_id == ids[3]

@@ -160,10 +160,10 @@ def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, statemen
     assert not [line for line in gathered_facts.lines if line.endswith((STATEMENT, again.content))]
 
     trace = ContextManager().fit(gathered_facts, "").trace()
-    (given,) = trace["facts"]
-    assert (given["memory_id"], given["reason"]) == (str(memory_id), "")
-    assert (given["quote"], given["said_at"]) == (hit.quote, hit.said_at.isoformat())
-    assert set(given["message_ids"]) == {str(statement.id), str(again.id)}
+    (fact_given,) = trace["facts"]
+    assert (fact_given["memory_id"], fact_given["reason"]) == (str(memory_id), "")
+    assert (fact_given["quote"], fact_given["said_at"]) == (hit.quote, hit.said_at.isoformat())
+    assert set(fact_given["message_ids"]) == {str(statement.id), str(again.id)}
     reasons = {hit["message_id"]: hit["reason"] for hit in trace["cut"]}
     assert reasons[str(statement.id)] == reasons[str(again.id)] == "given as a fact"
     assert fact in trace["injected"]

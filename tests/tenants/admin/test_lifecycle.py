@@ -254,8 +254,8 @@ def test_the_first_admin_is_made_once(
         assert (ada.username, ada.email, ada.is_superuser) == ("ada", "a@example.com", True)
         event = AccessEvent.objects.get(action="create")
         assert (event.actor, event.detail) == ("ada", {"first_admin": True})
-    given = {"username": "ada", "password": PASSWORD}
-    assert stranger.post("/admin/login/", given).status_code == 302
+    passwords = {"username": "ada", "password": PASSWORD}
+    assert stranger.post("/admin/login/", passwords).status_code == 302
     assert OperatorEvent.objects.filter(name="tenant-a", detail={"invited": "link"}).exists()
 
 

@@ -75,8 +75,8 @@ def attempt(way: Way, users: tuple[Tenant, Tenant], statement: str) -> tuple[boo
 
 @pytest.mark.parametrize("way", [by_django, by_libpq])
 def test_no_statement_reads_another_tenant(users: tuple[Tenant, Tenant], way: Way) -> None:
-    given = {statement: attempt(way, users, statement) for statement in (*NAMING, *TENANT_SWITCHES)}
-    assert not [statement for statement, result in given.items() if "of-tenant-b" in str(result)]
+    results = {statement: attempt(way, users, statement) for statement in (*NAMING, *TENANT_SWITCHES)}
+    assert not [statement for statement, result in results.items() if "of-tenant-b" in str(result)]
     for tenant in users:
         with tenant_scope(tenant.id):
             assert names() == [f"of-{tenant.slug}"]
@@ -86,8 +86,8 @@ def test_no_statement_reads_another_tenant(users: tuple[Tenant, Tenant], way: Wa
 def test_statements_cannot_write_rows_of_other_tenants(
     users: tuple[Tenant, Tenant], way: Way
 ) -> None:
-    given = {statement: attempt(way, users, statement) for statement in WRITING}
-    assert not [statement for statement, (done, rows) in given.items() if done and rows]
+    results = {statement: attempt(way, users, statement) for statement in WRITING}
+    assert not [statement for statement, (done, rows) in results.items() if done and rows]
     with tenant_scope(users[1].id):
         assert names() == ["of-tenant-b"]
         assert not Group.objects.filter(name="x").exists()
@@ -102,8 +102,8 @@ def test_statements_cannot_write_rows_of_other_tenants(
 def test_no_statement_harms_all(
     users: tuple[Tenant, Tenant], way: Way, statements: tuple[str, ...]
 ) -> None:
-    given = {statement: attempt(way, users, statement) for statement in statements}
-    assert not [statement for statement, (done, _) in given.items() if done]
+    results = {statement: attempt(way, users, statement) for statement in statements}
+    assert not [statement for statement, (done, _) in results.items() if done]
 
 
 def test_the_catalogue_opens_no_way_that_is_not_listed() -> None:

@@ -245,8 +245,8 @@ def test_connections_have_separate_names_of_prepared_statements(
     with database.pools(2) as pools:
         pool = pools[MAIN]
         pool.open()
-        taken = [pool.getconn(), pool.getconn()]
-        for taken_connection in taken:
+        connections_taken = [pool.getconn(), pool.getconn()]
+        for taken_connection in connections_taken:
             pool.putconn(taken_connection)
         for order in (texts, texts[::-1]):  # the connections are assigned in turn
             for text, slug, found in read(order):
@@ -407,9 +407,9 @@ def test_all_connections_that_a_restart_has_ended_are_replaced_at_once(
     with database.pools(3) as pools:
         pool = pools[MAIN]
         pool.open()
-        taken = [pool.getconn() for _ in range(3)]
-        numbers = [taken_connection.info.backend_pid for taken_connection in taken]
-        for taken_connection in taken:
+        connections_taken = [pool.getconn() for _ in range(3)]
+        numbers = [taken_connection.info.backend_pid for taken_connection in connections_taken]
+        for taken_connection in connections_taken:
             pool.putconn(taken_connection)
         for number in numbers:
             terminate(number)

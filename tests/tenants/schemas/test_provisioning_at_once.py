@@ -129,16 +129,16 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
     tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
     with as_owner(), contextlib.ExitStack() as worker:
         worker.enter_context(another_holds(tenant))
-        asked = []
+        slugs = []
 
         def sleep(seconds: float) -> None:
-            asked.append(seconds)
-            if len(asked) == 3:
+            slugs.append(seconds)
+            if len(slugs) == 3:
                 worker.close()
 
         monkeypatch.setattr(locking.time, "sleep", sleep)
         assert provisioning.create_tenant(slug="begun").state == "active"
-    assert len(asked) == 3
+    assert len(slugs) == 3
 
 
 def test_lock_timeout_names_the_tenant(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,19 +51,19 @@ def test_a_history_of_each_user_in_each_tenant(
 def test_clearing_waits_until_the_conversation_is_erased(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(f"{request.method} {request.url.path}")
-        state = "done" if len(asked) > 2 else "running"
+        questions.append(f"{request.method} {request.url.path}")
+        state = "done" if len(questions) > 2 else "running"
         return httpx.Response(200, json={"id": "e", "state": state})
 
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     with httpx.Client(transport=httpx.MockTransport(answer)) as http:
         history(Client("http://konstruct.test", "ks_", http=http)).clear()
         erasure = "GET /api/v1/erasures/e/"
-        assert asked == ["DELETE /api/v1/conversations/transcript/", erasure, erasure]
-        asked.clear()
+        assert questions == ["DELETE /api/v1/conversations/transcript/", erasure, erasure]
+        questions.clear()
         with pytest.raises(TimedOut, match="the erasure e is not done"):
             history(Client("http://konstruct.test", "ks_", http=http)).clear(timeout=-1)
 
@@ -101,9 +101,9 @@ def test_history_stores_messages_and_returns_those_within_the_budget(
                 await client.facts.create(f"{city} is by a river.", agent="ada", user_id="maria")
                 await indexed(client)
                 question = [Message("user", ["Where does my sister live?"])]
-                asked = SessionContext(session_id="s2", input_messages=question)
-                await memory.before_run(context=asked, **options)
-                found.append(texts_of(asked))
+                question_context = SessionContext(session_id="s2", input_messages=question)
+                await memory.before_run(context=question_context, **options)
+                found.append(texts_of(question_context))
             return found
 
     of_a, of_b = asyncio.run(run())

@@ -145,9 +145,9 @@ def test_long_history_is_read_completely_before_and_after_next(
 
         # As an older server answers: without `next`, and with at most ten checkpoints.
         def earlier(request: httpx.Request) -> httpx.Response:
-            asked = dict(request.url.params)
-            assert "cursor" not in asked
-            found = konstruct.checkpoints.list(**{"limit": 10, **asked})
+            parameters = dict(request.url.params)
+            assert "cursor" not in parameters
+            found = konstruct.checkpoints.list(**{"limit": 10, **parameters})
             return httpx.Response(200, json={"results": next(found.pages()).results})
 
         with httpx.Client(transport=httpx.MockTransport(earlier)) as http:

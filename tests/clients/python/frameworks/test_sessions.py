@@ -134,8 +134,8 @@ def test_history_of_an_agent_is_complete_in_the_next_process(
             for client in (a, b):
                 history = KonstructHistoryProvider(client, agent="ada", user_id="maria")
                 session = AgentSession(session_id="s1")
-                asked = Message("user", ["How warm is it?"], author_name="Maria")
-                context = SessionContext(session_id="s1", input_messages=[asked])
+                weather_question = Message("user", ["How warm is it?"], author_name="Maria")
+                context = SessionContext(session_id="s1", input_messages=[weather_question])
                 context._response = AgentResponse(messages=answers)
                 options: Any = {"agent": None, "session": session, "state": {}}
                 await history.after_run(context=context, **options)
@@ -143,7 +143,7 @@ def test_history_of_an_agent_is_complete_in_the_next_process(
                 context = SessionContext(session_id="s1", input_messages=[])
                 await again.before_run(context=context, **options)
                 messages = [message.to_dict() for message in context.get_messages()]
-                kept = [message.to_dict() for message in (asked, *answers)]
+                kept = [message.to_dict() for message in (weather_question, *answers)]
                 assert [item | {"additional_properties": {}} for item in messages] == [
                     item | {"additional_properties": {}} for item in kept
                 ]

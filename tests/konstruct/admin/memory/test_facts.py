@@ -181,8 +181,8 @@ def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
     LongTermMemory().update(fact, program_a.tenant.id, content="Lives in Lisbon.")
     # The events of a fact are deleted with it, without a separate permission.
     client = browser(program_a.tenant, "view_memoryentry", "delete_memoryentry")
-    asked = client.get(f"{FACTS}{fact}/delete/", headers={"Accept-Language": language})
-    assert (asked.status_code, asked.context["perms_lacking"]) == (200, set())
+    page = client.get(f"{FACTS}{fact}/delete/", headers={"Accept-Language": language})
+    assert (page.status_code, page.context["perms_lacking"]) == (200, set())
     client.post(f"{FACTS}{fact}/delete/", {"post": "yes"}, headers={"Accept-Language": language})
     assert history(program_a, fact) == []
     with tenant_scope(program_a.tenant.id):

@@ -26,10 +26,10 @@ def event(program_a: Program, send_message: Callable[..., Message]) -> RecallEve
     embedding_jobs.drain(program_a.tenant.id)
     # The prompt contains the window in any case.
     clear_window(program_a.tenant.id, program_a.agent.id, "maria")
-    asked = send_message(program_a, "Where does my sister live?", thread_id="t2")
+    message = send_message(program_a, "Where does my sister live?", thread_id="t2")
     embedding_jobs.drain(program_a.tenant.id)
     with tenant_scope(program_a.tenant.id):
-        return RecallEvent.objects.get(reply__in_reply_to=asked)
+        return RecallEvent.objects.get(reply__in_reply_to=message)
 
 
 def memory_of(event: RecallEvent) -> str:

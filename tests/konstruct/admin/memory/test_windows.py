@@ -21,8 +21,8 @@ def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
     query = f"?agent={agent.pk}&user=maria"
     client = browser(tenant)
     assert "Hello there" in client.get(WINDOW + query).text
-    asked = client.get(CLEAR + query)
-    assert "Clear the recent turns?" in asked.text
+    page = client.get(CLEAR + query)
+    assert "Clear the recent turns?" in page.text
     assert len(get_recent_messages(tenant.id, agent.pk, "maria")) == 2
     done = client.post(CLEAR + query, follow=True)
     assert "The recent turns are cleared." in done.text

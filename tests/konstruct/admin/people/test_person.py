@@ -221,8 +221,8 @@ def test_page_of_a_linked_account_shows_messages_of_both_accounts(
     with tenant_scope(populated_a.tenant.id):
         identity = channel_identities.identity_of("slack", "T1", "U024")
         channel_identities.link(identity, "maria", by="eva")
-    for asked in ("maria", "U024"):
-        page = client.get(PERSON, {"user": asked})
+    for user_id in ("maria", "U024"):
+        page = client.get(PERSON, {"user": user_id})
         assert (page.context["user_id"], page.context["name"]) == ("maria", "Mia")
         assert "Said in Slack." in page.text
         assert "likes green tea" in page.text

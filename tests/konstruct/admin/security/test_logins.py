@@ -47,8 +47,8 @@ def log_in(
     **headers: str,
 ) -> Any:
     client = Client(headers={"Host": host})
-    given = {"username": username, "password": password}
-    return client.post(LOGIN, given, REMOTE_ADDR=address, headers=headers)
+    form = {"username": username, "password": password}
+    return client.post(LOGIN, form, REMOTE_ADDR=address, headers=headers)
 
 
 def count_hashes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -259,8 +259,8 @@ def test_the_old_password_cannot_be_guessed_by_a_session(
     new = "another horse battery"
 
     def change(old: str, again: str = new) -> int:
-        given = {"old_password": old, "new_password1": new, "new_password2": again}
-        return client.post("/admin/password_change/", given, REMOTE_ADDR="198.51.100.7").status_code
+        form = {"old_password": old, "new_password1": new, "new_password2": again}
+        return client.post("/admin/password_change/", form, REMOTE_ADDR="198.51.100.7").status_code
 
     # An invalid new password is no guess.
     assert [change(RIGHT, "other") for _ in range(7)] == [200] * 7

@@ -89,8 +89,8 @@ def test_a_colleague_is_invited_by_a_link_that_works_once(
     assert "log in with it" in follow(stranger, found[0]).text
     assert "used already" in stranger.get(found[0].split("localhost", 1)[1]).text
     assert stranger.login(username="eve", password=PASSWORD) is False  # no tenant is entered here
-    given = {"username": "eve", "password": PASSWORD}
-    assert stranger.post("/admin/login/", given).status_code == 302
+    form = {"username": "eve", "password": PASSWORD}
+    assert stranger.post("/admin/login/", form).status_code == 302
     with tenant_scope(tenant_a.id):
         eve = User.objects.get(username="eve")
         assert [group.name for group in eve.groups.all()] == ["curator"]
@@ -198,8 +198,8 @@ def test_password_reset_does_not_reveal_accounts(
     assert found is not None
     assert "log in with it" in follow(stranger, found[0], new_password1="other horse 77",
                                       new_password2="other horse 77").text  # fmt: skip
-    given = {"username": "ada", "password": "other horse 77"}
-    assert stranger.post("/admin/login/", given).status_code == 302
+    form = {"username": "ada", "password": "other horse 77"}
+    assert stranger.post("/admin/login/", form).status_code == 302
     with tenant_scope(tenant_a.id):
         event = AccessEvent.objects.filter(action="edit").get()
         assert (event.actor, event.detail) == ("ada", {"withheld": ["password"]})

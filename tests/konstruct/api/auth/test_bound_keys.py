@@ -99,10 +99,10 @@ def test_no_route_returns_or_changes_rows_of_others(seed: SeedData, mallory: Pro
             if body is not None:
                 options = {"data": json_bytes(body), "content_type": "application/json"}
             answer = mallory.request(method, address, **options)
-            asked = (route, method, address, answer.status_code)
-            assert answer.status_code < 500, asked
-            assert "heliotrope" not in answer.content.decode(), asked
-            assert '"maria"' not in answer.content.decode(), asked
+            context = (route, method, address, answer.status_code)
+            assert answer.status_code < 500, context
+            assert "heliotrope" not in answer.content.decode(), context
+            assert '"maria"' not in answer.content.decode(), context
         after = rows_of(seed)
         changed = {table for table in before if before[table] - after[table]}
         assert (route, method, changed) == (route, method, set())

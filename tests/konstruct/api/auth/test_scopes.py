@@ -45,8 +45,8 @@ def test_a_writing_key_writes_and_cannot_read(program_a: Program) -> None:
     writer = program_a.with_key(scopes=["write"])
     assert writer.send().status_code == 202
     assert refusal(writer.get(MESSAGES), 403) == "This needs the scope read; yours: write."
-    asked = {"agent": "ada", "user_id": "maria", "query": "Where?"}
-    refusal(writer.post(SEARCH, asked), 403)
+    body = {"agent": "ada", "user_id": "maria", "query": "Where?"}
+    refusal(writer.post(SEARCH, body), 403)
 
 
 def test_unknown_method_is_405_with_any_scope(program_a: Program) -> None:
@@ -108,11 +108,11 @@ def test_key_of_one_agent_reaches_no_other_agent(program_a: Program, other_agent
     bound = program_a.with_key(agent_id=program_a.agent.id)
     assert bound.send().status_code == 202
     for name in ("bo", str(other_agent.id)):
-        asked = {"agent": name, "user_id": "maria", "query": "Where?"}
+        body = {"agent": name, "user_id": "maria", "query": "Where?"}
         for response in (
             bound.send(agent=name),
             bound.get(f"{MESSAGES}?agent={name}"),
-            bound.post(SEARCH, asked),
+            bound.post(SEARCH, body),
         ):
             assert response.status_code == 422
             assert response.json()["errors"][0]["field"] == "agent"
@@ -123,11 +123,11 @@ def test_key_of_one_agent_reaches_no_other_agent(program_a: Program, other_agent
 def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
     bound = program_a.with_key(user_id="maria")
     assert bound.send(user_id="maria").status_code == 202
-    asked = {"agent": "ada", "user_id": "theo", "query": "Where?"}
+    body = {"agent": "ada", "user_id": "theo", "query": "Where?"}
     for response in (
         bound.send(user_id="theo"),
         bound.get(f"{MESSAGES}?user_id=theo"),
-        bound.post(SEARCH, asked),
+        bound.post(SEARCH, body),
     ):
         assert "bound to the user 'maria'" in refusal(response, 403)
         assert response.json()["type"] == "urn:konstruct:problem:outside-of-key"

@@ -108,9 +108,9 @@ def cursor(program_a: Program) -> Callable[[str], str]:
 def test_a_cursor_is_of_one_list_in_one_order(
     program_a: Program, cursor: Callable[[str], str], address: str
 ) -> None:
-    given = cursor(f"{AGENTS}?limit=1")
-    assert program_a.get(f"{AGENTS}?cursor={given}").status_code == 200
-    response = program_a.get(address + given)
+    first_cursor = cursor(f"{AGENTS}?limit=1")
+    assert program_a.get(f"{AGENTS}?cursor={first_cursor}").status_code == 200
+    response = program_a.get(address + first_cursor)
     assert response.status_code == 404
     assert [error["field"] for error in response.json()["errors"]] == ["cursor"]
 
@@ -118,8 +118,12 @@ def test_a_cursor_is_of_one_list_in_one_order(
 def test_a_cursor_cannot_be_made_or_changed(
     program_a: Program, cursor: Callable[[str], str]
 ) -> None:
-    given = cursor(f"{AGENTS}?limit=1")
-    for forged in (given[:-1] + ("A" if given[-1] != "A" else "B"), "x" + given, "a.b"):
+    first_cursor = cursor(f"{AGENTS}?limit=1")
+    for forged in (
+        first_cursor[:-1] + ("A" if first_cursor[-1] != "A" else "B"),
+        "x" + first_cursor,
+        "a.b",
+    ):
         assert program_a.get(f"{AGENTS}?cursor={forged}").status_code == 404
     assert program_a.get(f"{AGENTS}?cursor=").status_code == 400
 

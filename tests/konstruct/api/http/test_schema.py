@@ -127,9 +127,9 @@ def test_the_first_requests_at_once_are_served_one_description(
 
     monkeypatch.setattr(SchemaGenerator, "get_schema", counted)
     view = DescriptionView.as_view()
-    asked = [RequestFactory().get("/api/schema/", {"version": n, "lang": n}) for n in range(8)]
+    requests = [RequestFactory().get("/api/schema/", {"version": n, "lang": n}) for n in range(8)]
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(view, asked))
+        answers = list(threads.map(view, requests))
     assert {answer.status_code for answer in answers} == {200}
     assert {answer.content for answer in answers} == {COMMITTED.read_bytes()}
     assert len(made) == 1

@@ -32,8 +32,8 @@ def import_messages(program: Program, *metadata: Any) -> Any:
 
 
 def search(program: Program, **fields: Any) -> Any:
-    asked = {"agent": "ada", "user_id": "maria", "query": "Which walnuts?", "gate": False}
-    return program.post(SEARCH, asked | fields)
+    body = {"agent": "ada", "user_id": "maria", "query": "Which walnuts?", "gate": False}
+    return program.post(SEARCH, body | fields)
 
 
 def test_metadata_of_a_message_is_returned_and_filters_the_list(program_a: Program) -> None:

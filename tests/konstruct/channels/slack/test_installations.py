@@ -76,9 +76,9 @@ def test_invalid_key_stops_the_process_at_its_start(
     [{"workspace": "T:1"}, {"workspace": ""}, {"bot_user_id": ""}, {"token": " "}, {"token": "ü"}],
 )
 def test_invalid_oauth_response_is_refused(program_a: Program, fields: dict[str, str]) -> None:
-    given = {"workspace": "T1", "bot_user_id": "UBOT", "token": "xoxb-1", **fields}
+    options = {"workspace": "T1", "bot_user_id": "UBOT", "token": "xoxb-1", **fields}
     with pytest.raises(InstallationInvalid):
-        connect(tenant_id=program_a.tenant.id, agent_id=program_a.agent.pk, by="eva", **given)
+        connect(tenant_id=program_a.tenant.id, agent_id=program_a.agent.pk, by="eva", **options)
 
 
 def test_disconnected_installation_has_no_token_in_postgres(connected: Program) -> None:
@@ -124,21 +124,21 @@ def test_speakers_are_called_by_their_names_once_slack_was_asked(
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Callable[..., Any],
 ) -> None:
-    asked: list[Any] = []
+    names: list[Any] = []
     monkeypatch.setattr(
-        "konstruct.channels.slack.inbound.enqueue_task", lambda task, *call: asked.append(call)
+        "konstruct.channels.slack.inbound.enqueue_task", lambda task, *call: names.append(call)
     )
     slack.workspaces["T1"].users["U1"] = "Maria"
     with django_capture_on_commit_callbacks(execute=True):
         post(mention("T1", "First"))
         take_in_all(connected)
-    ((_, *call),) = asked
+    ((_, *call),) = names
     with tenant_scope(connected.tenant.id):
         fetch_name(*call)
     with django_capture_on_commit_callbacks(execute=True):
         post(mention("T1", "Again, says <@U1>"))
         texts = messages(connected)
-    assert len(asked) == 1
+    assert len(names) == 1
     assert [(content, name) for _, _, content, name in texts] == [
         ("First", ""),
         ("Again, says @Maria", "Maria"),

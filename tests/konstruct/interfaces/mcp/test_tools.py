@@ -61,8 +61,8 @@ def test_irrelevant_facts_are_omitted_and_the_floors_are_named(
     program_a: Program,
 ) -> None:
     remember(program_a, "Maria is allergic to walnuts.")
-    for asked in ("xyzzy", "Which quarter does the invoice of the printer belong to?"):
-        found = call(program_a, "search", query=asked, user_id="maria")
+    for query in ("xyzzy", "Which quarter does the invoice of the printer belong to?"):
+        found = call(program_a, "search", query=query, user_id="maria")
         assert found["structuredContent"]["results"] == []
         assert text_of(found) == (
             "No memory answers this: a fact needs a similarity of 0.18, one of"

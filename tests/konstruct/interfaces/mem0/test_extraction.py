@@ -71,8 +71,8 @@ def test_extracted_facts_are_stored_instead_of_messages(
     assert [memory["metadata"] for memory in answer["results"]] == [{"n": 1}] * 2
     assert "ignored" not in answer
     assert listed(program, {"user_id": "carl"}) == sorted(FACTS)
-    (asked,) = model.requests
-    conversation = asked.question
+    (request,) = model.requests
+    conversation = request.question
     assert '"text": "Hi! I moved to Porto' in conversation
     assert '"text": "I see."' in conversation
     assert "You are kind." not in conversation
@@ -81,16 +81,16 @@ def test_extracted_facts_are_stored_instead_of_messages(
 def test_extraction_passes_through_run_agent(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    requests = []
 
     def canned(msg: Any, agent: Any, messages: Any = None) -> str:
-        asked.append((msg.tenant_id, agent.name, messages[-1]["content"] == msg.content))
+        requests.append((msg.tenant_id, agent.name, messages[-1]["content"] == msg.content))
         return json.dumps({"facts": FOUND[:1]})
 
     monkeypatch.setattr(runner, "run_agent", canned)
     answer = program.post(ADD, BODY).json()
     assert [memory["memory"] for memory in answer["results"]] == FACTS[:1]
-    assert asked == [(program.tenant.id, "mem0", True)]
+    assert requests == [(program.tenant.id, "mem0", True)]
     assert model.requests == []
 
 

@@ -222,12 +222,12 @@ def test_instructions_that_are_too_long_are_refused_with_the_limit(client: Clien
 
 def test_instructions_take_their_room_from_turns_and_memories(client: Client) -> None:
     change(client, system_prompt="Serve the library. " * 200)
-    asked: list[Any] = []
+    turns: list[Any] = []
     for number in range(12):
         turn = {"role": "user", "content": f"{number} " + "sun and rain " * 250}
-        asked += [turn, post(client, turn)["choices"][0]["message"]]
+        turns += [turn, post(client, turn)["choices"][0]["message"]]
     long = {"role": "system", "content": " ".join(["word"] * max_instruction_tokens("fast"))}
-    post(client, long, *asked, QUESTION)
+    post(client, long, *turns, QUESTION)
     messages = sent_to(client)["messages"]
     assert messages[0]["content"].count("Serve the library.") == 200
     assert instructions_sent(client) == long["content"]

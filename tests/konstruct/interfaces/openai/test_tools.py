@@ -105,9 +105,9 @@ def test_message_continues_with_results_of_client_tools(client: Client) -> None:
     client.llm.answers = [calling("weather", "weather", place="Porto"), calling("weather")]
     choice = client.ask(QUESTION, tool_choice="required", parallel_tool_calls=True)
     assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", None)
-    asked = client.llm.requests[0].body
-    assert (asked["tools"], asked["tool_choice"]) == ([WEATHER], "required")
-    assert asked["parallel_tool_calls"] is True
+    first_request = client.llm.requests[0].body
+    assert (first_request["tools"], first_request["tool_choice"]) == ([WEATHER], "required")
+    assert first_request["parallel_tool_calls"] is True
     first, second = choice["message"]["tool_calls"]
     assert first["id"] != second["id"]
     assert (first["type"], first["function"]["name"]) == ("function", "weather")
@@ -254,11 +254,11 @@ def test_tools_of_the_agent_and_their_consent_come_first(client: Client) -> None
     yes = client.ask(QUESTION, choice["message"], {"role": "user", "content": "yes"})
     assert yes["message"]["content"] == "Thank you: I will."
     with tenant_scope(client.program.tenant.id):
-        asked = Message.objects.get(content=QUESTION["content"])
-    pipeline.handle(tenant_id=client.program.tenant.id, message_id=asked.pk)
+        message = Message.objects.get(content=QUESTION["content"])
+    pipeline.handle(tenant_id=client.program.tenant.id, message_id=message.pk)
     assert sorted(client.calls())[1] == ("weather", "with_program", "")
     with tenant_scope(client.program.tenant.id):
-        assert PendingReply.objects.get(pk=asked.pk).held_for == "program"
+        assert PendingReply.objects.get(pk=message.pk).held_for == "program"
         assert list(ledger.check()) == []
 
 
@@ -300,9 +300,13 @@ def test_the_form_of_an_answer_is_the_clients(client: Client, settings: Any) -> 
     assert client.llm.requests[-1].body["response_format"] == form
     settings.LLM_POOL_URL = ""
     named = {"type": "function", "function": {"name": "weather"}}
-    for asked in ({"response_format": form}, {"tool_choice": "required"}, {"tool_choice": named}):
-        error = error_of(client.post(QUESTION, **asked), 400)
-        assert ({error["param"]}, error["code"]) == (asked.keys(), "unsupported_parameter")
+    for parameters in (
+        {"response_format": form},
+        {"tool_choice": "required"},
+        {"tool_choice": named},
+    ):
+        error = error_of(client.post(QUESTION, **parameters), 400)
+        assert ({error["param"]}, error["code"]) == (parameters.keys(), "unsupported_parameter")
 
 
 def test_without_a_language_model_tools_are_not_called(client: Client, settings: Any) -> None:

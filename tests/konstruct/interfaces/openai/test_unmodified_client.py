@@ -272,8 +272,8 @@ def test_first_token_is_streamed_without_delay(
 ) -> None:
     reported = {"prompt_tokens": 9, "completion_tokens": 2}
     llm.answers = [streamed("At", " last.", wait=True, usage=reported)]
-    asked = {"stream_options": {"include_usage": True}}
-    with ask(client_of(program), "Hi", stream=True, **asked) as stream:
+    options = {"stream_options": {"include_usage": True}}
+    with ask(client_of(program), "Hi", stream=True, **options) as stream:
         chunks = iter(stream)
         deltas = (chunk.choices[0].delta.content for chunk in chunks if chunk.choices)
         assert next(filter(None, deltas)) == "At"
@@ -282,7 +282,7 @@ def test_first_token_is_streamed_without_delay(
         *rest, last = chunks
         assert "".join(chunk.choices[0].delta.content or "" for chunk in rest) == " last."
         assert (last.choices, last.usage.total_tokens) == ([], 11)
-    assert llm.requests[-1].body["stream_options"] == asked["stream_options"]
+    assert llm.requests[-1].body["stream_options"] == options["stream_options"]
     assert transcript(program) == [("user", "Hi"), ("assistant", "At last.")]
 
 
@@ -345,9 +345,9 @@ def test_the_clients_own_tools_are_called_by_it(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
     call = {"id": "c0", "function": {"name": "weather", "arguments": '{"place": "Porto"}'}}
-    asked = {"tool_calls": [{"index": 0, **call}]}
+    delta = {"tool_calls": [{"index": 0, **call}]}
     llm.answers = [
-        streamed("Let me look.", asked),
+        streamed("Let me look.", delta),
         Answer({"choices": [{"message": {"content": None, "tool_calls": [call]}}]}),
         streamed('{"sky": ', '"blue"}'),
     ]

@@ -39,9 +39,9 @@ def test_repeated_completion_has_the_usage_of_the_language_model(
 
 def test_stream_ends_with_usage_if_requested(client: Client) -> None:
     # Usage of a streaming language model: test_unmodified_client.py
-    asked = {"stream": True, "stream_options": {"include_usage": True}}
+    parameters = {"stream": True, "stream_options": {"include_usage": True}}
     client.llm.default = with_usage(saying("Sunny."))
-    events = events_of(client.post(QUESTION, tools=(), **asked))
+    events = events_of(client.post(QUESTION, tools=(), **parameters))
     assert (events[-1]["choices"], events[-1]["usage"]) == ([], USAGE)
     assert [errors(event, "Chunk") for event in events] == [[]] * len(events)
     events = events_of(client.post({**QUESTION, "content": "And now?"}, tools=(), stream=True))
@@ -51,8 +51,8 @@ def test_stream_ends_with_usage_if_requested(client: Client) -> None:
 def test_unknown_usage_is_omitted(client: Client) -> None:
     client.llm.answers = [saying("Sunny."), saying("Rain.")]
     assert usage_of(client) is None
-    asked = {"stream": True, "stream_options": {"include_usage": True}}
-    events = events_of(client.post({**QUESTION, "content": "And now?"}, tools=(), **asked))
+    parameters = {"stream": True, "stream_options": {"include_usage": True}}
+    events = events_of(client.post({**QUESTION, "content": "And now?"}, tools=(), **parameters))
     assert all("usage" not in event for event in events)
 
 

@@ -211,10 +211,10 @@ ANSWERS: dict[str, tuple[Any, str | None]] = {
 def test_a_hostile_answer_changes_no_fact(
     program: Program, add_message: Callable[..., Message], llm_server: LLMServer, answer: str
 ) -> None:
-    given, reason = ANSWERS[answer]
-    given = given if isinstance(given, list) else [given]
+    answers, reason = ANSWERS[answer]
+    answers = answers if isinstance(answers, list) else [answers]
     tokens = {"prompt_tokens": 7, "completion_tokens": 3}
-    llm_server.default = Answer({"content": json.dumps({"facts": given}), "usage": tokens})
+    llm_server.default = Answer({"content": json.dumps({"facts": answers}), "usage": tokens})
     message = add_message(STATEMENT, channel="import")
     runs.extract(cursor_id())
     run = ExtractionRun.objects.get()

@@ -65,9 +65,9 @@ def test_a_fact_is_extracted_with_its_evidence(
     assert (call.outcome, call.prompt_tokens) == (CallOutcome.DONE, 70)
     assert ExtractionCursor.objects.get().last_number == message.number
     assert not queue.EXTRACTIONS.jobs().exists()
-    (asked,) = llm_server.requests
-    assert asked.body["response_format"]["type"] == "json_schema"
-    assert '"text": "Hi, I moved to Porto last year."' in asked.question
+    (request,) = llm_server.requests
+    assert request.body["response_format"]["type"] == "json_schema"
+    assert '"text": "Hi, I moved to Porto last year."' in request.question
 
 
 def test_new_values_supersede_by_the_id_of_a_known_fact(
@@ -206,7 +206,9 @@ def test_the_format_that_an_endpoint_supports_is_found_once(
         answer(f"Here you are: {json.dumps({'facts': [fact('Oslo', 'I live in Oslo')]})}")
         runs.extract(cursor_id())
     assert len(llm_server.requests) == refused + 2
-    formats = [asked.body.get("response_format", {}).get("type") for asked in llm_server.requests]
+    formats = [
+        request.body.get("response_format", {}).get("type") for request in llm_server.requests
+    ]
     assert formats[-1] == (None if expected == "text" else expected)
     assert {*ExtractionRun.objects.values_list("response_format", "state")} == {
         (expected, RunState.APPLIED)

@@ -36,15 +36,15 @@ def open_escalation() -> Escalation:
 def test_request_for_a_person_is_confirmed_once_and_silences_the_agent(
     send_message: SendMessage, llm_server: LLMServer
 ) -> None:
-    asked, later = send_message("Can I talk to a human, please?"), send_message("Are you there?")
+    message, later = send_message("Can I talk to a human, please?"), send_message("Are you there?")
     elsewhere = send_message("Hello", thread_id="t2")
-    assert (reply(asked), reply(later), reply(elsewhere)) == (NOTICE, None, "Noted.")
-    assert (status(asked), status(later)) == (Status.ANSWERED, Status.WITH_PERSON)
+    assert (reply(message), reply(later), reply(elsewhere)) == (NOTICE, None, "Noted.")
+    assert (status(message), status(later)) == (Status.ANSWERED, Status.WITH_PERSON)
     assert list(with_status(sent_messages(), Status.WITH_PERSON)) == [later]
     assert list(with_status(sent_messages(), Status.QUEUED)) == []
     assert len(llm_server.requests) == 1
     escalation = open_escalation()
-    assert (escalation.opened_by, escalation.message_id) == (OpenedBy.USER, asked.id)
+    assert (escalation.opened_by, escalation.message_id) == (OpenedBy.USER, message.id)
     assert escalation.reason == "“Can I talk to a human, please?”"
     assert ledger.count()["held"] == 1
     assert list(ledger.check()) == []
@@ -62,9 +62,9 @@ def test_flushed_cache_and_restarted_worker_change_nothing(
         with pytest.raises(KeyboardInterrupt):
             send_message("talk to a human")
     get_redis_connection("default").flushdb()
-    asked = Message.objects.get(content="talk to a human")
-    handle(asked)
-    assert (reply(asked), Escalation.objects.count()) == (NOTICE, 1)
+    message = Message.objects.get(content="talk to a human")
+    handle(message)
+    assert (reply(message), Escalation.objects.count()) == (NOTICE, 1)
     get_redis_connection("default").flushdb()
     assert status(send_message("Hello?")) is Status.WITH_PERSON
     assert llm_server.requests == []

@@ -62,10 +62,10 @@ def test_new_agent_answers_the_thread_and_introduces_itself(
         assert answered is not None
         assert (message.agent_id, answered.agent_id) == (program.agent.id, program.agent.id)
         assert answered.answered_by_id == bert.id
-    asked = llm_server.requests[1]
-    assert asked.body["messages"][0]["content"].startswith("You are Bert.")
-    assert "You are Ada" not in words(asked)
-    assert asked.body["messages"][1:] == [
+    request = llm_server.requests[1]
+    assert request.body["messages"][0]["content"].startswith("You are Bert.")
+    assert "You are Ada" not in words(request)
+    assert request.body["messages"][1:] == [
         {"role": "user", "content": f"{dated(before.created_at)} My sister lives in Lisbon."},
         {"role": "assistant", "content": "ada: Noted."},
         {"role": "user", "content": "Where is my invoice?"},
@@ -133,12 +133,12 @@ def test_reply_in_progress_is_restarted_by_the_new_agent(
     send_message: SendMessage, bert: Agent, monkeypatch: pytest.MonkeyPatch, llm_server: LLMServer
 ) -> None:
     message = send_message("Hello", handled=False)
-    ask, asked = respond.ask_language_model, []
+    ask, calls = respond.ask_language_model, []
 
     def meanwhile(*arguments: Any) -> Any:
         draft = ask(*arguments)
-        if not asked:
-            asked.append(hand(message, bert))
+        if not calls:
+            calls.append(hand(message, bert))
         return draft
 
     monkeypatch.setattr(respond, "ask_language_model", meanwhile)
@@ -241,9 +241,9 @@ def test_an_agent_names_only_other_agents_of_its_tenant(
     fields: Any, program: Program, tenant_b: Any, make_program: Any
 ) -> None:
     other = make_program(tenant_b)
-    for given in (fields, {"hands_to": [other.agent.id]}):
+    for values in (fields, {"hands_to": [other.agent.id]}):
         with pytest.raises(AgentInvalid):
-            create_agent(tenant_id=program.tenant.id, name="dora", **given)
+            create_agent(tenant_id=program.tenant.id, name="dora", **values)
     assert not Agent.objects.filter(name="dora").exists()
 
 

@@ -51,8 +51,8 @@ def test_prompt_contains_each_turn_once_after_a_handover(
     send_message("My invoice number is 4711.")
     drain(program.tenant.id)
     send_message("What is my invoice number, and what my boat's name?")
-    asked = words(llm_server.requests[-1])
-    assert asked.count("4711") == asked.count("Argo") == 1
+    request_words = words(llm_server.requests[-1])
+    assert request_words.count("4711") == request_words.count("Argo") == 1
     event = RecallEvent.objects.order_by("-created_at").first()
     assert event is None or event.agent_id in (bert.id, program.agent.id)
 
@@ -69,13 +69,13 @@ def test_facts_are_those_of_the_agent_that_answers_and_the_trace_is_its(
         memory.store(MemoryEntry(tenant_id=tenant, agent_id=agent_id, content=content))
     message = send_message("Hello")
     hand(message, bert)
-    asked = send_message("Where is the invoice of maria?")
+    invoice_question = send_message("Where is the invoice of maria?")
     prompt = words(llm_server.requests[-1])
     assert "Bert knows it" in prompt
     assert "all agents know it" in prompt
     assert "Ada alone" not in prompt
     drain(tenant)
-    event = RecallEvent.objects.get(reply__in_reply_to=asked)
+    event = RecallEvent.objects.get(reply__in_reply_to=invoice_question)
     assert event.agent_id == bert.id
     assert "Ada alone" not in str(event.facts) + str(event.prompt)
 
@@ -85,13 +85,13 @@ def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answ
 ) -> None:
     Agent.objects.filter(name="ada").update(tools=["remember_fact"])
     llm_server.answers = [call("remember_fact", fact="Maria likes tea.")]
-    asked = send_message("Remember that I like tea.")
-    assert PendingReply.objects.get(pk=asked.pk).held_for == HeldFor.CONSENT
-    hand(asked, bert)
+    message = send_message("Remember that I like tea.")
+    assert PendingReply.objects.get(pk=message.pk).held_for == HeldFor.CONSENT
+    hand(message, bert)
     yes = send_message("yes")
     assert answer_to(yes) == ("bert", f"{FIRST}\n\nThank you: I will.")
-    handle(asked)
-    assert answer_to(asked) == ("bert", "Noted.")
+    handle(message)
+    assert answer_to(message) == ("bert", "Noted.")
     assert MemoryEntry.objects.get().agent_id == program.agent.id
     assert "tea" not in str(llm_server.requests[-1].body.get("tools", ""))
     # A request of the other person has effect for that person.

@@ -179,10 +179,10 @@ def test_recalled_memories_become_a_recall_event(
     embedding_outbox.drain(program.tenant.id)
     for number in range(10):
         handle(send(f"Small talk about the weather, part {number}."))
-    asked = send("What is my beagle called?")
-    handle(asked)
+    dog_question = send("What is my beagle called?")
+    handle(dog_question)
     embedding_outbox.drain(program.tenant.id)
-    event = RecallEvent.objects.get(reply__in_reply_to=asked)
+    event = RecallEvent.objects.get(reply__in_reply_to=dog_question)
     assert event.query == "What is my beagle called?"
     assert event.hits[0]["message_id"] == str(message.id)
     assert event.injected[0].endswith("Maria: I have adopted a beagle called Rex.")

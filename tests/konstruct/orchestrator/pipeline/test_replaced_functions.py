@@ -41,15 +41,15 @@ def answered(message: Message) -> str:
 def test_replaced_run_agent_makes_the_reply(
     send_message: SendMessage, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    requests = []
 
     def canned(msg: Any, agent: Any, messages: Any = None) -> str:
-        asked.append((msg.content, agent.name, messages[-1]))
+        requests.append((msg.content, agent.name, messages[-1]))
         return "Canned."
 
     monkeypatch.setattr(runner, "run_agent", canned)
     assert answered(send_message("Hello", handled=False)) == "Canned."
-    assert asked == [("Hello", "ada", {"role": "user", "content": "Hello"})]
+    assert requests == [("Hello", "ada", {"role": "user", "content": "Hello"})]
     assert llm_server.requests == []
 
 
@@ -86,10 +86,10 @@ def test_replaced_builder_makes_the_sent_and_stored_prompt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     send_message("I live in Bonn.")
-    given = []
+    values = []
 
     def own(agent: Any, current_message: str, recent_messages: Any, relevant_context: Any) -> Any:
-        given.append((agent.name, current_message, recent_messages, relevant_context))
+        values.append((agent.name, current_message, recent_messages, relevant_context))
         return [
             {"role": "system", "content": "Speak like a pirate."},
             {"role": "user", "content": current_message},
@@ -102,7 +102,7 @@ def test_replaced_builder_makes_the_sent_and_stored_prompt(
         {"role": "system", "content": "Speak like a pirate."},
         {"role": "user", "content": "Where do I live?"},
     ]
-    ((name, current, recent, context),) = given
+    ((name, current, recent, context),) = values
     assert (name, current, context) == ("ada", "Where do I live?", [])
     assert [(turn["role"], turn["content"]) for turn in recent] == [
         ("user", "I live in Bonn."),
@@ -198,10 +198,10 @@ def test_replaced_window_and_recall_fill_the_prompt(
         {"role": "user", "content": "Call me Captain."},
         {"role": "assistant", "content": "Aye."},
     ]
-    asked = []
+    requests = []
 
     def recalled(tenant_id: Any, agent_id: Any, user_id: str, query: str, **rest: Any) -> Any:
-        asked.append(query)
+        requests.append(query)
         hit = SimpleNamespace(
             message_id=uuid4(),
             content="I sail on Fridays.",
@@ -225,7 +225,7 @@ def test_replaced_window_and_recall_fill_the_prompt(
         "\n- [Saturday, 2026-03-14 09:30] Maria: I sail on Fridays."
     )
     assert prompt[2:] == [*window, {"role": "user", "content": "When do I sail?"}]
-    assert asked == ["When do I sail?"]
+    assert requests == ["When do I sail?"]
 
 
 def test_embed_and_store_gets_both_turns(

@@ -85,12 +85,12 @@ def test_a_reply_with_a_tool_call(
     wants = {"function": {"name": "remember_fact", "arguments": '{"fact": "Maria likes tea."}'}}
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
-        asked = send_message("Remember that I like tea.", handled=False)
-    require(16, asked)
-    (call,) = tool_calls.calls_awaiting_consent(asked.id)
+        message = send_message("Remember that I like tea.", handled=False)
+    require(16, message)
+    (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
-        tool_calls.decide(asked.tenant_id, call.id, True, by="maria")
-    require(29, asked)
+        tool_calls.decide(message.tenant_id, call.id, True, by="maria")
+    require(29, message)
     assert not PendingReply.objects.exists()
 
 
@@ -160,8 +160,8 @@ def stops_of(message_id: UUID) -> Iterator[list[str]]:
         if not name.startswith(PACKAGES) or name.startswith(UNCOUNTED):
             return
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + 2]
-        given = [frame.f_locals[argument] for argument in arguments if argument in frame.f_locals]
-        if any(carries(value, message_id) for value in given) and stops[-1:] != [name]:
+        values = [frame.f_locals[argument] for argument in arguments if argument in frame.f_locals]
+        if any(carries(value, message_id) for value in values) and stops[-1:] != [name]:
             stops.append(name)
 
     sys.setprofile(on_call)

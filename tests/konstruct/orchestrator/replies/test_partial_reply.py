@@ -39,15 +39,15 @@ def watched(message_id: UUID, *steps: Callable[[], None], tenant: UUID = TENANT)
     """Return the texts after each step for a subscriber from the start; "!" is broken."""
 
     async def follow() -> list[str]:
-        texts, taken = Texts(str(settings.CACHES["default"]["LOCATION"])), list[str]()
+        texts, received = Texts(str(settings.CACHES["default"]["LOCATION"])), list[str]()
         with texts.watch(tenant, message_id) as watching:
             for step in steps:
                 await asyncio.to_thread(step)
                 texts.announced(tenant, message_id)
                 await read(texts)
-                taken.append(watching.take() + ("!" if watching.broken else ""))
+                received.append(watching.take() + ("!" if watching.broken else ""))
         await texts.close()
-        return taken
+        return received
 
     return asyncio.run(follow())
 

@@ -168,9 +168,9 @@ def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_wor
     assert interfaces_in(json.dumps(llm_server.requests[-1].body)) == []
     embedding_jobs.drain(program.tenant.id)
     with tenant_scope(program.tenant.id):
-        asked = Message.objects.get(content="And is it fast?")
-        assert asked.reply.content == "It is."
-        assert interfaces_in(json.dumps(RecallEvent.objects.get(reply=asked.reply).prompt)) == []
+        message = Message.objects.get(content="And is it fast?")
+        assert message.reply.content == "It is."
+        assert interfaces_in(json.dumps(RecallEvent.objects.get(reply=message.reply).prompt)) == []
         assert not PendingReply.objects.exists()
 
 

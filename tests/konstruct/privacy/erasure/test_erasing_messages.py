@@ -112,10 +112,10 @@ def test_erased_message_leaves_no_data(
         others = RecallEvent.objects.exclude(reply=reply).count()
     assert SECRET in everything(tenant_a)
     address = f"{MESSAGES}{target.pk}/?reason=asked+by+mail"
-    asked = eraser.request("DELETE", address)
-    assert asked.status_code == 202, asked.content
+    answer = eraser.request("DELETE", address)
+    assert answer.status_code == 202, answer.content
     # A repeated request returns the same one.
-    assert eraser.request("DELETE", address).json() == asked.json()
+    assert eraser.request("DELETE", address).json() == answer.json()
     erase(tenant_a)
 
     left = everything(tenant_a).splitlines()
@@ -123,7 +123,7 @@ def test_erased_message_leaves_no_data(
     assert [line for line in left if str(reply.pk) in line] == []
     lines = [line.split(":")[0] for line in left if str(target.pk) in line]
     assert set(lines) <= {"audit_accessevent", "audit_messageerasure", "django_admin_log"}
-    receipt = eraser.get(asked.headers["Location"]).json()
+    receipt = eraser.get(answer.headers["Location"]).json()
     assert (receipt["state"], receipt["reason"]) == ("done", "asked by mail")
     assert receipt["receipt"]["tables"]["memory_message"]["removed"] == 3  # and the copy
     assert receipt["receipt"]["tables"]["memory_memoryentry"]["removed"] == 1

@@ -36,13 +36,13 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 def add_exchanges(agent: Agent, user_id: str, messages: int) -> None:
     """Create messages with a reply each, every second pair in a separate thread."""
     for number in range(messages // 2):
-        asked = Message.objects.create(
+        message = Message.objects.create(
             agent_id=agent.pk, user_id=user_id, role="user", channel="rest",
             thread_id=f"{user_id} {number // 2}", content=f"Question {number} of {user_id}",
         )  # fmt: skip
         Message.objects.create(
             agent_id=agent.pk, user_id=user_id, role="assistant", channel="rest",
-            thread_id=asked.thread_id, content=f"Answer {number}", in_reply_to=asked,
+            thread_id=message.thread_id, content=f"Answer {number}", in_reply_to=message,
         )  # fmt: skip
 
 

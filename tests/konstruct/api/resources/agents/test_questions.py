@@ -79,8 +79,8 @@ def test_each_changed_version_answers_and_its_answers_are_found(program_a: Progr
 def test_saved_questions_are_repeated_on_request(program_a: Program, settings: Any) -> None:
     save(program_a)
     work(program_a)
-    asked = program_a.post(address(program_a, "run"), {})
-    assert (asked.status_code, asked.json()["state"]) == (202, "queued")
+    answer = program_a.post(address(program_a, "run"), {})
+    assert (answer.status_code, answer.json()["state"]) == (202, "queued")
     with tenant_scope(program_a.tenant.id):
         for _ in range(settings.EXTRACTION_MAX_ATTEMPTS):
             QUESTIONS.record_failure(program_a.agent.pk, RuntimeError("no"))

@@ -72,8 +72,8 @@ def test_handover_to_an_unsuitable_agent_is_refused(
     to_agent: str, program_a: Program, program_b: Program, bert: Agent
 ) -> None:
     send_and_answer(program_a, "Hello")
-    for given in (to_agent, str(program_b.agent.id)):
-        refused = hand(program_a, given)
+    for agent in (to_agent, str(program_b.agent.id)):
+        refused = hand(program_a, agent)
         assert (refused.status_code, refused.json()["type"]) == (
             422, "urn:konstruct:problem:unknown-agent",
         )  # fmt: skip
@@ -100,9 +100,9 @@ def test_agent_key_cannot_hand_over_to_or_read_another_agent(
     assert of_bert.get(f"{V1}messages/{message['id']}/").status_code == 404
     assert of_bert.get(case["url"]).status_code == 404
     assert of_bert.post(f"{case['url']}resolution/", {"let_agent_answer": True}).status_code == 404
-    asked = f"{V1}recall-events/?message_id={message['id']}"
-    (event,) = of_bert.get(asked).json()["results"]
-    assert of_ada.get(asked).json()["results"] == []
+    address = f"{V1}recall-events/?message_id={message['id']}"
+    (event,) = of_bert.get(address).json()["results"]
+    assert of_ada.get(address).json()["results"] == []
     assert of_ada.get(event["url"]).status_code == 404
     assert of_ada.get(f"{CASES}?to_agent=bert").status_code == 422
 

@@ -16,10 +16,10 @@ ERASURES = "/api/v1/erasures/"
 @pytest.mark.django_db(transaction=True)
 def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program) -> None:
     message_id = program_a.send("My secret.").json()["id"]
-    asked = program_a.post(ERASURES, {"user_id": "maria", "reason": "by mail"})
-    assert asked.status_code == 202
-    address = asked.headers["Location"]
-    assert (asked.json()["state"], asked.json()["requested_by"]) == ("requested", "tests")
+    answer = program_a.post(ERASURES, {"user_id": "maria", "reason": "by mail"})
+    assert answer.status_code == 202
+    address = answer.headers["Location"]
+    assert (answer.json()["state"], answer.json()["requested_by"]) == ("requested", "tests")
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.get(action="erase")
     assert (event.actor_kind, event.user_id) == (ActorKind.PROGRAM, "maria")
