@@ -326,7 +326,7 @@ _FEW = 8
 def remove_committed_rows() -> None:
     """Delete the rows that a test committed, in the public schema and the shared tenants."""
     others = (
-        _cleaner(MAIN)
+        cleaner(MAIN)
         .execute("SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(SHARED_TENANTS)])
         .fetchone()
     )
@@ -343,7 +343,7 @@ def remove_committed_rows() -> None:
         # server.
         for tries_left in (3, 2, 1, 0):
             try:
-                _cleaner(server).execute(empty)
+                cleaner(server).execute(empty)
             except (psycopg.errors.DeadlockDetected, psycopg.errors.AdminShutdown):
                 if not tries_left:
                     raise
@@ -353,7 +353,7 @@ def remove_committed_rows() -> None:
         connection.close_if_unusable_or_obsolete()
 
 
-def _cleaner(server: str) -> psycopg.Connection:
+def cleaner(server: str) -> psycopg.Connection:
     """Return the owner's connection to the database of this process; a new one if it was closed."""
     if server not in _cleaners or _cleaners[server].closed:
         # If a test left a transaction open elsewhere, an error is better than waiting.

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 def fingerprint(tenant: Tenant) -> list[Any]:
     """Return a tenant's rows with the transactions that wrote them."""
-    with database._cleaner("default").cursor() as cursor:
+    with database.cleaner("default").cursor() as cursor:
         cursor.execute(f"SET app.current_tenant = '{tenant.id}'")
         cursor.execute(
             f"SELECT id, content, xmin::text FROM {tenant.schema_name}.memory_message ORDER BY 1"
@@ -265,13 +265,13 @@ def test_full_disk_is_an_error_without_leftovers(
 def test_a_tenant_that_fails_does_not_stop_the_others(
     tenant_a: Tenant, tenant_b: Tenant, backup: Callable[..., Path], tmp_path: Path
 ) -> None:
-    with database._cleaner("default").cursor() as cursor:
+    with database.cleaner("default").cursor() as cursor:
         cursor.execute(f"ALTER SCHEMA {tenant_a.schema_name} RENAME TO lost")
     try:
         with pytest.raises(CommandError, match="not backed up: tenant-a: ") as error:
             backup()
     finally:
-        with database._cleaner("default").cursor() as cursor:
+        with database.cleaner("default").cursor() as cursor:
             cursor.execute(f"ALTER SCHEMA lost RENAME TO {tenant_a.schema_name}")
     assert error.value.returncode == 4
     (made,) = backups_in(tmp_path / "backups")
@@ -314,7 +314,7 @@ def test_tenant_restored_during_its_dump_is_dumped_again(
 
     during_the_dump(restored)
     second = Path(run("backup", tmp_path / "others", "--tenant", "tenant-a").partition(":")[0])
-    with database._cleaner("default").cursor() as cursor:
+    with database.cleaner("default").cursor() as cursor:
         cursor.execute("DROP SCHEMA aside CASCADE")
     run("restore", second, "--tenant", "tenant-a", "--yes")
     assert texts(tenant_a)[0] == "My dog is called Rex."
@@ -326,7 +326,7 @@ def test_tenant_migrated_during_its_dump_is_dumped_again(
     during_the_dump: Callable[[Callable[[], object]], None],
 ) -> None:
     def migrated() -> None:
-        with database._cleaner("default").cursor() as cursor:
+        with database.cleaner("default").cursor() as cursor:
             cursor.execute(
                 f"SET app.current_tenant = '{tenant_a.id}';"
                 f" INSERT INTO {tenant_a.schema_name}.django_migrations (app, name, applied)"
@@ -337,7 +337,7 @@ def test_tenant_migrated_during_its_dump_is_dumped_again(
     try:
         made = backup("--tenant", "tenant-a")
     finally:
-        with database._cleaner("default").cursor() as cursor:
+        with database.cleaner("default").cursor() as cursor:
             cursor.execute(
                 f"SET app.current_tenant = '{tenant_a.id}';"
                 f" DELETE FROM {tenant_a.schema_name}.django_migrations WHERE app = 'later';"
@@ -379,7 +379,7 @@ def test_hostile_names_reach_no_path_and_no_program(
 ) -> None:
     hostile = "../../$(touch x);'\"<b>\n"
     Tenant.objects.filter(pk=tenant_a.pk).update(name=hostile)
-    with database._cleaner("default").cursor() as cursor:
+    with database.cleaner("default").cursor() as cursor:
         cursor.execute(
             "UPDATE public.tenants_tenant SET slug = '--file=x' WHERE id = %s", [tenant_a.id]
         )
@@ -393,7 +393,7 @@ def test_hostile_names_reach_no_path_and_no_program(
         assert Tenant.objects.get(pk=tenant_a.pk).name == hostile
     finally:
         Tenant.objects.filter(pk=tenant_a.pk).update(name="Tenant-A")
-        with database._cleaner("default").cursor() as cursor:
+        with database.cleaner("default").cursor() as cursor:
             cursor.execute(
                 "UPDATE public.tenants_tenant SET slug = 'tenant-a' WHERE id = %s", [tenant_a.id]
             )

@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 def drop(tenant: Tenant) -> None:
-    with database._cleaner("default").cursor() as cursor:
+    with database.cleaner("default").cursor() as cursor:
         cursor.execute(f"DROP SCHEMA {tenant.schema_name} CASCADE")
 
 
@@ -167,7 +167,7 @@ def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
     send_message(tenant_a, "Old.", "ben")
     send_message(tenant_a, "New.", "cleo")
     send_message(tenant_a, "Open.", "anna")
-    with database._cleaner("default").cursor() as cursor:
+    with database.cleaner("default").cursor() as cursor:
         cursor.execute(f"SET app.current_tenant = '{tenant_a.id}'")
         cursor.execute(
             f"UPDATE {tenant_a.schema_name}.memory_message"
@@ -267,7 +267,7 @@ def test_tenant_with_findings_is_restored_closed(
     tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "My dog is called Rex.")
-    with database._cleaner("default").cursor() as cursor:
+    with database.cleaner("default").cursor() as cursor:
         cursor.execute(f"SET app.current_tenant = '{tenant_a.id}'")
         cursor.execute(f"DELETE FROM {tenant_a.schema_name}.memory_posting")
         cursor.execute("RESET app.current_tenant")
