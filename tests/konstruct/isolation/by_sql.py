@@ -87,7 +87,9 @@ def _by_the_outbox(victim: TenantFixture) -> Iterator[Attempt]:
         yield attempt_statement(
             f"SELECT the victim's {table}", f"SELECT count(*) FROM {table} WHERE {condition}"
         )
-        yield attempt_statement(f"DELETE the victim's {table}", f"DELETE FROM {table} WHERE {condition}")
+        yield attempt_statement(
+            f"DELETE the victim's {table}", f"DELETE FROM {table} WHERE {condition}"
+        )
         yield attempt_statement(
             f"UPDATE the victim's {table}", f"UPDATE {table} SET attempts = 0 WHERE {condition}"
         )

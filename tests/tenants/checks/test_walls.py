@@ -75,7 +75,9 @@ def attempt(way: Way, users: tuple[Tenant, Tenant], statement: str) -> tuple[boo
 
 @pytest.mark.parametrize("way", [by_django, by_libpq])
 def test_no_statement_reads_another_tenant(users: tuple[Tenant, Tenant], way: Way) -> None:
-    results = {statement: attempt(way, users, statement) for statement in (*NAMING, *TENANT_SWITCHES)}
+    results = {
+        statement: attempt(way, users, statement) for statement in (*NAMING, *TENANT_SWITCHES)
+    }
     assert not [statement for statement, result in results.items() if "of-tenant-b" in str(result)]
     for tenant in users:
         with tenant_scope(tenant.id):
