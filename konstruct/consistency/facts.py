@@ -49,7 +49,7 @@ def check() -> Iterator[Finding]:
 
 def attributes_differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool:
     """Return whether the attributes differ from those of the metadata."""
-    wanted = sorted(
+    expected = sorted(
         (key, value.kind, value.text or "", value.number or 0.0)
         for key, value in values_of(metadata)
     )
@@ -57,7 +57,7 @@ def attributes_differ(metadata: Mapping[str, Any], attributes: Iterable[Attribut
         (attribute.key, attribute.kind, attribute.text or "", attribute.number or 0.0)
         for attribute in attributes
     )
-    return wanted != existing
+    return expected != existing
 
 
 def rewrite_attributes(findings: Sequence[Finding]) -> None:

@@ -84,15 +84,15 @@ def check() -> Iterator[Finding]:
         cursor.execute(_MESSAGES_AND_INDEX)
         for row in cursor:
             yield from _compare(_Row(*row))
-    for table, of in personal_tables().items():
-        if of.message and of.subject and of.key and of.message != of.key:
+    for table, data in personal_tables().items():
+        if data.message and data.subject and data.key and data.message != data.key:
             # A recall belongs to the agent that answered, a vector to the agent of the message.
             is_vector = table == ConversationEmbedding._meta.db_table
             for (pk,) in fetch_all(
-                f"SELECT belongs.{of.key} FROM {table} AS belongs"
-                f" JOIN memory_message AS message ON message.id = belongs.{of.message}"
-                f" WHERE belongs.{of.subject} <> message.user_id"
-                f" OR %s AND belongs.{of.agent} <> message.agent_id",
+                f"SELECT belongs.{data.key} FROM {table} AS belongs"
+                f" JOIN memory_message AS message ON message.id = belongs.{data.message}"
+                f" WHERE belongs.{data.subject} <> message.user_id"
+                f" OR %s AND belongs.{data.agent} <> message.agent_id",
                 [is_vector],
             ):
                 yield Finding(ROW_ELSEWHERE, str(pk), table)

@@ -31,10 +31,12 @@ def check() -> Iterator[Finding]:
     for message in first.only("id", "role", "name").iterator(chunk_size=500):
         if has_name(message):
             yield Finding(NO_NAME, str(message.pk))
-    said = Message.objects.filter(
+    messages = Message.objects.filter(
         user_id=OuterRef("user_id"), name=OuterRef("name"), role=Role.USER
     )
-    for user_id, name in PersonName.objects.filter(~Exists(said)).values_list("user_id", "name"):
+    for user_id, name in PersonName.objects.filter(~Exists(messages)).values_list(
+        "user_id", "name"
+    ):
         yield Finding(NO_MESSAGE, user_id, name)
 
 

@@ -74,14 +74,16 @@ def check() -> Iterator[Finding]:
 
 def _held_without_question() -> QuerySet[PendingReply]:
     """Return messages that wait for a person in no escalation, or for calls without a question."""
-    same = {name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")}
-    answers = Exists(Escalation.objects.open().to_people().filter(**same))
-    asked = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
-    is_out = Exists(ToolCall.objects.with_program().filter(message=OuterRef("message")))
+    same_thread = {
+        name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")
+    }
+    is_escalated = Exists(Escalation.objects.open().to_people().filter(**same_thread))
+    awaits_consent = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
+    awaits_program = Exists(ToolCall.objects.with_program().filter(message=OuterRef("message")))
     return PendingReply.objects.filter(
-        Q(held_for=HeldFor.PERSON) & ~answers
-        | Q(held_for=HeldFor.CONSENT) & ~asked
-        | Q(held_for=HeldFor.PROGRAM) & ~is_out
+        Q(held_for=HeldFor.PERSON) & ~is_escalated
+        | Q(held_for=HeldFor.CONSENT) & ~awaits_consent
+        | Q(held_for=HeldFor.PROGRAM) & ~awaits_program
     )
 
 

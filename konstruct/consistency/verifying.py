@@ -29,33 +29,33 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
         The counts, and the findings of two consecutive runs.
     """
     with tenant_scope(tenant_id):
-        found = _findings()
+        findings = _findings()
         repaired: list[Finding] = []
-        if found and repair:
-            _repair(found)
+        if findings and repair:
+            _repair(findings)
             remaining = _findings()
-            repaired = [finding for finding in found if finding not in remaining]
-            found = remaining
+            repaired = [finding for finding in findings if finding not in remaining]
+            findings = remaining
         counts = {label: number for check in CHECKS for label, number in check.count().items()}
-        return Report(name, counts, found, repaired)
+        return Report(name, counts, findings, repaired)
 
 
 def _findings() -> list[Finding]:
-    found = _run_checks()
-    if found:
+    findings = _run_checks()
+    if findings:
         time.sleep(SECOND_RUN_SECONDS)
-        still = set(_run_checks())
-        found = [finding for finding in found if finding in still]
-    return found
+        second_run = set(_run_checks())
+        findings = [finding for finding in findings if finding in second_run]
+    return findings
 
 
 def _run_checks() -> list[Finding]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for check in CHECKS:
         # Postgres keeps a cursor only in a transaction.
         with transaction.atomic():
-            found += check.check()
-    return found
+            findings += check.check()
+    return findings
 
 
 def _repair(findings: Iterable[Finding]) -> None:

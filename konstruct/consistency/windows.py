@@ -29,10 +29,10 @@ def check() -> Iterator[Finding]:
             "message__agent_id", "message__user_id"
         )
     )
-    known = set()
+    checked_keys = set()
     for agent_id, user_id in sorted(pairs):
         key = memory_short_key(tenant_id, agent_id, user_id)
-        known.add(key)
+        checked_keys.add(key)
         entries = window_store.read(key)
         if not entries or (agent_id, user_id) in in_work:
             continue
@@ -41,7 +41,7 @@ def check() -> Iterator[Finding]:
             detail = f"has {len(_message_ids(entries))} turns of messages"
             yield Finding(NOT_THE_TAIL, subject, detail)
     for key in keys(tenant_id):
-        if key not in known and _message_ids(window_store.read(key)):
+        if key not in checked_keys and _message_ids(window_store.read(key)):
             yield Finding(UNKNOWN_TURNS, key)
 
     yield from _check_threads()

@@ -89,13 +89,13 @@ def excess_privileges() -> dict[str, list[str]]:
         The names that were found, which should be none, by the description of the check.
     """
     with connection.cursor() as cursor:
-        found = {}
+        names_by_check = {}
         for what, sql in _CHECKS.items():
             cursor.execute(
                 sql, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN, "append_only": list(APPEND_ONLY)}
             )
-            found[what] = [name for (name,) in cursor.fetchall()]
-    return found
+            names_by_check[what] = [name for (name,) in cursor.fetchall()]
+    return names_by_check
 
 
 def shorten(names: list[str]) -> str:
@@ -107,7 +107,7 @@ def shorten(names: list[str]) -> str:
 def _check_catalogue(where: str) -> Iterator[Attempt]:
     with connection.cursor() as cursor:
         reason = unsafe_role_reason()
-        found = {
+        names_by_check = {
             (Layer.ROLE, "the role could bypass policies"): [reason] if reason else [],
             (Layer.ROLE, "SQL could enter a tenant, or harm all"): unsafe_privileges(cursor),
             (Layer.POLICY, "a tenant's table has no forced policy"): [
@@ -115,7 +115,7 @@ def _check_catalogue(where: str) -> Iterator[Attempt]:
                 for relation in unprotected_relations(cursor, SCHEMA_PATTERN)
             ],
         }
-    found |= {(Layer.ROLE, what): names for what, names in excess_privileges().items()}
-    for (layer, what), names in found.items():
+    names_by_check |= {(Layer.ROLE, what): names for what, names in excess_privileges().items()}
+    for (layer, what), names in names_by_check.items():
         outcome = shorten(names) or "none"
         yield Attempt(layer, "catalogue", what + where, bool(names), outcome)

@@ -43,9 +43,9 @@ def prove(
         delete_tenants()
         logging.disable(logging.WARNING)  # each request that is refused would be a line
         try:
-            made = make_tenants(tenants)
+            created = make_tenants(tenants)
             with as_application():
-                fixtures = [populate(tenant) for tenant in made]
+                fixtures = [populate(tenant) for tenant in created]
             if before is not None:
                 before(fixtures)
             groups = [fixtures[at : at + tenants] for at in range(0, len(fixtures), tenants)]
@@ -69,10 +69,13 @@ def as_application() -> Iterator[None]:
     owners = {server: connections[server] for server in servers()}
     urls = {MAIN: settings.APPLICATION_DATABASE_URL, **settings.TENANT_DATABASES}
     for server, connection in owners.items():
-        wanted = dj_database_url.parse(urls[server])
+        database = dj_database_url.parse(urls[server])
         application = connection.copy()
         application.settings_dict.update(
-            {name: wanted.get(name, {}) for name in ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")}
+            {
+                name: database.get(name, {})
+                for name in ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
+            }
         )
         connections[server] = application
     try:

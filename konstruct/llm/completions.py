@@ -227,19 +227,19 @@ def _usage(data: Any) -> dict[str, int] | None:
 
 def total_usage(usages: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     """Return the sum of the usage of several answers; None if one of them is unknown."""
-    known = [usage for usage in usages if usage is not None]
-    if not known or len(known) < len(usages):
+    reported = [usage for usage in usages if usage is not None]
+    if not reported or len(reported) < len(usages):
         return None
-    return {name: sum(usage[name] for usage in known) for name in known[0]}
+    return {name: sum(usage[name] for usage in reported) for name in reported[0]}
 
 
 def _calls(data: Any) -> Iterator[RequestedCall]:
     for part in (data, first_choice(data)):
         message = part.get("message") if isinstance(part, Mapping) else None
         for place in (part, message):
-            found = place.get("tool_calls") if isinstance(place, Mapping) else None
-            if isinstance(found, list):
-                calls = [call for call in found if isinstance(call, Mapping)]
+            tool_calls = place.get("tool_calls") if isinstance(place, Mapping) else None
+            if isinstance(tool_calls, list):
+                calls = [call for call in tool_calls if isinstance(call, Mapping)]
                 yield from (_call(call, at) for at, call in enumerate(calls[:MAX_CALLS]))
                 return
 

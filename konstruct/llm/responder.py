@@ -181,7 +181,7 @@ def respond(messages: Sequence[Mapping[str, Any]]) -> str:
     if small_talk_answer is not None:
         return small_talk_answer
     from_window = _lines_of_window(messages, question)[:MAX_FROM_WINDOW]
-    recalled = _recalled(messages)[:MAX_RECALLED]
+    recalled = _recalled_lines(messages)[:MAX_RECALLED]
     if not from_window and not recalled:
         return NOTHING if any(map(is_question, split_sentences(question))) else NOTED
     return "\n".join((FOUND, *(f"- {line}" for line in (*from_window, *recalled)), DISCLAIMER))
@@ -195,12 +195,12 @@ def requested_tool_call(
     None also if the tool is not among `tools`.
     """
     text = _text_of(messages[-1])
-    found = _TO_REMEMBER.fullmatch(text)
-    if found is None or text.rstrip().endswith("?"):
+    match = _TO_REMEMBER.fullmatch(text)
+    if match is None or text.rstrip().endswith("?"):
         return None
     if not any(tool["function"]["name"] == REMEMBER for tool in tools):
         return None
-    return RequestedCall("call_0", REMEMBER, {"fact": " ".join(found["fact"].split())})
+    return RequestedCall("call_0", REMEMBER, {"fact": " ".join(match["fact"].split())})
 
 
 def answer_tool_result(result: str) -> str:
@@ -209,7 +209,7 @@ def answer_tool_result(result: str) -> str:
     return f"{result} {DISCLAIMER}" if was_done else NOT_DONE
 
 
-def _recalled(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+def _recalled_lines(messages: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the recalled lines, best first, without earlier answers of the responder."""
     for message in messages:
         if message["role"] == "system" and message["content"].startswith(CONTEXT_OPENING):
@@ -223,12 +223,16 @@ def _lines_of_window(messages: Sequence[Mapping[str, Any]], question: str) -> li
 
     Recall does not return turns of the window, because a language model reads the window anyway.
     """
-    wanted = _words(question)
+    question_words = _words(question)
     scored = []
     for position, message in enumerate(messages[:-1]):
         text = " ".join(_text_of(message).split())
-        shared = len(wanted & _words(text))
-        if message["role"] == "user" and 0 < len(wanted) <= 2 * shared and not text.endswith("?"):
+        shared = len(question_words & _words(text))
+        if (
+            message["role"] == "user"
+            and 0 < len(question_words) <= 2 * shared
+            and not text.endswith("?")
+        ):
             scored.append((shared, position, text))
     return [text for _, _, text in sorted(scored, reverse=True)]
 

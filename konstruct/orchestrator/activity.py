@@ -206,8 +206,10 @@ def activity(
 def count_days(days: Iterable[date]) -> bool:
     """Count days without counts, newest first; return whether all are counted."""
     days = list(days)
-    known = DailyActivity.objects.filter(day__in=days, agent_id=None).values_list("day", flat=True)
-    missing = sorted({*days} - {*known}, reverse=True)
+    counted = DailyActivity.objects.filter(day__in=days, agent_id=None).values_list(
+        "day", flat=True
+    )
+    missing = sorted({*days} - {*counted}, reverse=True)
     deadline = time.monotonic() + MAX_COUNTING_SECONDS
     for number in range(0, len(missing), DAYS_AT_ONCE):
         if time.monotonic() > deadline:
@@ -311,9 +313,9 @@ def _add_rows(days: dict[date, Day], of: dict[str, Any], of_agent: dict[str, Any
 
 
 def _per_day(rows: QuerySet[Any], day: Expression, *numbers: Expression) -> Iterable[Any]:
-    named = {f"number_{place}": number for place, number in enumerate(numbers)}
-    found = rows.annotate(day=day).order_by().values("day").annotate(**named)
-    return found.values_list("day", *named)
+    annotations = {f"number_{index}": number for index, number in enumerate(numbers)}
+    groups = rows.annotate(day=day).order_by().values("day").annotate(**annotations)
+    return groups.values_list("day", *annotations)
 
 
 def _add_extraction(days: dict[date, Day], agent_id: UUID | None) -> None:

@@ -56,8 +56,8 @@ def limited_options(agent: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     limit = getattr(agent, "max_completion_tokens", None)
     if limit is None:
         return dict(options)
-    asked = [name for name in LENGTH_LIMITS if name in options] or LENGTH_LIMITS[:1]
-    return {**options, **{name: min(options.get(name, limit), limit) for name in asked}}
+    names = [name for name in LENGTH_LIMITS if name in options] or LENGTH_LIMITS[:1]
+    return {**options, **{name: min(options.get(name, limit), limit) for name in names}}
 
 
 TRANSPARENCY_CLAUSE = (

@@ -121,7 +121,7 @@ def import_history(
         name: value for name in _DEFAULT_FIELDS if (value := getattr(defaults, name)) is not None
     }
     lines = [{**common, **line} if isinstance(line, Mapping) else line for line in lines]
-    agents = find_agents({name for line in lines if (name := _agent_named(line)) is not None})
+    agents = find_agents({name for line in lines if (name := _agent_name(line)) is not None})
     turns: dict[int, ImportedTurn] = {}
     results: dict[int, LineResult] = {}
     for index, line in enumerate(lines):
@@ -235,7 +235,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 }
 
 
-def _agent_named(line: Any) -> str | None:
+def _agent_name(line: Any) -> str | None:
     """Return the agent's name or id in a line; None if it is missing or invalid."""
     try:
         return _text("agent", line.get("agent")) if isinstance(line, Mapping) else None

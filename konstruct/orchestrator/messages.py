@@ -38,7 +38,7 @@ class Thread:
     @property
     def lane(self) -> UUID:
         """The lane of the jobs of its replies: one of them runs at a time."""
-        name = _joined(str(self.agent_id), self.user_id, self.thread_id)
+        name = _join(str(self.agent_id), self.user_id, self.thread_id)
         return UUID(bytes=hashlib.sha256(name.encode()).digest()[:16])
 
     @property
@@ -123,10 +123,10 @@ def _try_locks(keys: list[str]) -> bool:
 
 
 def _window_key(thread: Thread) -> str:
-    return f"konstruct.window\x1f{_joined(str(thread.agent_id), thread.user_id)}"
+    return f"konstruct.window\x1f{_join(str(thread.agent_id), thread.user_id)}"
 
 
-def _joined(*ids: str) -> str:
+def _join(*ids: str) -> str:
     # The lengths make the result unique: an id may contain any character.
     return "\x1f".join(f"{len(part)}:{part}" for part in ids)
 

@@ -139,8 +139,8 @@ def preview(rule: RetentionRule) -> Preview:
     )
     messages, users, oldest, *rows = fetch_all(f"{_PREVIEW}{counts} FROM old", values)[0]
     names = (name for _, name in kinds.values())
-    found = {name: count for name, count in zip(names, rows, strict=True) if count}
-    return Preview(before, oldest, messages, users, found)
+    counts_by_name = {name: count for name, count in zip(names, rows, strict=True) if count}
+    return Preview(before, oldest, messages, users, counts_by_name)
 
 
 def _agents_without_rule() -> list[UUID]:
@@ -154,7 +154,7 @@ def _kinds_of_rows() -> dict[str, tuple[str, str]]:
         model._meta.db_table: str(model._meta.verbose_name_plural) for model in apps.get_models()
     }
     return {
-        table: (of.message, names[table])
-        for table, of in personal_tables().items()
-        if of.message and not of.schema and table in names and table != Message._meta.db_table
+        table: (data.message, names[table])
+        for table, data in personal_tables().items()
+        if data.message and not data.schema and table in names and table != Message._meta.db_table
     }

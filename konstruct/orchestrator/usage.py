@@ -127,8 +127,8 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
     """
     tenant = tenant_row()
     limits = limits_of(tenant.quotas)
-    asked = {quota: limits[quota].hard for quota in quotas if quota in limits}
-    hard = {quota: limit for quota, limit in asked.items() if limit is not None}
+    limits_by_quota = {quota: limits[quota].hard for quota in quotas if quota in limits}
+    hard = {quota: limit for quota, limit in limits_by_quota.items() if limit is not None}
     if not hard:
         return
     added = {Quota.MESSAGES: 1, Quota.MEMORIES: memories}
@@ -143,12 +143,12 @@ def _least_room(
     """Return the least number that is left of a limit. Raises QuotaExceeded."""
     used, room = usage_of(tenant, hard), [math.inf]
     for quota, limit in hard.items():
-        found = used[quota]
-        if found is None:
+        current = used[quota]
+        if current is None:
             continue
-        after = found + added.get(quota, 0)
-        if after > limit or (quota not in added and found >= limit):
-            raise count_refusal(QuotaExceeded(quota, limit=limit, used=found))
+        after = current + added.get(quota, 0)
+        if after > limit or (quota not in added and current >= limit):
+            raise count_refusal(QuotaExceeded(quota, limit=limit, used=current))
         if quota in added:
             room.append(float(limit - after))
     return min(room)
@@ -168,9 +168,9 @@ def count_refusal(error: QuotaExceeded) -> QuotaExceeded:
 def tenant_row() -> Tenant:
     """Return the current tenant's row with its limits and its measured usage."""
     tenant_id = required_tenant_id()
-    known = tenant_of_request()
-    if known is not None and known.pk == tenant_id:
-        return known
+    tenant = tenant_of_request()
+    if tenant is not None and tenant.pk == tenant_id:
+        return tenant
     return Tenant.objects.only("quotas", "usage").get(pk=tenant_id)
 
 
@@ -192,15 +192,15 @@ def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | i
         Quota.API_KEYS: measured.get("api_keys"),
         Quota.REQUESTS: None,
     }
-    if not used.keys() >= (asked := set(quotas)):
+    if not used.keys() >= (requested := set(quotas)):
         is_measured = "memories" in measured
         since = date.fromisoformat(measured["counted_since"]) if is_measured else date.min
-        found = fetch_row(_SUMS, {"month": first_of_month(), "measured": since})
-        used |= dict(zip(_SUMMED_QUOTAS, found, strict=True))
+        sums = fetch_row(_SUMS, {"month": first_of_month(), "measured": since})
+        used |= dict(zip(_SUMMED_QUOTAS, sums, strict=True))
         if is_measured:
             # The measured number, plus the rows since then.
-            used[Quota.MEMORIES] = found[-1] + measured["memories"] - measured["counted"]
-    return {quota: used[quota] for quota in asked}
+            used[Quota.MEMORIES] = sums[-1] + measured["memories"] - measured["counted"]
+    return {quota: used[quota] for quota in requested}
 
 
 def first_of_month(moment: datetime | None = None) -> date:

@@ -88,9 +88,10 @@ def carry_out(move: HistoryMerge, *, min_age: timedelta | None = None) -> bool:
 def _agents(move: HistoryMerge) -> list[UUID]:
     """Return the agents that have rows of the old id."""
     query = " UNION ".join(
-        f"SELECT {of.agent} FROM {table} WHERE {of.subject} = %(from)s AND {of.agent} IS NOT NULL"
-        for table, of in personal_tables().items()
-        if of.subject and of.agent and not of.merge.unchanged
+        f"SELECT {data.agent} FROM {table}"
+        f" WHERE {data.subject} = %(from)s AND {data.agent} IS NOT NULL"
+        for table, data in personal_tables().items()
+        if data.subject and data.agent and not data.merge.unchanged
     )
     return sorted(fetch_column(query, {"from": move.from_user}))
 
@@ -136,21 +137,21 @@ def _move_rows_of_user(move: HistoryMerge) -> None:
             )
 
 
-def _for_messages(table: str, of: PersonalData) -> Iterable[str]:
-    if of.message and of.subject and of.merge == Merge():
-        yield f"UPDATE {table} SET {of.subject} = %(to)s WHERE {of.message} = ANY(%(ids)s)"
-    elif of.merge.for_messages:
-        yield of.merge.for_messages
+def _for_messages(table: str, data: PersonalData) -> Iterable[str]:
+    if data.message and data.subject and data.merge == Merge():
+        yield f"UPDATE {table} SET {data.subject} = %(to)s WHERE {data.message} = ANY(%(ids)s)"
+    elif data.merge.for_messages:
+        yield data.merge.for_messages
 
 
-def _for_agent(table: str, of: PersonalData) -> Iterable[str]:
-    return filter(None, [of.merge.for_agent])
+def _for_agent(table: str, data: PersonalData) -> Iterable[str]:
+    return filter(None, [data.merge.for_agent])
 
 
-def _for_user(table: str, of: PersonalData) -> Iterable[str]:
-    if of.subject and of.merge == Merge():
-        yield f"UPDATE {table} SET {of.subject} = %(to)s WHERE {of.subject} = %(from)s"
-    yield from of.merge.for_user
+def _for_user(table: str, data: PersonalData) -> Iterable[str]:
+    if data.subject and data.merge == Merge():
+        yield f"UPDATE {table} SET {data.subject} = %(to)s WHERE {data.subject} = %(from)s"
+    yield from data.merge.for_user
 
 
 def _run_statements(
@@ -161,8 +162,8 @@ def _run_statements(
     """Run the statements of all tables; store and return the numbers of moved rows by table."""
     moved: Counter[str] = Counter()
     with connection.cursor() as cursor:
-        for table, of in personal_tables().items():
-            for statement in statements_of(table, of):
+        for table, data in personal_tables().items():
+            for statement in statements_of(table, data):
                 cursor.execute(statement, parameters)
                 if cursor.rowcount:
                     moved[table] += cursor.rowcount

@@ -108,11 +108,11 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
         users |= of_batch
     with transaction.atomic():
         values = {"agent": agent_id, "before": before, "users": list(users)}
-        for table, of in personal_tables().items():
-            if of.retention:
+        for table, data in personal_tables().items():
+            if data.retention:
+                of_agent = f"{data.agent} = %(agent)s"
                 execute(
-                    f"DELETE FROM {table} AS kept WHERE {of.agent} = %(agent)s AND {of.retention}",
-                    values,
+                    f"DELETE FROM {table} AS kept WHERE {of_agent} AND {data.retention}", values
                 )
     return RemovedRows(agent_id, days, messages, len(users))
 

@@ -119,7 +119,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
             form.add_error(None, str(error))
         else:
             form = MessageForm()
-    state = trial.signed(live, _author(request))
+    state = trial.sign(live, _author(request))
     find = as_user_id(request.GET.get("find"))
     return tenant_site.render(
         request,

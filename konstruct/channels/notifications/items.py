@@ -136,8 +136,8 @@ class _Writer:
         return write(row)
 
     def _escalation(self, row: Notification) -> Item | None:
-        found = Escalation.objects.open().to_people().filter(pk=row.subject_id).first()
-        if found is None:
+        escalation = Escalation.objects.open().to_people().filter(pk=row.subject_id).first()
+        if escalation is None:
             return None
         text = (
             gettext("A user of %(agent)s still waits for a person, since %(time)s")
@@ -145,24 +145,24 @@ class _Writer:
             else gettext("A user of %(agent)s waits for a person, since %(time)s")
         )
         return Item(
-            text % {"agent": self._agent(found.agent_id), "time": self._time(row)},
-            self._url("escalation", found.pk),
-            found.pk,
-            last_question(found) if self._recipient.includes_question else "",
+            text % {"agent": self._agent(escalation.agent_id), "time": self._time(row)},
+            self._url("escalation", escalation.pk),
+            escalation.pk,
+            last_question(escalation) if self._recipient.includes_question else "",
         )
 
     def _tool_call(self, row: Notification) -> Item | None:
-        found = ToolCall.objects.waiting().filter(pk=row.subject_id).first()
-        if found is None:
+        call = ToolCall.objects.waiting().filter(pk=row.subject_id).first()
+        if call is None:
             return None
         text = gettext(
             "A tool call of %(agent)s (%(tool)s) waits for the user's consent, since %(time)s"
         ) % {
-            "agent": self._agent(found.agent_id),
-            "tool": one_line(found.name),
+            "agent": self._agent(call.agent_id),
+            "tool": one_line(call.name),
             "time": self._time(row),
         }
-        return Item(text, self._url("orchestrator_toolcall_change", found.pk))
+        return Item(text, self._url("orchestrator_toolcall_change", call.pk))
 
     def _job(self, row: Notification) -> Item | None:
         jobs = Job.objects.filter(tenant_id=required_tenant_id(), key=row.subject_id).failed()
@@ -201,12 +201,12 @@ class _Writer:
     def _quota(self, row: Notification) -> Item | None:
         reached = usage.tenant_row().usage.get("reached", {})
         quota = next((quota for quota in Quota if quota_id(quota) == row.subject_id), None)
-        found = reached.get(quota)
-        if quota is None or found is None:
+        reached_limit = reached.get(quota)
+        if quota is None or reached_limit is None:
             return None
         text = (
             gettext("The quota %(quota)s is used up, since %(time)s")
-            if found["level"] == "hard"
+            if reached_limit["level"] == "hard"
             else gettext("The quota %(quota)s is nearly used up, since %(time)s")
         )
         return Item(text % {"quota": quota.label, "time": self._time(row)}, self._url("usage"))
@@ -224,6 +224,6 @@ class _Writer:
 
 def last_question(escalation: Escalation, limit: int = MAX_QUESTION_CHARACTERS) -> str:
     """Return the last message of the user in the thread of an escalation, up to a limit."""
-    said = Message.objects.filter(**Thread.of(escalation).as_filter, role=Role.USER)
-    content = said.order_by("-number").values_list("content", flat=True).first() or ""
+    messages = Message.objects.filter(**Thread.of(escalation).as_filter, role=Role.USER)
+    content = messages.order_by("-number").values_list("content", flat=True).first() or ""
     return content if len(content) <= limit else f"{content[: limit - 1]}…"

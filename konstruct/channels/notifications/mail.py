@@ -68,9 +68,9 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
     except SMTPRecipientsRefused as error:
         codes = {code for code, _ in error.recipients.values()}
         is_final = all(code >= 500 for code in codes)
-        raise _refused(codes.pop(), is_final=is_final) from error
+        raise _refusal(codes.pop(), is_final=is_final) from error
     except SMTPResponseException as error:
-        raise _refused(error.smtp_code, is_final=error.smtp_code >= 500) from error
+        raise _refusal(error.smtp_code, is_final=error.smtp_code >= 500) from error
     except (SMTPException, OSError) as error:
         unreachable = ChannelUnavailable(
             f"The mail server could not be reached ({type(error).__name__})."
@@ -79,7 +79,7 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
         raise unreachable from error
 
 
-def _refused(code: int, *, is_final: bool) -> ChannelRefused | ChannelUnavailable:
+def _refusal(code: int, *, is_final: bool) -> ChannelRefused | ChannelUnavailable:
     # The server's own text may hold anything.
     if is_final:
         return ChannelRefused(f"The mail server refused the mail with the code {code}.")

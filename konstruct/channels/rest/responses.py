@@ -61,7 +61,7 @@ def has_settled(response: Response) -> bool:
     return bool(response.data["status"] != Status.QUEUED)
 
 
-def when_settled(
+def respond_when_settled(
     view: ApiView,
     message_id: UUID,
     seconds: float,
@@ -169,17 +169,17 @@ def stream_events(
 def _finish(view: ApiView, response: Any, tenant_id: UUID, respond: Respond) -> None:
     """Update the response from before the wait with the current state."""
     with tenant_scope(tenant_id, pinned=True):
-        now: Any
+        new_response: Any
         try:
-            now = respond()
+            new_response = respond()
         except Exception as error:  # the response is the error's
-            now = view.handle_exception(error)
-        now = view.finalize_response(view.request, now)
-        if isinstance(now, Response):
-            now.render()
-    response.status_code = now.status_code
+            new_response = view.handle_exception(error)
+        new_response = view.finalize_response(view.request, new_response)
+        if isinstance(new_response, Response):
+            new_response.render()
+    response.status_code = new_response.status_code
     # Middleware has added Vary before the wait.
-    for name in now.headers:
+    for name in new_response.headers:
         if name != "Vary":
-            response.headers[name] = now.headers[name]
-    response.content = now.content
+            response.headers[name] = new_response.headers[name]
+    response.content = new_response.content

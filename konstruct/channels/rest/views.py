@@ -30,9 +30,9 @@ from konstruct.channels.rest.responses import (
     MEDIA_TYPE,
     JsonOrEvents,
     event,
+    respond_when_settled,
     stream_events,
     wants_events,
-    when_settled,
 )
 from konstruct.channels.rest.serializers import (
     ListSerializer,
@@ -136,7 +136,9 @@ class MessagesView(ApiView):
         if created and not wait:
             return respond(message)
         caller = self.caller
-        return when_settled(self, message.id, wait, lambda: respond(_message(message.id, caller)))
+        return respond_when_settled(
+            self, message.id, wait, lambda: respond(_message(message.id, caller))
+        )
 
     def _stream(
         self, message: Message, document: Callable[[Message], dict[str, Any]], seconds: float
@@ -215,7 +217,7 @@ class MessageView(ApiView):
             self.log_with_next_query()
             return Response(message_documents([message], request)[0])
 
-        return when_settled(self, message_id, float(self.query.get("wait", 0)), respond)
+        return respond_when_settled(self, message_id, float(self.query.get("wait", 0)), respond)
 
     @operation(
         Action.ERASE,

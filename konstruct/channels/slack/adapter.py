@@ -60,9 +60,9 @@ class SlackAdapter:
 
     def find(self, address: Address, mark: PostMark) -> str | None:
         """Return the id of the post with this mark; None if none follows the user's message."""
-        wanted = metadata_of(mark)
+        metadata = metadata_of(mark)
         for message in _later_messages(address):
-            if message.get("metadata") == wanted:
+            if message.get("metadata") == metadata:
                 return str(message["ts"])
         return None
 

@@ -76,13 +76,13 @@ def _open_form(payload: Mapping[str, Any], value: object) -> None:
     if tenant is None or not user or not isinstance(trigger, str):
         return
     with tenant_scope(tenant.id, pinned=True):
-        member, found = member_of(workspace, user), _escalation(value)
+        member, escalation = member_of(workspace, user), _escalation(value)
         if member is None:
             form = _message(UNKNOWN.format(user=user))
-        elif found is None:
+        elif escalation is None:
             form = _message(gettext("This escalation is resolved, or was erased."))
         else:
-            form = _form(found, member)
+            form = _form(escalation, member)
         try:
             call_slack(
                 "views_open",
@@ -102,18 +102,20 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
     if tenant is None or not user or not view_id:
         return _error(gettext("This workspace is not connected any more."))
     with tenant_scope(tenant.id, pinned=True):
-        member, found = member_of(workspace, user), _escalation(view.get("private_metadata"))
+        member, escalation = member_of(workspace, user), _escalation(view.get("private_metadata"))
         if member is None:
             return _error(UNKNOWN.format(user=user))
-        if found is None:
+        if escalation is None:
             return _error(gettext("This escalation is resolved, or was erased."))
         try:
             answer_as_person(
-                found.pk,
+                escalation.pk,
                 _text_of(view),
                 name=member.get_username(),
                 idempotency_key=f"slack/{workspace}/{view_id}",
-                on_change=lambda turn: _note(Action.ANSWER, member, found, message=str(turn.pk)),
+                on_change=lambda turn: _note(
+                    Action.ANSWER, member, escalation, message=str(turn.pk)
+                ),
             )
         except KonstructError as error:
             return _error(str(error))
@@ -125,10 +127,14 @@ def member_of(workspace: str, slack_id: str) -> Any:
     rows = SlackMember.objects.filter(
         installation__workspace=workspace, installation__state="connected", slack_id=slack_id
     )
-    found = rows.select_related("member").first()
-    if found is None or not found.member.is_active or not found.member.has_perm(ANSWER_PERMISSION):
+    account = rows.select_related("member").first()
+    if (
+        account is None
+        or not account.member.is_active
+        or not account.member.has_perm(ANSWER_PERMISSION)
+    ):
         return None
-    return found.member
+    return account.member
 
 
 def _sender(payload: Mapping[str, Any]) -> tuple[str, str]:
@@ -146,30 +152,30 @@ def _escalation(value: object) -> Escalation | None:
     return Escalation.objects.open().to_people().filter(pk=key).first()
 
 
-def _note(action: Action, member: Any, found: Escalation, **detail: Any) -> None:
+def _note(action: Action, member: Any, escalation: Escalation, **detail: Any) -> None:
     record_access(
         action,
         "escalation",
         by=Actor.person(member),
-        subject_id=found.pk,
-        agent_id=found.agent_id,
-        user_id=found.user_id,
-        thread_id=found.thread_id,
+        subject_id=escalation.pk,
+        agent_id=escalation.agent_id,
+        user_id=escalation.user_id,
+        thread_id=escalation.thread_id,
         way="Slack",
         **detail,
     )
 
 
-def _form(found: Escalation, member: Any) -> dict[str, Any]:
+def _form(escalation: Escalation, member: Any) -> dict[str, Any]:
     """Return the form, with the user's last message if the member may read conversations."""
     blocks: list[dict[str, Any]] = []
     if member.has_perm(READ_PERMISSION):
-        said = Message.objects.filter(**Thread.of(found).as_filter, role=Role.USER)
-        content = said.order_by("-number").values_list("content", flat=True).first()
+        messages = Message.objects.filter(**Thread.of(escalation).as_filter, role=Role.USER)
+        content = messages.order_by("-number").values_list("content", flat=True).first()
         if content:
             blocks.append(_plain(content))
-        _note(Action.VIEW, member, found)
-    agent = Agent.objects.filter(pk=found.agent_id).values_list("name", flat=True).first()
+        _note(Action.VIEW, member, escalation)
+    agent = Agent.objects.filter(pk=escalation.agent_id).values_list("name", flat=True).first()
     blocks.append(
         {
             "type": "input",
@@ -191,7 +197,7 @@ def _form(found: Escalation, member: Any) -> dict[str, Any]:
     return {
         **_view(blocks),
         "callback_id": ANSWER,
-        "private_metadata": str(found.pk),
+        "private_metadata": str(escalation.pk),
         "submit": {"type": "plain_text", "text": gettext("Send")},
     }
 

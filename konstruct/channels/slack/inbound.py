@@ -202,8 +202,8 @@ def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
 
 def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallation) -> None:
     """Accept the message, and put its delivery into the queue."""
-    known = known_users(event.workspace, {event.user, *mentioned_users(event.text)})
-    names = {slack_id: user.name for slack_id, user in known.items()}
+    slack_users = known_users(event.workspace, {event.user, *mentioned_users(event.text)})
+    names = {slack_id: user.name for slack_id, user in slack_users.items()}
     name = event.name or names.get(event.user, "")
     user_id = user_of(CHANNEL, event.workspace, event.user, name)
     incoming = Incoming(
@@ -233,7 +233,7 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
     if not created:
         return
     queue.enqueue(message, channel=CHANNEL, address=address)
-    if is_name_outdated(known.get(event.user), user_id):
+    if is_name_outdated(slack_users.get(event.user), user_id):
         call = (str(tenant_id), event.workspace, event.user, user_id)
         transaction.on_commit(partial(enqueue_task, learn_name, *call))
 

@@ -42,7 +42,7 @@ def split(text: str, limit: int = MAX_CHARACTERS) -> list[str]:
     parts: list[str] = []
     lines: list[str] = []
     length, fenced = 0, False
-    for line, is_fence in _written(text, limit - 2 * len(FENCE) - 2):
+    for line, is_fence in _converted_lines(text, limit - 2 * len(FENCE) - 2):
         closing = len(FENCE) + 1 if fenced else 0
         if lines and length + 1 + len(line) + closing > limit:
             parts.append("\n".join([*lines, FENCE] if fenced else lines))
@@ -56,7 +56,7 @@ def split(text: str, limit: int = MAX_CHARACTERS) -> list[str]:
     return [part for part in shown if part.strip()] or [""]
 
 
-def _written(text: str, limit: int) -> Iterator[tuple[str, bool]]:
+def _converted_lines(text: str, limit: int) -> Iterator[tuple[str, bool]]:
     """Yield lines of mrkdwn up to the limit, and whether each opens or closes a code block."""
     in_code = False
     for line in text.splitlines():
@@ -70,7 +70,7 @@ def _written(text: str, limit: int) -> Iterator[tuple[str, bool]]:
 
 def _pieces(line: str, limit: int, in_code: bool) -> Iterator[str]:
     """Yield a line in pieces up to the limit, split at words, or inside of longer words."""
-    written = escape(line) if in_code else _mrkdwn(line)
+    written = escape(line) if in_code else _convert_line(line)
     if len(written) <= limit:
         yield written
         return
@@ -107,15 +107,15 @@ def _words(line: str) -> Iterator[str]:
         yield word + space
 
 
-def _mrkdwn(line: str) -> str:
+def _convert_line(line: str) -> str:
     heading = _HEADING.match(line)
     if heading:
         text = line[heading.end() :].rstrip("#").rstrip(" \t")
         return f"*{_without_stars(text)}*" if text else ""
     item = _ITEM.match(line)
     if item:
-        return f"{item['indent']}• {_inline(item['text'])}"
-    return _inline(line)
+        return f"{item['indent']}• {_convert_inline(item['text'])}"
+    return _convert_inline(line)
 
 
 def _without_stars(text: str) -> str:
@@ -123,16 +123,16 @@ def _without_stars(text: str) -> str:
     return escape(text.replace("**", "").replace("__", ""))
 
 
-def _inline(text: str) -> str:
+def _convert_inline(text: str) -> str:
     written, end = [], 0
     for found in _INLINE.finditer(text):
         written.append(escape(text[end : found.start()]))
-        written.append(_styled(found))
+        written.append(_convert_match(found))
         end = found.end()
     return "".join(written) + escape(text[end:])
 
 
-def _styled(found: re.Match[str]) -> str:
+def _convert_match(found: re.Match[str]) -> str:
     if found["code"]:
         return escape(found["code"])
     if found["url"]:

@@ -21,8 +21,8 @@ MAX_NAME_AGE = timedelta(days=1)
 
 def known_users(workspace: str, slack_ids: Iterable[str]) -> dict[str, SlackUser]:
     """Return the known users by Slack's ids."""
-    found = SlackUser.objects.filter(workspace=workspace, slack_id__in=slack_ids)
-    return {user.slack_id: user for user in found}
+    users = SlackUser.objects.filter(workspace=workspace, slack_id__in=slack_ids)
+    return {user.slack_id: user for user in users}
 
 
 def is_name_outdated(known: SlackUser | None, user_id: str) -> bool:

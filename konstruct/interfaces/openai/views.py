@@ -17,7 +17,7 @@ from konstruct.api.http.idempotency import idempotency_key, key_of_caller
 from konstruct.api.http.problems import Problem, Refusal, problem_response
 from konstruct.api.http.views import ApiView, operation
 from konstruct.channels.rest.documents import DETAILS
-from konstruct.channels.rest.responses import event, stream_events, when_settled
+from konstruct.channels.rest.responses import event, respond_when_settled, stream_events
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces.openai.completions import DONE, Answer, Completion
 from konstruct.interfaces.openai.conversation import (
@@ -155,7 +155,7 @@ class ChatCompletionsView(ApiView):
                 end=lambda sent: self._end(message.id, sent, completion_of),
                 fail=_error_events,
             )
-        return when_settled(
+        return respond_when_settled(
             self,
             message.id,
             WAIT_SECONDS,

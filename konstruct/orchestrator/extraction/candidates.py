@@ -304,8 +304,8 @@ def _date(value: Any, precision: Any) -> tuple[date | None, str]:
         return None, ""
     if not isinstance(value, str):
         raise MalformedCandidate("valid_from is not a date")
-    found = _DATE.fullmatch(value)
-    if found is None:
+    match = _DATE.fullmatch(value)
+    if match is None:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             raise MalformedCandidate("valid_from has no time zone")
@@ -313,13 +313,13 @@ def _date(value: Any, precision: Any) -> tuple[date | None, str]:
             return moment.astimezone(UTC), ""
         except OverflowError:
             raise MalformedCandidate("valid_from is out of range") from None
-    year, month, day = (int(part) if part else None for part in found.groups())
-    written = Precision.DAY if day else Precision.MONTH if month else Precision.YEAR
+    year, month, day = (int(part) if part else None for part in match.groups())
+    written_precision = Precision.DAY if day else Precision.MONTH if month else Precision.YEAR
     order = [Precision.DAY, Precision.MONTH, Precision.YEAR]
-    given = precision or written
-    if order.index(given) < order.index(written):
+    stated_precision = precision or written_precision
+    if order.index(stated_precision) < order.index(written_precision):
         raise MalformedCandidate("precision is finer than valid_from")
-    return date(year or 0, month or 1, day or 1), given
+    return date(year or 0, month or 1, day or 1), stated_precision
 
 
 def dump(candidates: Sequence[Candidate]) -> str:

@@ -30,9 +30,9 @@ _MONAT = (
     r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)"
 )
 # Instead of the point of "3. Mai", which does not end a sentence.
-POINT: Final = "\u2024"
+ORDINAL_POINT: Final = "\u2024"
 ORDINAL = regex.compile(rf"(?<=\d)\.(?= {_MONAT})")
-_DATUM = rf"\d{{1,2}}{POINT} {_MONAT}(?: (?:19|20)\d\d)?"
+_DATUM = rf"\d{{1,2}}{ORDINAL_POINT} {_MONAT}(?: (?:19|20)\d\d)?"
 _FECHA = (
     r"\d{1,2} de (?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre"
     r"|noviembre|diciembre)(?: (?:de|del) (?:19|20)\d\d)?"
@@ -133,7 +133,7 @@ ENGLISH = regex.compile(
     )
 )
 # "My wife Anna and I", "with my dog, Max," inside of a sentence.
-RELATIVE = regex.compile(
+NAMED_RELATIVE = regex.compile(
     rf"\b[Mm]y (?:(?P<relative_of>{_RELATION}),? (?P<relative>{_NAME})"
     rf"|(?P<pet_of>{_PET}),? (?P<pet>{_NAME}))"
 )
@@ -179,7 +179,7 @@ SPANISH = regex.compile(
     )
 )
 
-SPEAKER: Final = "\0"
+SPEAKER_PLACEHOLDER: Final = "\0"
 RULES: Final = {"en": ENGLISH, "de": GERMAN, "es": SPANISH}
 MULTI_VALUED: Final = frozenset({
     "does_not_eat", "allergy", "son", "daughter", "brother", "sister", "aunt", "uncle", "niece",
@@ -245,16 +245,16 @@ RELATIONS: Final = {
 # --- What gives nothing ---------------------------------------------------------------------------
 
 # Quotations, and text that is no prose, are masked.
-FOREIGN = regex.compile(
+QUOTATION = regex.compile(
     r"```.*?(?:```|\Z)|`[^`\n]{0,500}`|\"[^\"\n]{0,500}\"|[“„][^“”\n]{0,500}[“”]|«[^«»\n]{0,500}»"
     r"|»[^«»\n]{0,500}«|(?<!\w)'[^'\n]{1,300}'(?!\w)|‘[^‘’\n]{0,300}’(?!\w)|^[ \t]{0,9}>[^\n]*+$"
     r"|https?://\S++",
     regex.DOTALL | regex.MULTILINE,
 )
 OPEN_QUOTE = regex.compile(r"[\"“”„«»`]")
-NO_PROSE = regex.compile(r"[<>{}=\[\]|#*~^\\]")
+MARKUP = regex.compile(r"[<>{}=\[\]|#*~^\\]")
 # A message with one of these may be a joke, a game, or a text to edit.
-NO_STATEMENT = regex.compile(
+NOT_A_STATEMENT = regex.compile(
     r"""\b(?i:
       translat\w*+|rewrit\w*+|rephras\w*+|paraphras\w*+|proofread\w*+|grammar|summari[sz]\w*+
     | role-?play\w*+|act(?:ing)?\ as|pretend\w*+|imagin\w*+|essay|poem|lyrics?|screenplay|script
@@ -315,7 +315,7 @@ LIST = regex.compile(r",? (?:and|or|und) |, ")
 CLAUSE = regex.compile(r"[,;–—-] |\b(?:and|but|und|aber|y|pero) ")
 INTRODUCES_TEXT = regex.compile(r":\s*+\Z")
 MENTIONS_SELF = regex.compile(r"(?i:about me|myself|remember|note|über mich|sobre mí)")
-NO_NAME: Final = frozenset({
+NOT_A_NAME: Final = frozenset({
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january",
     "february", "march", "april", "may", "june", "july", "august", "september", "october",
     "november", "december", "montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag",
@@ -328,7 +328,7 @@ NO_NAME: Final = frozenset({
     "nobody", "catholic", "muslim", "hindu", "buddhist", "dutch", "greek", "swiss", "czech", "thai",
     "welsh",
 })  # fmt: skip
-NO_ALLERGEN: Final = frozenset({
+NOT_AN_ALLERGEN: Final = frozenset({
     "mondays", "monday", "bullshit", "work", "working", "you", "people", "exercise", "stupidity",
     "drama", "nonsense", "commitment", "mornings", "that", "this", "it", "them", "him", "her",
     "something", "anything", "everything", "nothing", "most", "many", "all", "some", "those",
@@ -336,7 +336,7 @@ NO_ALLERGEN: Final = frozenset({
     "fun", "my", "your", "a", "an", "the", "being", "both", "almost", "not", "nobody", "so", "very",
     "bad", "severe", "mild", "new", "weird", "strange", "food", "skin",
 })  # fmt: skip
-NO_LIKING: Final = frozenset({
+NOT_A_LIKING: Final = frozenset({
     "going", "being", "having", "doing", "seeing", "getting", "talking", "hearing", "something",
     "everything", "nothing", "anything", "evening", "morning", "king", "thing", "spring", "ring",
     "string", "wing", "saying", "making", "trying", "using", "knowing", "feeling", "thinking",
@@ -344,7 +344,7 @@ NO_LIKING: Final = frozenset({
     "clothing", "ceiling", "building", "setting", "wedding", "meeting", "living", "coming",
     "putting", "showing", "watching", "telling", "asking",
 })  # fmt: skip
-NO_OBJECT: Final = frozenset({
+NOT_AN_OBJECT: Final = frozenset({
     "you", "it", "them", "this", "that", "him", "her", "here", "there", "around", "things", "stuff",
     "together", "more", "up", "out", "about", "with", "too", "like", "for", "how", "what", "when",
     "where", "always", "now", "the", "by", "definitely", "probably", "still",

@@ -17,29 +17,29 @@ from konstruct.orchestrator.extraction.rule_patterns import (
     DOUBT,
     FIRST_PERSON,
     FOLLOWING_QUESTION,
-    FOREIGN,
     GREETING,
     INTRODUCES_TEXT,
     LEAD,
     LIST,
+    MARKUP,
     MENTIONS_SELF,
     MULTI_VALUED,
-    NO_ALLERGEN,
-    NO_LIKING,
-    NO_NAME,
-    NO_OBJECT,
-    NO_PROSE,
-    NO_STATEMENT,
+    NAMED_RELATIVE,
+    NOT_A_LIKING,
+    NOT_A_NAME,
+    NOT_A_STATEMENT,
+    NOT_AN_ALLERGEN,
+    NOT_AN_OBJECT,
     OPEN_QUOTE,
     ORDINAL,
-    POINT,
+    ORDINAL_POINT,
     QUESTION,
+    QUOTATION,
     RELATIONS,
-    RELATIVE,
     REPORTED,
     RULES,
     SENTENCES,
-    SPEAKER,
+    SPEAKER_PLACEHOLDER,
 )
 from memory.models import FactKind, Role
 from memory.text.chunking import split_sentences
@@ -81,10 +81,10 @@ def candidates(messages: Iterable[Source]) -> list[Candidate]:
             continue
         for statement in _statements(message.content):
             key = (message.speaker, statement.slot, statement.value.casefold())
-            sentence = statement.sentence.replace(SPEAKER, message.speaker)
+            sentence = statement.sentence.replace(SPEAKER_PLACEHOLDER, message.speaker)
             quote = Evidence(message.label, message.content[statement.start : statement.end])
-            known = found.get(key)
-            if known is None:
+            existing = found.get(key)
+            if existing is None:
                 found[key] = Candidate(
                     id=f"r{len(found) + 1}",
                     subject=message.speaker,
@@ -96,8 +96,8 @@ def candidates(messages: Iterable[Source]) -> list[Candidate]:
                     speaker=message.speaker,
                     evidence=(quote,),
                 )
-            elif len(known.evidence) < MAX_EVIDENCE and quote not in known.evidence:
-                found[key] = replace(known, evidence=(*known.evidence, quote))
+            elif len(existing.evidence) < MAX_EVIDENCE and quote not in existing.evidence:
+                found[key] = replace(existing, evidence=(*existing.evidence, quote))
     return list(found.values())
 
 
@@ -117,8 +117,8 @@ def _statements(text: str) -> Iterator[_Statement]:
     """Find the statements of a message, with their places in it."""
     if len(text) > MAX_CHARACTERS:
         return
-    masked = FOREIGN.sub(lambda found: "_" * len(found[0]), ORDINAL.sub(POINT, text))
-    if NO_STATEMENT.search(masked) or OPEN_QUOTE.search(masked):
+    masked = QUOTATION.sub(lambda found: "_" * len(found[0]), ORDINAL.sub(ORDINAL_POINT, text))
+    if NOT_A_STATEMENT.search(masked) or OPEN_QUOTE.search(masked):
         return
     position = 0
     for sentence in split_sentences(masked):
@@ -134,7 +134,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 def _matches(sentence: str, before: str) -> Iterator[tuple[regex.Match[str], str]]:
     """Match the rules where a clause begins, and names of relatives anywhere."""
-    if NO_PROSE.search(sentence):
+    if MARKUP.search(sentence):
         return
     lead = LEAD.match(sentence)
     begin = lead.end() if lead else 0
@@ -144,32 +144,32 @@ def _matches(sentence: str, before: str) -> Iterator[tuple[regex.Match[str], str
     is_greeted = GREETING.fullmatch(f"{before} {sentence[:begin]}".strip())
     for start in starts:
         for language, rules in RULES.items():
-            found = rules.match(sentence, start)
-            if found and found.groupdict().get("introduced") and not is_greeted:
+            match = rules.match(sentence, start)
+            if match and match.groupdict().get("introduced") and not is_greeted:
                 continue
-            if found and _is_plain(sentence, found):
-                yield found, language
+            if match and _is_plain(sentence, match):
+                yield match, language
     if not REPORTED.search(sentence):
-        for found in RELATIVE.finditer(sentence):
-            yield found, "en"
+        for match in NAMED_RELATIVE.finditer(sentence):
+            yield match, "en"
 
 
-def _is_plain(sentence: str, found: regex.Match[str]) -> bool:
+def _is_plain(sentence: str, match: regex.Match[str]) -> bool:
     """Return whether the rest of the sentence raises no doubt about the statement."""
-    is_asked_afterwards = FOLLOWING_QUESTION.match(sentence, found.end())
-    after = "" if is_asked_afterwards else sentence[found.end() :]
-    rest = f"{sentence[: found.start()]} {after}"
+    is_asked_afterwards = FOLLOWING_QUESTION.match(sentence, match.end())
+    after = "" if is_asked_afterwards else sentence[match.end() :]
+    rest = f"{sentence[: match.start()]} {after}"
     return not any(pattern.search(rest) for pattern in (DOUBT, REPORTED, QUESTION))
 
 
-def _read(found: regex.Match[str], language: str) -> Iterator[_Statement]:
+def _read(match: regex.Match[str], language: str) -> Iterator[_Statement]:
     """Yield statements from the groups of a rule; one for each item of a list."""
-    groups = {name: text for name, text in found.groupdict().items() if text}
+    groups = {name: text for name, text in match.groupdict().items() if text}
     of = next((text for name, text in groups.items() if name.endswith("_of")), "")
-    for group in sorted(groups, key=found.start):
+    for group in sorted(groups, key=match.start):
         if group.endswith("_of"):
             continue
-        text = groups[group].replace(POINT, ".").removesuffix("'s").removesuffix("’s")
+        text = groups[group].replace(ORDINAL_POINT, ".").removesuffix("'s").removesuffix("’s")
         name = "name" if group == "introduced" else group
         values = LIST.split(text) if name == "allergy" else [text]
         if not all(_is_value(name, value) for value in values):
@@ -180,7 +180,7 @@ def _read(found: regex.Match[str], language: str) -> Iterator[_Statement]:
             yield _Statement(
                 slot.get(name, name).replace(" ", "_"),
                 value,
-                sentence.format(SPEAKER, value=value, of=of),
+                sentence.format(SPEAKER_PLACEHOLDER, value=value, of=of),
                 0,
                 0,
             )
@@ -189,9 +189,9 @@ def _read(found: regex.Match[str], language: str) -> Iterator[_Statement]:
 def _is_value(name: str, value: str) -> bool:
     words = value.casefold().replace(",", "").split()
     if name == "likes":
-        return words[0] not in NO_LIKING and words[-1] not in NO_OBJECT
+        return words[0] not in NOT_A_LIKING and words[-1] not in NOT_AN_OBJECT
     if name == "allergy":
-        return words[0] not in NO_ALLERGEN
+        return words[0] not in NOT_AN_ALLERGEN
     if name == "favorite":
-        return words[0] not in NO_OBJECT
-    return value.casefold() not in NO_NAME
+        return words[0] not in NOT_AN_OBJECT
+    return value.casefold() not in NOT_A_NAME

@@ -151,23 +151,25 @@ def is_other_language(fact: str, evidence: str) -> bool:
     scripts = {_script(fact), _script(evidence)} - {""}
     if len(scripts) > 1:
         return True
-    written, spoken = _stop_words(fact), _stop_words(evidence)
-    ours, theirs = _language(written), _language(spoken)
-    return bool(ours and theirs and ours != theirs and spoken[theirs] - spoken[ours] >= MIN_LEAD
-                and written[ours] - written[theirs] >= MIN_LEAD)  # fmt: skip
+    of_fact, of_evidence = _stop_words(fact), _stop_words(evidence)
+    language, expected = _language(of_fact), _language(of_evidence)
+    if not language or not expected or language == expected:
+        return False
+    lead = of_fact[language] - of_fact[expected]
+    return lead >= MIN_LEAD and of_evidence[expected] - of_evidence[language] >= MIN_LEAD
 
 
 def _script(text: str) -> str:
     """Return the script of more than half of the letters; empty if none has, or there are few."""
-    found = Counter(
+    counts = Counter(
         _SCRIPTS.get(unicodedata.name(character, "").split(" ")[0].split("-")[0], "other")
         for character in text
         if character.isalpha()
     )
-    if found.total() < (MIN_LETTERS if "han" not in found else 2):
+    if counts.total() < (MIN_LETTERS if "han" not in counts else 2):
         return ""
-    script, count = found.most_common(1)[0]
-    return script if 2 * count > found.total() else ""
+    script, letters = counts.most_common(1)[0]
+    return script if 2 * letters > counts.total() else ""
 
 
 def _stop_words(text: str) -> Counter[str]:
@@ -272,5 +274,5 @@ _TOPICS: Final = re.compile(
 
 def sensitive_topic(slot: str, text: str) -> str:
     """Return the first sensitive topic of a slot or a text, such as "health"; empty: none."""
-    found = _TOPICS.search(f"{slot.replace('_', ' ')} | {_plain(text)}")
-    return "" if found is None else str(found.lastgroup).replace("_", " ")
+    match = _TOPICS.search(f"{slot.replace('_', ' ')} | {_plain(text)}")
+    return "" if match is None else str(match.lastgroup).replace("_", " ")

@@ -61,7 +61,7 @@ _POLITENESS = re.compile(
 
 def asks_for_person(text: str) -> bool:
     """Return whether the message is a request for a person, and nothing else."""
-    words = "" if len(text) > MAX_CHARACTERS else _normalized(text)
+    words = "" if len(text) > MAX_CHARACTERS else _normalize(text)
     if not words or len(words.split()) > MAX_WORDS:
         return False
     if any(request.fullmatch(words) for request in _REQUESTS):
@@ -72,9 +72,9 @@ def asks_for_person(text: str) -> bool:
 
 def find_phrase(text: str, phrases: Iterable[str]) -> str | None:
     """Return the first of the phrases that the text contains as whole words; None without one."""
-    words = f" {_normalized(text)} "
+    words = f" {_normalize(text)} "
     for phrase in phrases:
-        wanted = _normalized(phrase)
+        wanted = _normalize(phrase)
         if wanted and f" {wanted} " in words:
             return phrase
     return None
@@ -99,13 +99,13 @@ _NO = frozenset(
 
 def yes_or_no(text: str) -> bool | None:
     """Return True if the whole message is a yes, False if it is a no, and None otherwise."""
-    words = "" if len(text) > MAX_CHARACTERS else _normalized(text)
+    words = "" if len(text) > MAX_CHARACTERS else _normalize(text)
     if words in _YES:
         return True
     return False if words in _NO else None
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     """Return the words in lower case, without accents and punctuation."""
     folded = decomposed(text.casefold())
     kept = "".join(

@@ -63,10 +63,10 @@ def identity_of(channel: str, workspace: str, native_id: str, name: str = "") ->
 
 def find_identity(identity_id: UUID) -> ChannelIdentity:
     """Return the identity with this id. Raises IdentityNotFound."""
-    found = ChannelIdentity.objects.filter(pk=identity_id).first()
-    if found is None:
+    identity = ChannelIdentity.objects.filter(pk=identity_id).first()
+    if identity is None:
         raise IdentityNotFound(f"No identity has the id {identity_id}.")
-    return found
+    return identity
 
 
 def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity:
@@ -85,12 +85,12 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
         NothingToLink: the identity belongs to this user already.
         PersonBeingErased: an erasure of one of the two users is requested, and not done yet.
     """
-    wanted = new_id_argument("user_id", user_id)
+    new_user_id = new_id_argument("user_id", user_id)
     with transaction.atomic():
         _lock_identities()
         existing = find_identity(identity.pk)
-        other = ChannelIdentity.objects.filter(own_id=wanted).first()
-        target = wanted if other is None else other.user_id
+        other = ChannelIdentity.objects.filter(own_id=new_user_id).first()
+        target = new_user_id if other is None else other.user_id
         if target == existing.user_id:
             raise NothingToLink(f"{existing} speaks as {target!r} already.")
         _refuse_while_erased(existing.own_id, target)

@@ -26,8 +26,8 @@ def linked_ids(*user_ids: str) -> list[str]:
 
     Links are followed in both directions, and through chains. Removed links are ignored.
     """
-    found = set(fetch_column(_LINKED, [list(user_ids)]))
-    return [*user_ids, *sorted(found - set(user_ids))]
+    ids = set(fetch_column(_LINKED, [list(user_ids)]))
+    return [*user_ids, *sorted(ids - set(user_ids))]
 
 
 def main_id(user_id: str) -> str:
@@ -47,8 +47,8 @@ def is_known(user_ids: Sequence[str]) -> bool:
     """Return whether any row of the current tenant has one of these ids."""
     probes = " OR ".join(
         f"EXISTS (SELECT FROM {table} WHERE {subject} = ANY(%(users)s))"
-        for table, of in personal_tables().items()
-        if of.on_erasure is OnErasure.DELETE
-        for subject in of.subjects
+        for table, data in personal_tables().items()
+        if data.on_erasure is OnErasure.DELETE
+        for subject in data.subjects
     )
     return bool(fetch_value(f"SELECT {probes}", {"users": list(user_ids)}))

@@ -60,15 +60,15 @@ def verify_receipt(content: bytes) -> dict[str, Any]:
         raise ReceiptInvalid(f"a receipt has at most {MAX_RECEIPT_BYTES:,} bytes")
     try:
         document = json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse)
-        given = document.pop("digest")
-        algorithm, value = given["algorithm"], str(given["value"])
+        digest = document.pop("digest")
+        algorithm, value = digest["algorithm"], str(digest["value"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ReceiptInvalid("this is not a receipt of an erasure") from error
     if algorithm != ALGORITHM or document.get("version") != VERSION:
         raise ReceiptInvalid("this version cannot check such a receipt")
     if is_signed(document, _PURPOSE, value):
-        found: dict[str, Any] = document
-        return found
+        receipt: dict[str, Any] = document
+        return receipt
     raise ReceiptInvalid(
         "the digest does not fit: the receipt was changed, or is of a deployment with another"
         " SECRET_KEY"
@@ -77,12 +77,12 @@ def verify_receipt(content: bytes) -> dict[str, Any]:
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse duplicate names: a person could read one value, and the digest cover the other."""
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in document:
             raise ValueError(f"{name} comes twice")
-        found[name] = value
-    return found
+        document[name] = value
+    return document
 
 
 def _refuse(constant: str) -> Any:

@@ -67,7 +67,7 @@ class Trial:
         threads = {name: reply.thread for name, reply in replies.items()}
         return Trial(self.user_id, threads), replies
 
-    def signed(self, agent: Agent, author: str) -> str:
+    def sign(self, agent: Agent, author: str) -> str:
         """Return the trial as a text that `read` accepts from the same author.
 
         Args:
@@ -78,7 +78,7 @@ class Trial:
 
     @classmethod
     def read(cls, text: str, agent: Agent, author: str) -> Self:
-        """Return the trial of a text that `signed` has made.
+        """Return the trial of a text that `sign` has made.
 
         Raises:
             TrialUnreadable: the text is of another author or agent, was changed, or is older than

@@ -269,7 +269,7 @@ def with_introduction(message: KonstructMessage, draft: Draft) -> str:
 
 def append_to_window(message: KonstructMessage, reply: Message) -> None:
     """Append both turns to the window. Safe to run twice."""
-    asked = Turn(
+    question = Turn(
         role=Role.USER,
         content=message.content,
         message_id=str(message.id),
@@ -277,7 +277,7 @@ def append_to_window(message: KonstructMessage, reply: Message) -> None:
         at=message.created_at.isoformat() if message.created_at else "",
     )
     short_term.append_turns(
-        message.tenant_id, message.agent_id, message.user_id, [asked, Turn.of(reply)]
+        message.tenant_id, message.agent_id, message.user_id, [question, Turn.of(reply)]
     )
 
 

@@ -102,7 +102,7 @@ def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -
             "UPDATE conversations SET updated_at ="
             " (SELECT max(timestamp) FROM messages WHERE conversation_id = conversations.id)"
         )
-        found = {kind.name: digest_of(rows_of(sqlite, kind.name)) for kind in kinds()}
+        digests = {kind.name: digest_of(rows_of(sqlite, kind.name)) for kind in kinds()}
         manifest = Manifest(
             format=FORMAT,
             exported_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -110,8 +110,8 @@ def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -
             tenant=tenant.slug,
             user_id=user_id,
             embedding_model=parameters["model"],
-            counts={name: count for name, (count, _) in found.items()},
-            sha256={name: digest for name, (_, digest) in found.items()},
+            counts={name: count for name, (count, _) in digests.items()},
+            sha256={name: digest for name, (_, digest) in digests.items()},
         )
         if user_id is not None and not any(
             manifest.counts[name] for name in ("messages", "embeddings", "facts")
@@ -132,12 +132,12 @@ def _write_kind(sqlite: apsw.Connection, kind: str, select: str, parameters: dic
 
 def _write_offline(file: SQLiteManager, vectors: VectorStore, parameters: dict[str, Any]) -> None:
     """Write the conversations, messages and vectors for searches with `MemoryManager`."""
-    known = set()
+    written = set()
     for row in _stream(_OFFLINE, parameters):
         message_id, agent_id, user_id, thread_id, channel, role, content, created_at, mean = row
         conversation = str(uuid5(NAMESPACE_OID, json.dumps([agent_id, user_id, thread_id])))
-        if conversation not in known:
-            known.add(conversation)
+        if conversation not in written:
+            written.add(conversation)
             file.create_conversation(
                 thread_id,
                 id=conversation,

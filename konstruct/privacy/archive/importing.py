@@ -110,16 +110,16 @@ def batches_of(
         try:
             item = json.loads(row)
         except (ValueError, RecursionError) as error:
-            raise _refused(kind, number, f"is not JSON ({error})") from error
+            raise _row_refusal(kind, number, f"is not JSON ({error})") from error
         if not isinstance(item, dict):
-            raise _refused(kind, number, "is no JSON object")
+            raise _row_refusal(kind, number, "is no JSON object")
         fields = fields or item.keys()
         if item.keys() != fields:
-            raise _refused(kind, number, "has other fields than the row before it")
+            raise _row_refusal(kind, number, "has other fields than the row before it")
         if missing := set(kind.export.key) - fields:
-            raise _refused(kind, number, f"has no {', '.join(sorted(missing))}")
+            raise _row_refusal(kind, number, f"has no {', '.join(sorted(missing))}")
         if check and (reason := check(item)):
-            raise _refused(kind, number, reason)
+            raise _row_refusal(kind, number, reason)
         if len(batch) == BATCH_ROWS or length + len(row) > BATCH_LENGTH:
             yield batch
             batch, length = [], 0
@@ -167,7 +167,7 @@ def _check_encoded() -> Callable[[dict[str, Any]], str]:
     return check
 
 
-def _refused(kind: Kind, number: int, reason: str) -> ArchiveRefused:
+def _row_refusal(kind: Kind, number: int, reason: str) -> ArchiveRefused:
     return ArchiveRefused(f"its {kind.name} cannot be imported: row {number} {reason}")
 
 

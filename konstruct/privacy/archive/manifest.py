@@ -62,17 +62,17 @@ class Kind:
 
 def kinds() -> list[Kind]:
     """Return the kinds of an archive, in the order of the import."""
-    found = []
+    result = []
     for table, (declaration, export) in exports().items():
-        of = declaration if isinstance(declaration, PersonalData) else PersonalData()
-        where = export.where or (OF_USER if of.subject else OF_MESSAGES_OF_USER)
+        data = declaration if isinstance(declaration, PersonalData) else PersonalData()
+        where = export.where or (OF_USER if data.subject else OF_MESSAGES_OF_USER)
         without = ", ".join(f"'{column}'" for column in ("tenant_id", *export.without))
         select = export.select or (
             f"SELECT to_jsonb(exported) - ARRAY[{without}]::text[] FROM {table} AS exported"
             f" WHERE {where} ORDER BY {export.order or ', '.join(export.key)}"
         )
-        found.append(Kind(table, of.schema, export, select))
-    return found
+        result.append(Kind(table, data.schema, export, select))
+    return result
 
 
 class ArchiveRefused(KonstructError):
@@ -191,13 +191,15 @@ def _check_tables(connection: apsw.Connection, path: Path) -> None:
     if not version_of(connection, path):
         raise ArchiveRefused(f"{path} is empty: give the path of an archive")
     # SQLite executes the SQL of a schema entry, whatever its type is.
-    found = [
+    statements = [
         " ".join(str(sql).split())
         for (sql,) in connection.execute(
             "SELECT sql FROM sqlite_schema WHERE name IN ('manifest', 'exported') LIMIT 3"
         )
     ]
-    if sorted(found) != sorted(" ".join(sql.split()) for sql in TABLES.split(";") if sql.strip()):
+    if sorted(statements) != sorted(
+        " ".join(sql.split()) for sql in TABLES.split(";") if sql.strip()
+    ):
         raise ArchiveRefused(f"{path} is an archive, but no export of a tenant's memory")
     is_cut = path.stat().st_size < connection.pragma("page_count") * connection.pragma("page_size")
     results = ["the file is cut off"] if is_cut else []

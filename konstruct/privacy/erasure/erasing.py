@@ -85,14 +85,14 @@ def carry_out(
             _begin_in_journal(request)
         for _ in range(MAX_ROUNDS):
             person = _erase_once(request, progress)
-            left = count_remaining(person)
-            if not left:
+            remaining = count_remaining(person)
+            if not remaining:
                 _refuse_while_copied()
                 if not is_replayed:
                     write_journal(request, person.user_ids)
                 return _end(request, person, progress, rewrite=rewrite)
         raise NotErased(
-            f"after {MAX_ROUNDS} rounds there is still something in {', '.join(sorted(left))}:"
+            f"after {MAX_ROUNDS} rounds there is still something in {', '.join(sorted(remaining))}:"
             " the request stays open"
         )
 

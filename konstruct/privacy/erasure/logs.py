@@ -102,12 +102,12 @@ def pseudonymize(person: Person, progress: ErasureProgress) -> None:
     names = Pseudonyms(users, frozenset(person.threads), everywhere=is_known)
     about = _events(person, [*users.values()])
     for ids in _batches(sorted(about)):
-        _forget_events(ids, about, names, progress)
+        _pseudonymize_events(ids, about, names, progress)
     for ids in _batches(sorted(set(fetch_column(_LOGGED, person.parameters())))):
-        _forget_log_entries(ids, progress)
+        _redact_log_entries(ids, progress)
     with transaction.atomic():
-        made = fetch_column(_CREATED, person.parameters())
-        progress.add_rows(IdempotencyRecord._meta.db_table, made, len(made), "removed")
+        keys = fetch_column(_CREATED, person.parameters())
+        progress.add_rows(IdempotencyRecord._meta.db_table, keys, len(keys), "removed")
         progress.save()
 
 
@@ -140,33 +140,39 @@ def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
     ):
         about[id] = about.get(id, False) or is_theirs
     # Rows that named the person and were deleted before.
-    is_named, subjects = person.matcher, {"subjects": subjects_with_texts()}
-    about |= {id: True for id, text in stream(_WITH_TEXTS, subjects, BATCH) if is_named(text)}
+    names_person, subjects = person.matcher, {"subjects": subjects_with_texts()}
+    about |= {id: True for id, text in stream(_WITH_TEXTS, subjects, BATCH) if names_person(text)}
     return about
 
 
-def _forget_events(
+def _pseudonymize_events(
     ids: Sequence[int], about: dict[int, bool], names: Pseudonyms, progress: ErasureProgress
 ) -> None:
     """Pseudonymize a batch of the access log."""
     with transaction.atomic():
         changed = []
         for event in AccessEvent.objects.select_for_update().filter(pk__in=ids):
-            was = {name: getattr(event, name) for name in _COLUMNS}
+            before = {name: getattr(event, name) for name in _COLUMNS}
             user_fields = {"subject_id"} if event.subject in USER_SUBJECTS else set()
-            now = without_person(was, names, is_theirs=about[event.pk], user_fields=user_fields)
+            after = without_person(
+                before, names, is_theirs=about[event.pk], user_fields=user_fields
+            )
             is_of_theirs = about[event.pk] and event.action != Action.ERASE
-            if is_of_theirs and now["subject_id"] and now["subject_id"] not in names.users.values():
-                now["subject_id"] = ERASED
-            if now != was:
-                vars(event).update(now)
+            if (
+                is_of_theirs
+                and after["subject_id"]
+                and after["subject_id"] not in names.users.values()
+            ):
+                after["subject_id"] = ERASED
+            if after != before:
+                vars(event).update(after)
                 changed.append(event)
         AccessEvent.objects.bulk_update(changed, _COLUMNS)
         progress.add_rows(AccessEvent._meta.db_table, None, len(changed), "changed")
         progress.save()
 
 
-def _forget_log_entries(ids: Sequence[int], progress: ErasureProgress) -> None:
+def _redact_log_entries(ids: Sequence[int], progress: ErasureProgress) -> None:
     """Remove the names of the person's rows from Django's admin log."""
     with transaction.atomic():
         entries = list(LogEntry.objects.select_for_update().filter(pk__in=ids))

@@ -250,12 +250,12 @@ def _facts_of(batch: Batch) -> list[MemoryEntry]:
 
 def _left_without_reply(batch: Batch) -> list[Message]:
     """Return the messages whose replies alone are erased. They must not be answered again."""
-    asked = {
+    message_ids = {
         message.in_reply_to_id
         for message in batch.messages
         if message.in_reply_to_id is not None and message.in_reply_to_id not in batch.ids
     }
-    return list(Message.objects.filter(pk__in=asked, pending_reply__isnull=True))
+    return list(Message.objects.filter(pk__in=message_ids, pending_reply__isnull=True))
 
 
 def _redact_escalations(batch: Batch, request: MessageErasure) -> int:

@@ -31,9 +31,9 @@ def ids_sql() -> str:
         if isinstance(model._meta.pk, models.UUIDField)
     }
     return " UNION ALL ".join(
-        f"SELECT {of.key}::text AS id FROM {table} WHERE {of.of_person}"
-        for table, of in personal_tables().items()
-        if (of.subject or of.named_in) and of.key and table in uuids
+        f"SELECT {data.key}::text AS id FROM {table} WHERE {data.of_person}"
+        for table, data in personal_tables().items()
+        if (data.subject or data.named_in) and data.key and table in uuids
     )
 
 
@@ -43,9 +43,9 @@ IDS: Final = ids_sql()
 def _agents_sql() -> str:
     """Return a query for the agents that have rows of a person."""
     return " UNION ".join(
-        f"SELECT {of.agent} FROM {table} WHERE {of.of_person} AND {of.agent} IS NOT NULL"
-        for table, of in personal_tables().items()
-        if of.subject and of.agent and of.on_erasure is OnErasure.DELETE
+        f"SELECT {data.agent} FROM {table} WHERE {data.of_person} AND {data.agent} IS NOT NULL"
+        for table, data in personal_tables().items()
+        if data.subject and data.agent and data.on_erasure is OnErasure.DELETE
     )
 
 
@@ -79,15 +79,15 @@ class Person:
             request: the request for the erasure.
             earlier: `fields` of the previous round; empty in the first round.
         """
-        found = [*linked_ids(request.user_id), *earlier.get("user_ids", ())]
-        person = cls(request.tenant_id, tuple(dict.fromkeys(found)), request.agent_id)
+        user_ids = [*linked_ids(request.user_id), *earlier.get("user_ids", ())]
+        person = cls(request.tenant_id, tuple(dict.fromkeys(user_ids)), request.agent_id)
         threads = threads_of(person.user_ids, agent_id=request.agent_id, requested=request.threads)
         sessions = {
             thread.thread_id
             for thread in threads
             if thread.session_belongs_to_person(strict=request.by_bound_key)
         }
-        own = {thread.thread_id for thread in threads if thread.belongs_to_person}
+        own_threads = {thread.thread_id for thread in threads if thread.belongs_to_person}
         agents = set(fetch_column(_agents_sql(), person.parameters()))
         shared = sum(thread.has_messages and thread.has_messages_of_others for thread in threads)
         left = sum(thread.has_session and thread.thread_id not in sessions for thread in threads)
@@ -100,7 +100,7 @@ class Person:
             person,
             named=tuple(rows_naming_person(person.matcher, person.agent_id)),
             agents=tuple(sorted(agents.union(map(UUID, earlier.get("agents", ()))))),
-            threads=tuple(sorted((own | sessions).union(earlier.get("threads", ())))),
+            threads=tuple(sorted((own_threads | sessions).union(earlier.get("threads", ())))),
             sessions=tuple(sorted(sessions.union(earlier.get("sessions", ())))),
             shared_threads=max(shared, earlier.get("shared_threads", 0)),
             sessions_left=max(left, earlier.get("sessions_left", 0)),

@@ -30,12 +30,12 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 def unique_names(user_ids: Sequence[str]) -> tuple[str, ...]:
     """Return the names that no other person has, as words without case and accents."""
-    accounts, known = ChannelIdentity.objects.exclude(name=""), PersonName.objects.all()
+    accounts, person_names = ChannelIdentity.objects.exclude(name=""), PersonName.objects.all()
     of_person = Q(user_id__in=user_ids) | Q(own_id__in=user_ids)
-    own = known.filter(user_id__in=user_ids).values_list("name", flat=True)
-    own_accounts = accounts.filter(of_person).values_list("name", flat=True)
-    names = {fold(name) for name in (*own, *own_accounts)}
-    others = known.filter(folded__in=names).exclude(user_id__in=user_ids)
+    own_names = person_names.filter(user_id__in=user_ids).values_list("name", flat=True)
+    account_names = accounts.filter(of_person).values_list("name", flat=True)
+    names = {fold(name) for name in (*own_names, *account_names)}
+    others = person_names.filter(folded__in=names).exclude(user_id__in=user_ids)
     names.difference_update(others.values_list("folded", flat=True))
     names.difference_update(map(fold, accounts.exclude(of_person).values_list("name", flat=True)))
     normalized = {" ".join(split_words(name)) for name in names}
@@ -82,7 +82,7 @@ def subjects_with_texts() -> list[str]:
     return [
         str(model._meta.verbose_name_raw)
         for model in apps.get_models()
-        if isinstance(of := getattr(model, "personal_data", None), PersonalData) and of.named_in
+        if isinstance(data := getattr(model, "personal_data", None), PersonalData) and data.named_in
     ]
 
 
@@ -93,12 +93,12 @@ def rows_naming_person(matcher: PersonMatcher, agent_id: UUID | None) -> Iterato
         matcher: the matcher of the person.
         agent_id: only rows of this agent; None: all rows.
     """
-    for table, of in personal_tables().items():
-        if not of.named_in or (agent_id is not None and not of.agent):
+    for table, data in personal_tables().items():
+        if not data.named_in or (agent_id is not None and not data.agent):
             continue
-        where = f"{of.agent} = %(agent)s" if agent_id is not None else "true"
-        texts = ", ".join(f"{column}::text" for column in of.named_in)
-        statement = f"SELECT {of.key}::text, concat_ws(' ', {texts}) FROM {table} WHERE {where}"
+        where = f"{data.agent} = %(agent)s" if agent_id is not None else "true"
+        texts = ", ".join(f"{column}::text" for column in data.named_in)
+        statement = f"SELECT {data.key}::text, concat_ws(' ', {texts}) FROM {table} WHERE {where}"
         for key, text in stream(statement, {"agent": agent_id}, BATCH):
             if matcher(text):
                 yield key

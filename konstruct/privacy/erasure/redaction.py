@@ -119,12 +119,12 @@ def redact_copies(
     changed = _redact_access_log(facts)
     for copies in COPIES:
         with_same_user = copies.model is RecallEvent or bool(facts)
-        found = _found(copies, values, with_same_user=with_same_user)
-        for row in copies.model._default_manager.filter(pk__in=found):
-            was = {column: getattr(row, column) for column in copies.columns}
-            now = _redacted(was, ids, redact)
-            if now != was:
-                copies.model._default_manager.filter(pk=row.pk).update(**now)
+        keys = _matching_keys(copies, values, with_same_user=with_same_user)
+        for row in copies.model._default_manager.filter(pk__in=keys):
+            before = {column: getattr(row, column) for column in copies.columns}
+            after = _redacted(before, ids, redact)
+            if after != before:
+                copies.model._default_manager.filter(pk=row.pk).update(**after)
                 table = copies.model._meta.db_table
                 changed[table] = changed.get(table, 0) + 1
     return changed
@@ -168,8 +168,8 @@ def quoting_messages(message: Message) -> list[str]:
     if len(line) < MIN_LINE_CHARACTERS:
         return []
     others = Message.objects.filter(user_id=message.user_id, content__contains=line)
-    found = others.exclude(pk=message.pk).exclude(in_reply_to=message.pk).order_by("number")
-    return [str(pk) for pk in found.values_list("pk", flat=True)[:MAX_QUOTES]]
+    quoting = others.exclude(pk=message.pk).exclude(in_reply_to=message.pk).order_by("number")
+    return [str(pk) for pk in quoting.values_list("pk", flat=True)[:MAX_QUOTES]]
 
 
 def _redact_access_log(facts: Sequence[MemoryEntry]) -> dict[str, int]:
@@ -186,7 +186,9 @@ def _redact_access_log(facts: Sequence[MemoryEntry]) -> dict[str, int]:
     return {AccessEvent._meta.db_table: changed} if changed else {}
 
 
-def _found(copies: CopyColumns, values: Mapping[str, Any], *, with_same_user: bool) -> list[Any]:
+def _matching_keys(
+    copies: CopyColumns, values: Mapping[str, Any], *, with_same_user: bool
+) -> list[Any]:
     key, table = copies.model._meta.pk.column, copies.model._meta.db_table
     of_same = _OF_SAME_USER.format(agent=copies.agent, user=copies.user)
     same_user = of_same if with_same_user else ""
@@ -206,33 +208,37 @@ def _redacted(
 ) -> dict[str, Any]:
     if isinstance(row.get("recall_trace"), Mapping):
         return {"recall_trace": _redacted(row["recall_trace"], ids, redact)}
-    now = {name: _in_texts(value, redact) for name, value in row.items()}
+    redacted = {name: _in_texts(value, redact) for name, value in row.items()}
     if "item" in row:  # JSON in a text column
-        now["item"] = json.dumps(_in_texts(json.loads(row["item"]), redact), ensure_ascii=False)
-        return now if json.loads(now["item"]) != json.loads(row["item"]) else dict(row)
+        redacted["item"] = json.dumps(
+            _in_texts(json.loads(row["item"]), redact), ensure_ascii=False
+        )
+        return redacted if json.loads(redacted["item"]) != json.loads(row["item"]) else dict(row)
     if "hits" not in row:
-        return now
-    now["hits"] = [_without_neighbours(hit, ids) for hit in now["hits"] if not _is_one(hit, ids)]
-    now["cut"] = [hit for hit in now["cut"] if not _is_one(hit, ids)]
-    # A fact was in the prompt with a quote of a supporting message.
-    now["facts"] = [
-        fact
-        for fact in now.get("facts") or ()
-        if not _is_one(fact, ids) and ids.isdisjoint(fact.get("message_ids") or ())
+        return redacted
+    redacted["hits"] = [
+        _without_neighbours(hit, ids) for hit in redacted["hits"] if not _is_erased(hit, ids)
     ]
-    if any(len(now[name]) < len(row.get(name) or ()) for name in ("hits", "facts")):
+    redacted["cut"] = [hit for hit in redacted["cut"] if not _is_erased(hit, ids)]
+    # A fact was in the prompt with a quote of a supporting message.
+    redacted["facts"] = [
+        fact
+        for fact in redacted.get("facts") or ()
+        if not _is_erased(fact, ids) and ids.isdisjoint(fact.get("message_ids") or ())
+    ]
+    if any(len(redacted[name]) < len(row.get(name) or ()) for name in ("hits", "facts")):
         # The message was recalled: the prompt may have any part of it.
-        now["injected"], now["prompt"] = [], None
-    return now
+        redacted["injected"], redacted["prompt"] = [], None
+    return redacted
 
 
 def _without_neighbours(hit: Mapping[str, Any], ids: set[str]) -> dict[str, Any]:
-    turns = [turn for turn in hit.get("neighbours", ()) if not _is_one(turn, ids)]
+    turns = [turn for turn in hit.get("neighbours", ()) if not _is_erased(turn, ids)]
     return {**hit, "neighbours": turns} if "neighbours" in hit else dict(hit)
 
 
-def _is_one(found: Mapping[str, Any], ids: set[str]) -> bool:
-    return not ids.isdisjoint({str(found.get("message_id")), str(found.get("memory_id"))})
+def _is_erased(entry: Mapping[str, Any], ids: set[str]) -> bool:
+    return not ids.isdisjoint({str(entry.get("message_id")), str(entry.get("memory_id"))})
 
 
 def _lines(text: str) -> list[str]:
@@ -242,15 +248,17 @@ def _lines(text: str) -> list[str]:
 def _redaction(texts: Sequence[str], names: Collection[str]) -> Callable[[str], str]:
     """Return a function that replaces lines of these texts, with names before them, in a text."""
     lines = {line for text in texts for line in _lines(text)}
-    long = {line[: 2 * PROBE_CHARACTERS] for line in lines if len(line) >= MIN_LINE_CHARACTERS}
+    beginnings = {
+        line[: 2 * PROBE_CHARACTERS] for line in lines if len(line) >= MIN_LINE_CHARACTERS
+    }
 
     def redact_line(line: str) -> str:
-        start = min((at for probe in long if (at := line.find(probe)) >= 0), default=-1)
+        start = min((at for probe in beginnings if (at := line.find(probe)) >= 0), default=-1)
         if start < 0:
             # A short line, or the beginning of one that was cut.
             end = line.rpartition(": ")[2].strip().rstrip("…")
             is_cut = len(end) >= MIN_LINE_CHARACTERS and any(
-                probe.startswith(end) for probe in long
+                probe.startswith(end) for probe in beginnings
             )
             if not end or not (is_cut or end in lines or line.strip() in lines):
                 return line

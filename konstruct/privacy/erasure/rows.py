@@ -56,7 +56,9 @@ def tables_of_tenant() -> list[str]:
 def tables_of_people() -> list[str]:
     """Return the names of the tables that an erasure removes or changes rows of."""
     return [
-        table for table, of in personal_tables().items() if of.on_erasure is not OnErasure.RECEIPT
+        table
+        for table, data in personal_tables().items()
+        if data.on_erasure is not OnErasure.RECEIPT
     ]
 
 
@@ -100,8 +102,8 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         delete_messages(cursor, ids, progress.add_rows)
         progress.add_messages(len(ids))
         progress.save()
-    found = redact_new_copies(messages, began_at, facts=facts, without_users=users)
-    for table, count in found.items():
+    changed = redact_new_copies(messages, began_at, facts=facts, without_users=users)
+    for table, count in changed.items():
         progress.add_rows(table, None, count, "changed")
     return True
 
@@ -109,10 +111,10 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
 def remove_rest(person: Person, progress: ErasureProgress) -> None:
     """Remove the person's rows besides messages, in one transaction."""
     with transaction.atomic(), connection.cursor() as cursor:
-        for table, of in personal_tables().items():
-            if of.of_person and of.on_erasure is OnErasure.DELETE and table != MESSAGES:
+        for table, data in personal_tables().items():
+            if data.of_person and data.on_erasure is OnErasure.DELETE and table != MESSAGES:
                 values = person.parameters()
-                _delete(cursor, table, of, of.of_person, values, progress.add_rows)
+                _delete(cursor, table, data, data.of_person, values, progress.add_rows)
         progress.save()
 
 
@@ -123,30 +125,42 @@ def delete_rows_of_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> N
     """
     cursor.execute(LOCK_EMBEDDING, {"ids": ids})
     tables = personal_tables()
-    for table, of in tables.items():
-        if of.derived:
-            _delete(cursor, table, of, of.derived, {"ids": ids}, add)
-    for table, of in tables.items():
-        if of.message and table != MESSAGES:
-            _delete(cursor, table, of, f"{of.message} = ANY(%(ids)s)", {"ids": ids}, add)
+    for table, data in tables.items():
+        if data.derived:
+            _delete(cursor, table, data, data.derived, {"ids": ids}, add)
+    for table, data in tables.items():
+        if data.message and table != MESSAGES:
+            _delete(
+                cursor,
+                table,
+                data,
+                f"{data.message} = ANY(%(ids)s)",
+                {"ids": ids},
+                add,
+            )
 
 
 def delete_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> None:
     """Delete messages, after the rows that belong to them."""
-    of = personal_tables()[MESSAGES]
-    _delete(cursor, MESSAGES, of, "id = ANY(%(ids)s)", {"ids": ids}, add)
+    data = personal_tables()[MESSAGES]
+    _delete(cursor, MESSAGES, data, "id = ANY(%(ids)s)", {"ids": ids}, add)
 
 
 def _delete(
-    cursor: Any, table: str, of: PersonalData, where: str, values: dict[str, Any], add: AddRows
+    cursor: Any,
+    table: str,
+    data: PersonalData,
+    where: str,
+    values: dict[str, Any],
+    add: AddRows,
 ) -> None:
     """Delete rows of a table, and add their number and ids to the receipt."""
-    name = f"{of.schema or tenant_connection().schema_name}.{table}"
-    if not of.key:
+    name = f"{data.schema or tenant_connection().schema_name}.{table}"
+    if not data.key:
         cursor.execute(f"DELETE FROM {name} WHERE {where}", values)
         add(table, None, cursor.rowcount, "removed")
         return
-    cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {of.key}::text", values)
+    cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {data.key}::text", values)
     keys = [key for (key,) in cursor.fetchall()]
     add(table, keys, len(keys), "removed")
 

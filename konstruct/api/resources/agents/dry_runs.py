@@ -146,7 +146,7 @@ class DryRunsView(ApiView):
         content = self.fields["content"]
         self.note(agent, query=content)
         trial, replies = trial.ask(content, agent, draft if changes else None)
-        signed = "" if trial.is_full else trial.signed(agent, self.caller.id)
+        signed = "" if trial.is_full else trial.sign(agent, self.caller.id)
         document = {
             "conversation": signed if 0 < len(signed) <= MAX_TRIAL_CHARACTERS else None,
             "user_id": trial.user_id,

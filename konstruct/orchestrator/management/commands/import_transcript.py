@@ -60,7 +60,7 @@ class Command(KonstructCommand):
         ids = DerivedIds(f"file {path.name}")
         try:
             with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
-                lines = _numbered(file)
+                lines = _numbered_lines(file)
                 while batch := list(islice(lines, BATCH)):
                     with transaction.atomic():
                         results = import_history(
@@ -91,7 +91,7 @@ class Command(KonstructCommand):
             )
 
 
-def _numbered(file: Any) -> Iterator[tuple[int, Any]]:
+def _numbered_lines(file: Any) -> Iterator[tuple[int, Any]]:
     """Yield the lines that are not blank with their numbers; invalid JSON as None."""
     for number, raw in enumerate(file, start=1):
         if raw.strip():

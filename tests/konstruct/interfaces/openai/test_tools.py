@@ -86,7 +86,7 @@ def client(
         return worked
 
     monkeypatch.setattr(views, "WAIT_SECONDS", 0)
-    for name in ("stream_events", "when_settled"):
+    for name in ("stream_events", "respond_when_settled"):
         monkeypatch.setattr(views, name, after_work(getattr(views, name)))
     return Client(program_a, llm_server)
 
