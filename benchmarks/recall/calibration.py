@@ -198,11 +198,11 @@ def error(shown: np.ndarray, relevant: np.ndarray) -> float:
 
 def shift(shown: np.ndarray, relevant: np.ndarray, deviation: float | None = None) -> float:
     """Return the shift of logits that fits best; by default shrunk as in the product."""
-    from memory.recall.marks import fitted_shift
+    from memory.recall.marks import fit_shift
 
     pairs = zip(shown.tolist(), relevant.tolist(), strict=True)
     counts = [(shown, int(is_relevant), int(not is_relevant)) for shown, is_relevant in pairs]
-    return fitted_shift(counts, *([] if deviation is None else [deviation]))
+    return fit_shift(counts, *([] if deviation is None else [deviation]))
 
 
 def marked(kinds: Labelled, count: int) -> dict[str, float]:

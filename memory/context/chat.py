@@ -55,14 +55,14 @@ def fact_line(content: str, quote: str = "", said_at: datetime | None = None) ->
     """Return an item with a fact, optionally with words of the message that states it, and its
     date.
     """
-    when = f"{dated(said_at)} " if said_at else ""
+    when = f"{date_prefix(said_at)} " if said_at else ""
     words = f' ("{quote}")' if quote else ""
     return item(f"{when}Fact: {content}{words}")
 
 
 def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> str:
     """Return an item with a speaker and a date, without which "yesterday" in it means nothing."""
-    when = f"{dated(said_at)} " if said_at else ""
+    when = f"{date_prefix(said_at)} " if said_at else ""
     return item(f"{when}{speaker}: {content}")
 
 
@@ -71,7 +71,7 @@ def moment(at: datetime) -> str:
     return f"{at.astimezone(UTC):%A, %Y-%m-%d %H:%M}"
 
 
-def dated(at: datetime) -> str:
+def date_prefix(at: datetime) -> str:
     """Return the time prefix of a turn."""
     return f"[{moment(at)}]"
 
@@ -246,7 +246,7 @@ def turn_text(turn: Mapping[str, Any]) -> str:
         return content
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return f"{dated(moment)} {content}"
+    return f"{date_prefix(moment)} {content}"
 
 
 def _message(role: str, content: str) -> ChatMessage:

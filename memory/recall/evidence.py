@@ -5,9 +5,9 @@ from recall, the distances of the pieces, and the texts. They are sent together 
 and `scoring` processes each result while Postgres runs the next statement.
 
 A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts the messages first,
-up to the limit, and reads nothing if there are more. A larger scope is remembered as large, and its
-candidates are read: the best by words among those with the question's rarest words, the nearest by
-vector, and the turns around both. The words of the turns before come with them.
+up to the limit, and reads nothing if there are more. Of a larger scope only candidates are read:
+the best by words among those with the question's rarest words, the nearest by vector, the turns
+around both, and the words of the turns before.
 
 Columns come as arrays in Postgres' binary format, and the stored features of a message as one
 column; passing hundreds of rows between query steps, and to Python, took longer than everything
@@ -40,15 +40,15 @@ class Turns:
     Arrays of a group have equal length.
     """
 
-    large: bool
-    """Candidates alone, and the turns around them."""
+    is_large: bool
+    """Whether these are only candidates and the turns around them."""
     messages: int
-    """Of the scope; an estimate for a scope that is walked."""
+    """Number of messages of the scope; an estimate with Strategy.HNSW."""
 
     number: NDArray[np.int64]
-    """Of each message, those of a session together, turn after turn: Message.number."""
+    """Message.number of each message, sorted by session and time."""
     ids: NDArray[np.uint64]
-    """Both halves of each."""
+    """Both halves of each message's id."""
     session: NDArray[np.int64]
     created_at: NDArray[np.int64]
     """Microseconds since 2000."""
@@ -60,28 +60,29 @@ class Turns:
     by_user: Flags
     lexemes: NDArray[np.int32]
     """The number of lexemes."""
-    near: Flags
-    """Of a large scope: a candidate, and not only a turn beside one."""
-    context_only: Flags
-    """Of a large scope: there for its words alone, which count for the turns after it."""
+    is_candidate: Flags
+    """In a large scope: whether it is a candidate, and not only a turn beside one."""
+    is_context_only: Flags
+    """In a large scope: whether only its words are used, which count for the turns after it."""
 
     posting_term: NDArray[np.int64]
-    """Of each posting."""
+    """The word of each posting."""
     posting_number: NDArray[np.int64]
+    """The message of each posting."""
     posting_weight: NDArray[np.float32]
 
-    counted_term: NDArray[np.int64]
-    """Of each word of a large scope. Of a whole one the postings tell."""
-    counted: NDArray[np.float64]
-    """How many messages hold it."""
+    frequency_term: NDArray[np.int64]
+    """The words with a document frequency; empty if the whole scope is read."""
+    document_frequency: NDArray[np.float64]
+    """The number of messages with each of these words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class PieceCosines:
     """The cosine similarities of pieces of messages to the question."""
 
     ids: NDArray[np.uint64]
-    """Of each piece: its message's."""
+    """Both halves of the id of each piece's message."""
     cosine: NDArray[np.float64]
 
 
@@ -95,7 +96,7 @@ class Quote(NamedTuple):
     said_at: datetime
 
 
-class KnownFact(NamedTuple):
+class CitedFact(NamedTuple):
     """A fact with evidence in messages of the scope."""
 
     memory_id: UUID
@@ -110,29 +111,31 @@ class Exclusion:
 
     message_id: UUID
     start: int | None
-    """None: the whole message."""
+    """First character of the words; None: the whole message."""
     end: int | None
+    """Position after the last character."""
     memory_id: UUID | None
     """The corrected fact; None: the message itself was excluded."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class FactsAndExclusions:
     """The facts with evidence in messages of a scope, and the exclusions from recall."""
 
-    cited: Pieces
-    """Of each quote: its message's id, and the cosine of its fact."""
-    facts: list[KnownFact]
-    """The nearest, nearest first."""
+    fact_cosines: PieceCosines
+    """For each quote, its message's id and the cosine of its fact."""
+    facts: list[CitedFact]
+    """The facts nearest to the question, nearest first."""
     exclusions: dict[UUID, list[Exclusion]]
-    """By message."""
-    remaining: dict[UUID, float]
-    """Of messages with excluded words, the best cosine of their other pieces; -inf without any."""
+    """Exclusions by message id."""
+    remaining_cosines: dict[UUID, float]
+    """For messages with excluded words, the best cosine of their other pieces; -inf without any."""
 
     def is_excluded(self, message_id: UUID) -> bool:
         """Return whether the whole message is excluded."""
-        return any(each.start is None for each in self.exclusions.get(message_id, ()))
+        exclusions = self.exclusions.get(message_id, ())
+        return any(exclusion.start is None for exclusion in exclusions)
 
     @property
     def excluded(self) -> list[UUID]:
@@ -141,23 +144,25 @@ class Known:
 
     def without_excluded(self, message_id: UUID, content: str) -> str:
         """Return the content of a message with "…" in place of excluded words."""
-        words = [
-            (each.start, each.end)
-            for each in self.exclusions.get(message_id, ())
-            if each.start is not None and each.end is not None
+        spans = [
+            (exclusion.start, exclusion.end)
+            for exclusion in self.exclusions.get(message_id, ())
+            if exclusion.start is not None and exclusion.end is not None
         ]
         end = len(content)
-        kept: list[str] = []
-        for start, stop in sorted(words, reverse=True):
+        parts: list[str] = []
+        for start, stop in sorted(spans, reverse=True):
             if stop < end:
-                kept.append(content[stop:end])
+                parts.append(content[stop:end])
                 end = stop
             end = min(end, start)
-        kept.append(content[:end])
-        return "…".join(reversed(kept)) if words else content
+        parts.append(content[:end])
+        return "…".join(reversed(parts)) if spans else content
 
 
-NOTHING_KNOWN = Known(Pieces(np.empty((0, 2), np.uint64), np.empty(0)), [], {}, {})
+NO_FACTS_OR_EXCLUSIONS = FactsAndExclusions(
+    PieceCosines(np.empty((0, 2), np.uint64), np.empty(0)), [], {}, {}
+)
 
 
 class Text(NamedTuple):
@@ -170,12 +175,12 @@ class Text(NamedTuple):
     name: str
     content: str
     metadata: dict[str, Any] | None
-    """None where they are too large to come along."""
+    """None if they are larger than MAX_EVIDENCE_METADATA_BYTES."""
     neighbours: list[list[Any]] | None = None
 
 
-def _items(*kinds: str) -> tuple[np.dtype[Any], ...]:
-    """Return the dtypes of array values of these kinds: each after its length."""
+def _array_dtypes(*kinds: str) -> tuple[np.dtype[Any], ...]:
+    """Return the dtypes of array items of these kinds: each item follows its length."""
     return tuple(np.dtype([("length", ">i4"), ("value", kind)]) for kind in kinds)
 
 
@@ -189,92 +194,102 @@ _PACKED_ROW = np.dtype(
         ("lexemes", ">i4"),
     ]
 )  # fmt: skip
-_POSTINGS = _items(">i8", ">i8", ">f4")
-_NEAR_AND_COUNTED = _items(">i2", ">i8", ">f8")
-_PIECES = _items("2>u8", ">f8")
+_POSTINGS = _array_dtypes(">i8", ">i8", ">f4")
+_NEAR_AND_COUNTED = _array_dtypes(">i2", ">i8", ">f8")
+_PIECES = _array_dtypes("2>u8", ">f8")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The results of a recall's statements, to be read in this order: turns, known, pieces,
-    texts.
+    """The results of a recall's statements, which must be read in this order: turns, facts and
+    exclusions, pieces, texts.
     """
 
     fits: bool
-    """False: the scope is too large for this way, and the other fields have no meaning."""
+    """False: the scope is too large for the strategy, and the other fields have no meaning."""
     turns: Turns
     _cursor: CursorWrapper
     _values: Mapping[str, Any]
     _has_texts: bool
-    """The texts come along."""
+    """Whether the texts are in the results."""
 
-    def known(self) -> Known:
+    def read_facts_and_exclusions(self) -> FactsAndExclusions:
         """Read the facts and exclusions of the messages."""
         self._cursor.nextset()
         cited, facts, exclusions = self._cursor.fetchone()
         by_message: dict[UUID, list[Exclusion]] = {}
-        remaining: dict[UUID, float] = {}
+        remaining_cosines: dict[UUID, float] = {}
         for message_id, start, end, memory_id, reason, content, pieces in exclusions or ():
-            identity = UUID(message_id)
-            fact = None if memory_id is None else UUID(memory_id)
-            excluded = Exclusion(identity, start, end, fact, reason)
-            by_message.setdefault(identity, []).append(excluded)
+            message_uuid = UUID(message_id)
+            fact_uuid = None if memory_id is None else UUID(memory_id)
+            by_message.setdefault(message_uuid, []).append(
+                Exclusion(message_uuid, start, end, fact_uuid, reason)
+            )
             if content is not None:
-                words = [each for each in by_message[identity] if each.start is not None]
-                remaining[identity] = _best_remaining(content, words, pieces or ())
-        return Known(
-            Pieces(*_unpacked(cited, _PIECES)),
+                of_words = [
+                    exclusion
+                    for exclusion in by_message[message_uuid]
+                    if exclusion.start is not None
+                ]
+                remaining_cosines[message_uuid] = _best_cosine_without(
+                    of_words, content, pieces or ()
+                )
+        return FactsAndExclusions(
+            PieceCosines(*_unpack_arrays(cited, _PIECES)),
             [
-                KnownFact(
+                CitedFact(
                     UUID(memory_id),
                     content,
                     cosine,
                     [
-                        Quote(UUID(said), start, end, quote, datetime.fromisoformat(said_at))
-                        for said, start, end, quote, said_at in quotes
+                        Quote(UUID(message_id), start, end, quote, datetime.fromisoformat(said_at))
+                        for message_id, start, end, quote, said_at in quotes
                     ],
                 )
                 for memory_id, content, cosine, quotes in facts or ()
             ],
             by_message,
-            remaining,
+            remaining_cosines,
         )
 
-    def pieces(self) -> Pieces:
+    def read_pieces(self) -> PieceCosines:
         """Read the cosine similarities of the pieces."""
         self._cursor.nextset()
-        (sent,) = self._cursor.fetchone()
-        return Pieces(*_unpacked(sent, _PIECES))
+        (arrays,) = self._cursor.fetchone()
+        return PieceCosines(*_unpack_arrays(arrays, _PIECES))
 
-    def texts(self, found: Mapping[int, UUID]) -> dict[int, Text]:
+    def read_texts(self, message_ids: Mapping[int, UUID]) -> dict[int, Text]:
         """Read the texts of messages, from the same request or by another statement.
 
         Args:
-            found: ids of the messages by number.
+            message_ids: ids of the messages by number.
         """
-        if not found:
+        if not message_ids:
             return {}
         if self._has_texts:
             self._cursor.nextset()
-            rows = self._cursor.fetch_where(0, {pack(">q", number) for number in found})
+            rows = self._cursor.fetch_where(0, {pack(">q", number) for number in message_ids})
         else:
-            until, neighbours = self._values["at"] is not None, self._values["neighbours"] > 0
+            as_of, neighbours = self._values["at"] is not None, self._values["neighbours"] > 0
             self._cursor.execute(
-                texts_sql(until=until, neighbours=neighbours),
-                {**self._values, "ids": list(found.values())},
+                texts_sql(as_of=as_of, neighbours=neighbours),
+                {**self._values, "ids": list(message_ids.values())},
             )
             rows = self._cursor.fetchall()
         return {row[0]: Text(*row) for row in rows}
 
 
-def _best_remaining(
-    content: str, excluded: Iterable[Exclusion], pieces: Iterable[tuple[str, float]]
+def _best_cosine_without(
+    exclusions: Iterable[Exclusion], content: str, pieces: Iterable[tuple[str, float]]
 ) -> float:
-    """Return the best cosine of the pieces without sentences with excluded words."""
-    wrong = [
+    """Return the best cosine of a message's pieces without sentences with excluded words."""
+    excluded_sentences = [
         sentence
         for sentence, start, end in sentence_spans(content)
-        if any(start < (each.end or 0) and (each.start or 0) < end for each in excluded)
+        if any(
+            start < (exclusion.end or 0) and (exclusion.start or 0) < end
+            for exclusion in exclusions
+        )
     ]
     return max(
         (
@@ -282,58 +297,65 @@ def _best_remaining(
             for piece, cosine in pieces
             # A long sentence is several pieces, each after the speaker's name.
             if not any(
-                sentence in piece or piece.partition(": ")[2] in sentence for sentence in wrong
+                sentence in piece or piece.partition(": ")[2] in sentence
+                for sentence in excluded_sentences
             )
         ),
         default=-math.inf,
     )
 
 
-def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy) -> Evidence:
+def read_evidence(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy) -> Evidence:
     """Send the statements for a scope's messages, and read the turns.
 
     Args:
         strategy: any except WHOLE reads only candidates and the turns around them.
     """
-    along = not values["neighbours"]
-    until, among = values["at"] is not None, values["among"] is not None
-    cursor.execute(evidence_sql(strategy, until=until, among=among, texts=along), values)
+    with_texts = not values["neighbours"]
+    statements = evidence_sql(
+        strategy,
+        as_of=values["at"] is not None,
+        filtered=values["among"] is not None,
+        with_texts=with_texts,
+    )
+    cursor.execute(statements, values)
     messages, fits, few_words, packed_rows, postings, near_and_counted = cursor.fetchone()[
         :_COLUMNS
     ]
     rows = np.frombuffer(packed_rows, _PACKED_ROW)
-    term, number, weight = _unpacked(postings, _POSTINGS)
+    term, number, weight = _unpack_arrays(postings, _POSTINGS)
     near, counted_term, counted = np.ones(len(rows)), np.empty(0, np.int64), np.empty(0)
     large = strategy is not Strategy.WHOLE
     if large:
-        near, counted_term, counted = _unpacked(near_and_counted, _NEAR_AND_COUNTED)
+        near, counted_term, counted = _unpack_arrays(near_and_counted, _NEAR_AND_COUNTED)
     turns = Turns(
-        large=large,
+        is_large=large,
         messages=messages,
-        **{name: _native(rows[name]) for name in _PACKED_ROW.names or ()},
-        near=near > 1,
-        context_only=near < 1,
+        **{name: _to_native(rows[name]) for name in _PACKED_ROW.names or ()},
+        is_candidate=near > 1,
+        is_context_only=near < 1,
         posting_term=term,
         posting_number=number,
         posting_weight=weight,
-        counted_term=counted_term,
-        counted=counted,
+        frequency_term=counted_term,
+        document_frequency=counted,
     )
-    return Evidence(fits, turns, cursor, values, along and bool(few_words))
+    return Evidence(fits, turns, cursor, values, with_texts and bool(few_words))
 
 
-def _unpacked(sent: bytes, items: Iterable[np.dtype[Any]]) -> Iterator[NDArray[Any]]:
-    """Return arrays from Postgres' binary format: each has a header, then each value after its
+def _unpack_arrays(arrays: bytes, items: Iterable[np.dtype[Any]]) -> Iterator[NDArray[Any]]:
+    """Yield arrays from Postgres' binary format: each has a header, then each value after its
     length.
     """
     start = 0
     for item in items:
-        dimensions, _, _, *sizes = unpack_from(">iIIii" if sent[start + 3] else ">iII", sent, start)
+        header = ">iIIii" if arrays[start + 3] else ">iII"
+        dimensions, _, _, *sizes = unpack_from(header, arrays, start)
         count, start = (sizes[0], start + 20) if dimensions else (0, start + 12)
-        yield _native(np.frombuffer(sent, item, count, start)["value"])
+        yield _to_native(np.frombuffer(arrays, item, count, start)["value"])
         start += count * item.itemsize
 
 
-def _native(values: NDArray[Any]) -> NDArray[Any]:
+def _to_native(values: NDArray[Any]) -> NDArray[Any]:
     """Return a contiguous copy in this machine's byte order."""
     return values.astype(values.dtype.newbyteorder("="))

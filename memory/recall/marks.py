@@ -1,6 +1,6 @@
 """Reviewers' marks on recalled memories, and the tenant's calibration from them.
 
-A mark changes the probability that people see, not the results of recall.
+A mark changes the displayed probabilities, not the results of recall.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,58 +39,58 @@ GROUP BY 1
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCalibration:
-    """The shift of the shown probabilities by a tenant's marks."""
+class TenantCalibration:
+    """A tenant's shift of the product's probabilities, computed from its marks."""
 
     marks: int
-    """Marks that say relevant or not relevant; at most MAX_MARKS."""
+    """Number of marks "relevant" or "not relevant"; at most MAX_MARKS."""
     shift: float = 0.0
     """Added to the logit of each probability; 0 with fewer than MIN_MARKS."""
 
     @property
     def is_own(self) -> bool:
-        """Whether there are enough marks."""
+        """Whether there are enough marks for a shift."""
         return self.marks >= MIN_MARKS
 
     @property
     def needed(self) -> int:
-        """The number of missing marks."""
+        """The number of marks from which there is a shift."""
         return MIN_MARKS
 
-    def probability(self, found: Mapping[str, Any]) -> float | None:
-        """Return the shown probability of a memory; None if there is none.
+    def probability(self, entry: Mapping[str, Any]) -> float | None:
+        """Return the probability of a memory by this calibration; None if the entry has none.
 
         Args:
-            found: a hit or a cut as a mapping, such as an entry of a RecallEvent.
+            entry: a hit or a cut as a mapping, such as an entry of a RecallEvent.
         """
-        probability = calibrated(found)
-        return None if probability is None else self.shown(probability)
+        probability = product_probability(entry)
+        return None if probability is None else self.adjust(probability)
 
-    def shown(self, probability: float) -> float:
-        """Return the shown probability for one of the product's calibration."""
+    def adjust(self, probability: float) -> float:
+        """Return the probability by this calibration for one by the product's."""
         return logistic(logit(probability) + self.shift) if self.is_own else probability
 
 
-def calibrated(found: Mapping[str, Any]) -> float | None:
+def product_probability(entry: Mapping[str, Any]) -> float | None:
     """Return the probability of a memory by the product's calibration.
 
     An entry without a `gate_value` is older than calibrated probabilities.
     """
-    probability: float | None = found.get("probability")
-    if probability is None or "gate_value" in found:
+    probability: float | None = entry.get("probability")
+    if probability is None or "gate_value" in entry:
         return probability
-    is_cited = "fact" in found.get("channels", {})
+    is_cited = "fact" in entry.get("channels", {})
     return CALIBRATIONS["hybrid"].probability(probability, is_cited=is_cited)
 
 
-def own_calibration() -> OwnCalibration:
+def tenant_calibration() -> TenantCalibration:
     """Return the calibration of the current tenant. One query."""
     counts = fetch_all(_COUNT, {"most": MAX_MARKS})
     marks = sum(relevant + others for _, relevant, others in counts)
-    return OwnCalibration(marks, fitted_shift(counts) if marks >= MIN_MARKS else 0.0)
+    return TenantCalibration(marks, fit_shift(counts) if marks >= MIN_MARKS else 0.0)
 
 
-def fitted_shift(
+def fit_shift(
     counts: Iterable[tuple[float, int, int]], deviation: float = PRIOR_DEVIATION
 ) -> float:
     """Return the shift of logits under which the marks are most probable.
@@ -99,12 +99,12 @@ def fitted_shift(
         counts: probability, number of relevant memories, number of others.
         deviation: of the normal prior around 0; 0 for no prior.
     """
-    weighed = [(logit(p), relevant, relevant + others) for p, relevant, others in counts]
+    observations = [(logit(p), relevant, relevant + others) for p, relevant, others in counts]
     precision = 1 / deviation**2 if deviation else 0.0
     shift = 0.0
     for _ in range(NEWTON_STEPS):
         gradient, curvature = -shift * precision, precision
-        for start, relevant, number in weighed:
+        for start, relevant, number in observations:
             probability = logistic(start + shift)
             gradient += relevant - number * probability
             curvature += number * probability * (1 - probability)
@@ -143,11 +143,13 @@ def mark_recalled(
     """
     trace = trace_of(reply.pk) or {"hits": [], "cut": []}
     entries = (*trace["hits"], *trace["cut"])
-    found = next((each for each in entries if each.get("message_id") == str(message_id)), None)
-    probability = None if found is None else calibrated(found)
+    recalled = next(
+        (entry for entry in entries if entry.get("message_id") == str(message_id)), None
+    )
+    probability = None if recalled is None else product_probability(recalled)
     with transaction.atomic():
-        is_there = Message.objects.filter(pk=message_id).exists()
-        if probability is None or not is_there:
+        exists = Message.objects.filter(pk=message_id).exists()
+        if probability is None or not exists:
             raise NotRecalled(f"The message {message_id} was not recalled for this reply.")
         mark, _ = RecallMark.objects.update_or_create(
             reply=reply,

@@ -1,7 +1,7 @@
 """Settings of an agent's recall: number of results, thresholds, channels, weights.
 
-The gate gives each message a value, which is compared with thresholds. The probability that people
-see is another number, calibrated from that value: a better calibration does not change recall.
+The gate gives each message a value, which is compared with thresholds. The displayed probability is
+calibrated from that value, so that a better calibration does not change recall.
 """
 
 import math
@@ -29,8 +29,8 @@ def logistic(logit: float) -> float:
 
 def logit(probability: float) -> float:
     """Return the logit of a probability, clipped away from 0 and 1."""
-    kept = max(MIN_PROBABILITY, min(1 - MIN_PROBABILITY, probability))
-    return math.log(kept / (1 - kept))
+    clipped = max(MIN_PROBABILITY, min(1 - MIN_PROBABILITY, probability))
+    return math.log(clipped / (1 - clipped))
 
 
 class GateFeatures(NamedTuple):
@@ -41,13 +41,13 @@ class GateFeatures(NamedTuple):
     lexical: float
     """Words in common, weighed by rarity and context."""
     coverage: float
-    """Share of the question's rarity that the memory and its context hold."""
+    """Share of the question's rarity in the memory and its context."""
     subject: float
     """1 if the question names the speaker, -1 if it names another person, 0 if it names none."""
     words: float
     """ln(1 + words of the memory)."""
     time: float
-    """1 if the question asks when and the memory holds a word of time."""
+    """1 if the question asks for a time and the memory has a word of time."""
     unknown: float
     """Share of the question's rarity that is in no message of this scope."""
     gap: float
@@ -80,9 +80,9 @@ class Gate:
     anonymous: float = 0.0
     scarcity: float = 0.0
     cited: float = 0.0
-    """Of a message that a fact rests on."""
+    """Added for a message with evidence of a fact."""
     fact: float = 0.0
-    """Of the best cosine of the facts that rest on a message."""
+    """Of the best cosine of the facts with evidence in the message."""
 
     def value(self, features: GateFeatures, fact: float | None = None) -> float:
         """Return how well the memory fits, from 0 to 1. It is compared with the thresholds.
@@ -133,7 +133,7 @@ class Calibration(NamedTuple):
     slope: float
     shift: float
     cited: float = 0.0
-    """Added for a message that a fact rests on: the gate is too sure of these."""
+    """Added for a message with evidence of a fact, whose gate value is too high."""
 
     def probability(self, value: float, *, is_cited: bool = False) -> float:
         """Return the probability that a memory with this value of the gate is relevant."""
@@ -185,9 +185,9 @@ class RecallWeights:
     subject: float = 0.3
     """Of a message by the person whom the question names; negative for one by another person."""
     time: float = 0.5
-    """Of holding a word of time, when the question asks when."""
+    """Of a word of time in the message, if the question asks for a time."""
     fact: float = 1.5
-    """Of the best cosine of the facts that rest on the message; 0: recall uses no facts."""
+    """Of the best cosine of the facts with evidence in the message; 0: recall uses no facts."""
 
     def __post_init__(self) -> None:
         for weight in fields(self):
@@ -209,7 +209,7 @@ class RecallPolicy:
     """The settings of a recall. docs/measurements.md measures the defaults."""
 
     mode: Mode = "hybrid"
-    """"hybrid" uses every sign; "vector" ranks by the best cosine alone."""
+    """"hybrid" uses every feature; "vector" ranks by the best cosine alone."""
     top_k: int = 10
     """At most this many memories."""
     gate: bool = True

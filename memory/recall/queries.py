@@ -7,7 +7,7 @@ was observed (docs/decisions/0017 has them):
 - MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row; a condition on
   agent and user was pushed down, and read the whole scope instead of the named messages.
 - CASE around the scope's columns: only the HNSW index remains.
-- BETWEEN a value and itself, in its order: only the index of signs has that order.
+- BETWEEN a value and itself, in its order: only the index of quantized vectors has that order.
 - LATERAL, OFFSET 0: each word and each message is looked up separately, for any number of them.
 """
 
@@ -122,7 +122,7 @@ _IS_EVIDENCE_OF_VERSION = """(evidence.memory_id = fact.version_id OR evidence.m
         ))"""
 # Facts with evidence in the messages, and the exclusions from recall. The remaining pieces of an
 # excluded message come with their cosines.
-_KNOWN = """
+_FACTS_AND_EXCLUSIONS = """
 WITH {facts}, nearest AS MATERIALIZED (
     SELECT memory_id, version_id, content, cosine FROM cited
     WHERE is_valid
@@ -172,7 +172,7 @@ WITH entries AS MATERIALIZED (
 SELECT messages, fits, few_words, packed_rows, (SELECT {postings} FROM posting), NULL::bytea
 FROM entries
 """
-_NEARNESS = """
+_PIECE_COSINES = """
 SELECT {pieces} FROM (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
     FROM memory_conversationembedding
@@ -182,8 +182,8 @@ SELECT {pieces} FROM (
     OFFSET 0
 ) AS piece
 """
-# For an earlier time, or among given messages: any scope may be small, so each piece is compared.
-_NEARNESS_AS_OF = """
+# For an earlier time, or with filters: any scope may be small, so each piece is compared.
+_PIECE_COSINES_AS_OF = """
 SELECT {pieces} FROM (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
     FROM (
@@ -343,7 +343,7 @@ SELECT messages, fits, few_words, packed_rows, (SELECT {postings} FROM posting),
        public.note_recalled(ids, CASE WHEN few_words THEN ids ELSE '' END)
 FROM entries
 """
-_NEARNESS_OF_CANDIDATES = """
+_PIECE_COSINES_OF_CANDIDATES = """
 SELECT {pieces} FROM (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
     FROM unnest(string_to_array(current_setting('app.recalled'), ',')::uuid[]) AS turn (id),
@@ -359,7 +359,7 @@ SELECT {columns} FROM message WHERE {own}
 """
 
 
-def _sent(*columns: str) -> str:
+def _array_send(*columns: str) -> str:
     """Return the columns as arrays in Postgres' binary format."""
     return " || ".join(f"array_send(coalesce(array_agg({column}), '{{}}'))" for column in columns)
 
@@ -367,10 +367,10 @@ def _sent(*columns: str) -> str:
 _COLUMNS = {
     "turn": "message_number, message_id, session, created_at, words, lexemes, card",
     "packed_rows": "coalesce(string_agg(card || int4send(lexemes), ''), '')",
-    "near": _sent("near"),
-    "counted": _sent("lexeme_hash", "df"),
-    "postings": _sent("lexeme_hash", "message_number", "weight"),
-    "pieces": _sent("message_id", "cosine"),
+    "near": _array_send("near"),
+    "counted": _array_send("lexeme_hash", "df"),
+    "postings": _array_send("lexeme_hash", "message_number", "weight"),
+    "pieces": _array_send("message_id", "cosine"),
     "columns": """number, external_id, thread_id, role, name, content, CASE
         WHEN metadata IS NULL THEN '{}'
         WHEN pg_column_size(metadata) <= %(metadata_along)s THEN metadata::json END AS metadata""",
@@ -409,20 +409,22 @@ _SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.us
 
 
 @cache
-def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -> Statements:
+def evidence_sql(
+    strategy: Strategy, *, as_of: bool, filtered: bool, with_texts: bool
+) -> Statements:
     """Return the statements that read the evidence for a scope's messages, to be sent together.
 
     They read the turns, their stored features, the distances of their pieces, and their texts. If
     the scope is too large for the strategy, `fits` is false in the first, and little else is read.
 
     Args:
-        until: read the state at the time %(at)s: no later message is read or counted. (Later words
-        of a
-            large scope are counted, which shifts all scores equally.)
-        among: read only some messages: %(among)s by id, %(numbers)s by number.
-        texts: read the texts too.
+        strategy: how the scope is read.
+        as_of: read the state at the time %(at)s: no later message is read or counted. (Later words
+            of a large scope are counted, which shifts all scores equally.)
+        filtered: read only some messages: %(among)s by id, %(numbers)s by number.
+        with_texts: read the texts too.
     """
-    moments = {
+    conditions = {
         "until": "AND created_at <= %(at)s",
         "posting_until": "AND (SELECT created_at FROM memory_indexedmessage AS said"
         " WHERE said.message_number = memory_posting.message_number) <= %(at)s",
@@ -431,23 +433,28 @@ def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -
         "evidence_until": "AND (SELECT created_at FROM memory_message AS said"
         " WHERE said.id = evidence.message_id) <= %(at)s",
     }
-    moments["text_until"] = moments["excluded_until"] = moments["until"]
-    moments = moments if until else dict.fromkeys(moments, "")
-    if among:
+    conditions["text_until"] = conditions["excluded_until"] = conditions["until"]
+    conditions = conditions if as_of else dict.fromkeys(conditions, "")
+    if filtered:
         by_id = "AND {} = ANY (%(among)s::uuid[])"
-        moments["until"] += f" {by_id.format('message_id')}"
-        moments["text_until"] += f" {by_id.format('memory_message.id')}"
-        moments["piece_until"] += f" {by_id.format('piece.message_id')}"
-        moments["evidence_until"] += f" {by_id.format('evidence.message_id')}"
-        moments["posting_until"] += " AND message_number = ANY (%(numbers)s::bigint[])"
+        conditions["until"] += f" {by_id.format('message_id')}"
+        conditions["text_until"] += f" {by_id.format('memory_message.id')}"
+        conditions["piece_until"] += f" {by_id.format('piece.message_id')}"
+        conditions["evidence_until"] += f" {by_id.format('evidence.message_id')}"
+        conditions["posting_until"] += " AND message_number = ANY (%(numbers)s::bigint[])"
     if strategy is Strategy.WHOLE:
-        nearness = _NEARNESS_AS_OF if until or among else _NEARNESS
-        each = [_TURNS, _KNOWN, nearness, _EVIDENCE_TEXTS]
+        cosines = _PIECE_COSINES_AS_OF if as_of or filtered else _PIECE_COSINES
+        statements = [_TURNS, _FACTS_AND_EXCLUSIONS, cosines, _EVIDENCE_TEXTS]
     else:
-        each = [_TURNS_OF_CANDIDATES, _KNOWN, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
-    if not texts:
-        each.pop()
-    parts = {**moments, **_COLUMNS}
+        statements = [
+            _TURNS_OF_CANDIDATES,
+            _FACTS_AND_EXCLUSIONS,
+            _PIECE_COSINES_OF_CANDIDATES,
+            _TEXTS_OF_CANDIDATES,
+        ]
+    if not with_texts:
+        statements.pop()
+    parts = {**conditions, **_COLUMNS}
     size, nearest = (
         (_SIZE_OF_QUANTIZED, _QUANTIZED)
         if strategy is Strategy.QUANTIZED
@@ -457,24 +464,24 @@ def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -
         "size": size.format(**parts),
         "nearest": nearest.format(**parts),
         "facts": _FACTS.format(
-            is_valid=f"({_WAS_VALID if until else _IS_VALID})",
+            is_valid=f"({_WAS_VALID if as_of else _IS_VALID})",
             has_ended=_HAS_ENDED,
-            is_evidence=_IS_EVIDENCE_OF_VERSION if until else "evidence.memory_id = fact.memory_id",
+            is_evidence=_IS_EVIDENCE_OF_VERSION if as_of else "evidence.memory_id = fact.memory_id",
             **parts,
         ),
     }
     settings = _HNSW_SETTINGS if strategy is Strategy.HNSW else None
-    return Statements(*(statement.format(**parts) for statement in each), settings=settings)
+    return Statements(*(statement.format(**parts) for statement in statements), settings=settings)
 
 
 @cache
-def texts_sql(*, until: bool, neighbours: bool) -> str:
+def texts_sql(*, as_of: bool, neighbours: bool) -> str:
     """Return the statement that reads the texts of messages, optionally with the turns around
     each.
     """
     turns = "NULL"
     if neighbours:
         turns = _NEIGHBOURS.format(
-            same_thread=_SAME_THREAD, until="AND turn.created_at <= %(at)s" if until else ""
+            same_thread=_SAME_THREAD, until="AND turn.created_at <= %(at)s" if as_of else ""
         )
     return _TEXTS.format(**_COLUMNS, neighbours=turns)

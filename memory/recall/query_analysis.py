@@ -25,7 +25,7 @@ def proper_names(text: str) -> list[str]:
         for word in _WORD.findall(sentence)[1:]
         if word[0].isupper() and not word.isupper()
     ]
-    return list(dict.fromkeys(name for found in names for name in found))
+    return list(dict.fromkeys(name for lexemes in names for name in lexemes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,19 @@ class Question:
     """An analysed query."""
 
     terms: list[int]
-    """Hashes of its lexemes, each once, and those of the speaker that it asks for."""
+    """Hashes of its lexemes, each once, and of SPEAKER_TERMS of the roles that it mentions."""
     text_terms: list[int]
-    """Those of them that are words."""
+    """The hashes of its words alone."""
     names: list[int]
     """Hashes of its words that may be names of speakers."""
-    names_user: bool
-    """It speaks of the user: "I", "my"."""
-    names_agent: bool
-    """It speaks of the agent: "you", "your"."""
+    mentions_user: bool
+    """It has a pronoun of the user, such as "I" or "my"."""
+    mentions_agent: bool
+    """It has a pronoun of the agent, such as "you" or "your"."""
     asks_when: bool
     is_question: bool
     proper_names: list[int]
-    """Hashes of its lexemes that are written as names are."""
+    """Hashes of its lexemes that are capitalized like names."""
     words: int
 
     @classmethod
@@ -57,20 +57,20 @@ class Question:
         if len(lexemes) > MAX_TERMS:
             lexemes = lexemes[: MAX_TERMS // 2] + lexemes[-MAX_TERMS // 2 :]
         text_terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
-        names_user = not I_WORDS.isdisjoint(words)
-        names_agent = not YOU_WORDS.isdisjoint(words)
-        spoken_by = [
+        mentions_user = not I_WORDS.isdisjoint(words)
+        mentions_agent = not YOU_WORDS.isdisjoint(words)
+        speaker_terms = [
             lexical.SPEAKER_TERMS[role]
-            for role, named in (("user", names_user), ("assistant", names_agent))
-            if named
+            for role, is_mentioned in (("user", mentions_user), ("assistant", mentions_agent))
+            if is_mentioned
         ]
         names = list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
         return cls(
-            terms=[*text_terms, *map(lexical.lexeme_hash, spoken_by)],
+            terms=[*text_terms, *map(lexical.lexeme_hash, speaker_terms)],
             text_terms=text_terms,
             names=[lexical.lexeme_hash(name) for name in names[:MAX_TERMS]],
-            names_user=names_user,
-            names_agent=names_agent,
+            mentions_user=mentions_user,
+            mentions_agent=mentions_agent,
             asks_when=bool(WHEN.search(query)),
             is_question=is_question(query),
             proper_names=[lexical.lexeme_hash(n) for n in proper_names(query)[:MAX_TERMS]],

@@ -1,8 +1,8 @@
 """Scores the messages of a scope. Pure: arrays in, the best messages out.
 
-A message that asks the same as the question is an `echo`: near to it, but no answer; words that a
-turn takes over from the echo before it do not count. A message that asks nearly the same in other
-words loses a part of its score: two questions are nearer to each other than to their answer.
+A message that only repeats the question is an echo: similar, but no answer. Words that a turn
+repeats from the echo before it do not count. A message that asks nearly the same in other words
+loses a part of its score: two questions are more similar to each other than to their answer.
 """
 
 import math
@@ -15,16 +15,22 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.recall.evidence import NOTHING_KNOWN, Flags, Known, Pieces, Turns
+from memory.recall.evidence import (
+    NO_FACTS_OR_EXCLUSIONS,
+    FactsAndExclusions,
+    Flags,
+    PieceCosines,
+    Turns,
+)
 from memory.recall.policy import RecallWeights
 from memory.recall.query_analysis import Question
 from memory.text.lexical import (
     CONTEXT_WEIGHTS,
     SPEAKER_AND_DATE_LEXEMES,
+    bm25_weight,
     date_lexemes,
     frequency_of,
     lexeme_hash,
-    saturated,
 )
 
 # The rarity of words is computed as if this many messages without them existed: otherwise every
@@ -60,7 +66,7 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 
-class Found(NamedTuple):
+class ScoredMessage(NamedTuple):
     """One of the best messages, with the value of each feature before its weight."""
 
     number: int
@@ -73,19 +79,19 @@ class Found(NamedTuple):
     session: float
     previous: float
     following: float
-    by_name: bool
-    """The question names its speaker."""
-    addressed: bool
-    """True: by the person to whom "I" or "you" in the question refers."""
+    names_speaker: bool
+    """Whether the question has the name of its speaker."""
+    is_addressed: bool
+    """Whether its speaker is the person to whom "I" or "you" in the question refers."""
     words: int
     has_time: bool
-    echo: bool
+    is_echo: bool
     repeats_question: bool
-    """It asks nearly the same question: NEAR_QUESTION_COST is subtracted from its score."""
-    cited: bool
-    """A fact rests on it."""
+    """Whether it asks nearly the same: NEAR_QUESTION_COST is subtracted from its score."""
+    is_cited: bool
+    """Whether it has evidence of a fact."""
     fact: float
-    """The best cosine of the facts that rest on it; 0 without one."""
+    """The best cosine of the facts with evidence in it; 0 without one."""
     from_fact: float
     """The part of the score that comes from the fact."""
 
@@ -94,14 +100,14 @@ class Found(NamedTuple):
 class Ranking:
     """The best messages of a scope, best first, and features of the question in it."""
 
-    found: list[Found]
+    best: list[ScoredMessage]
     messages: int
     unknown: float
-    """Share of the question's rarity that is in no message."""
+    """Share of the question's rarity in words that no message has."""
     unknown_name: bool
-    """It has a name that is in no message."""
+    """Whether the question has a name that is in no message."""
     mean_cosine: float
-    """Of the whole scope, or of the distant part of a large one."""
+    """Mean cosine of the whole scope; of a large one, without its candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +115,18 @@ class WordWeights:
     """The features of each message from the words of a question and from its speaker."""
 
     shared: Floats
-    """Words in common with the question, each by its rarity over the most that there can be."""
+    """Weight of the words in common with the question, by their rarity."""
     coverage: Floats
-    """Share of the question's rarity."""
-    echo: Flags
+    """Share of the question's rarity in these words."""
+    is_echo: Flags
     asks: Flags
-    """The message only asks a question, and so does the query."""
-    by_name: Flags
-    addressed: Flags
+    """Whether the message only asks a question, and the query is one."""
+    names_speaker: Flags
+    is_addressed: Flags
     prior: Floats
-    """Of the score: length, subject and time."""
+    """The part of the score for length, subject and time."""
     by_id: "_Index"
-    """Positions of the messages, by both halves of their ids in one."""
+    """Positions of the messages by `_id_keys`."""
     unknown: float
     unknown_name: bool
 
@@ -130,22 +136,22 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
     terms = _weigh_terms(turns, question)
     echo = _echoes(question, terms, turns)
     echoed, _ = _previous_turn(np.ones(len(echo)), turns.session, echo)
-    counts = (terms.weight > 0) & (terms.own | ~echoed)
-    rarity = max(terms.known + terms.unknown, 1e-9)
+    counts = (terms.weight > 0) & (terms.contains | ~echoed)
+    rarity = max(terms.known_idf + terms.unknown_idf, 1e-9)
     by_name = (turns.subject == np.array(question.names, np.int64)[:, None]).any(axis=0)
-    addressed = np.where(turns.by_user, question.names_user, question.names_agent)
+    addressed = np.where(turns.by_user, question.mentions_user, question.mentions_agent)
     return WordWeights(
-        shared=(terms.idf / terms.norm) ** RARITY_POWER @ (terms.weight * counts),
+        shared=(terms.idf / terms.max_idf) ** RARITY_POWER @ (terms.weight * counts),
         coverage=terms.idf @ counts / rarity,
-        echo=echo,
+        is_echo=echo,
         asks=turns.asks & question.is_question,
-        by_name=by_name,
-        addressed=addressed,
+        names_speaker=by_name,
+        is_addressed=addressed,
         prior=weights.length * np.log1p(np.minimum(turns.words, MAX_LENGTH_WORDS))
         + 2 * weights.subject * (by_name | addressed)
         + weights.time * (turns.has_time & question.asks_when),
-        by_id=_Index(_mixed(turns.ids)),
-        unknown=terms.unknown / rarity,
+        by_id=_Index(_id_keys(turns.ids)),
+        unknown=terms.unknown_idf / rarity,
         unknown_name=terms.unknown_name,
     )
 
@@ -153,74 +159,103 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
 def rank(
     turns: Turns,
     words: WordWeights,
-    pieces: Pieces,
+    pieces: PieceCosines,
     weights: RecallWeights,
     *,
     echoes_last: bool,
     limit: int,
-    known: Known = NOTHING_KNOWN,
+    known: FactsAndExclusions = NO_FACTS_OR_EXCLUSIONS,
 ) -> Ranking:
     """Return the `limit` best messages, best first; with `echoes_last` echoes follow all others."""
     nearest = _best_cosines(turns, words.by_id, pieces)
-    for message_id, cosine_of_rest in known.remaining.items():
+    for message_id, cosine_of_rest in known.remaining_cosines.items():
         nearest[_is_message(turns, message_id)] = cosine_of_rest
     # A message without words and without a vector of this model has no features.
-    is_near = nearest > -np.inf
-    weighed = (is_near | (turns.words > 0)) & ~turns.context_only
-    if not weighed.any():
+    has_vector = nearest > -np.inf
+    has_features = (has_vector | (turns.words > 0)) & ~turns.is_context_only
+    if not has_features.any():
         return Ranking([], turns.messages, words.unknown, words.unknown_name, 0.0)
     # Usually all of them; then nothing is copied.
-    kept = slice(None) if weighed.all() else np.flatnonzero(weighed)
-    counts = ~words.echo
+    kept = slice(None) if has_features.all() else np.flatnonzero(has_features)
+    counts = ~words.is_echo
     for message_id in known.excluded:
         counts &= ~_is_message(turns, message_id)
-    number, session, speaks = turns.number[kept], turns.session[kept], counts[kept]
-    cosine = np.where(is_near, nearest, 0.0)[kept]
+    cosine = np.where(has_vector, nearest, 0.0)[kept]
     base = cosine + weights.lexical * words.shared[kept]
-    far = ~turns.near[kept]
-
-    conversation = _session_best(base, session, speaks)
-    conversation = np.where(np.isnan(conversation), base, conversation)
-    before, previous = _previous_turn(cosine, session, speaks)
-    after, following = _next_turn(base, session, speaks)
-    around = (
-        weights.session * conversation
-        + weights.previous * np.where(before, previous, cosine.mean())
-        + weights.following * np.where(after, following, base.mean())
-    )
-    score = base + words.prior[kept] + _context_weight(turns.words[kept]) * around
+    context = _weigh_context(cosine, base, turns.session[kept], counts[kept], weights)
+    score = base + words.prior[kept] + _context_weight(turns.words[kept]) * context.total
     repeats = words.asks[kept] & (cosine >= NEAR_QUESTION_COSINE)
     score -= NEAR_QUESTION_COST * repeats
     fact = np.full(len(score), -np.inf)
-    if len(known.cited.ids) and weights.fact:
-        fact = _best_cosines(turns, words.by_id, known.cited)[kept]
+    if len(known.fact_cosines.ids) and weights.fact:
+        fact = _best_cosines(turns, words.by_id, known.fact_cosines)[kept]
     is_cited = fact > -np.inf
     fact = np.where(is_cited, fact, 0.0)
     from_fact = weights.fact * fact
     score += from_fact
-    best = _best(score, number, words.echo[kept] & echoes_last, limit)
-    at = np.flatnonzero(weighed)[best]
+    best = _best(score, turns.number[kept], words.is_echo[kept] & echoes_last, limit)
+    at = np.flatnonzero(has_features)[best]
+    # In the order of the fields of ScoredMessage.
     columns = (
         score[best], cosine[best], words.shared[at], words.coverage[at],
-        conversation[best], previous[best], following[best],
-        words.by_name[at], words.addressed[at], turns.words[at], turns.has_time[at], words.echo[at],
-        repeats[best], is_cited[best], fact[best], from_fact[best],
+        context.session[best], context.previous[best], context.following[best],
+        words.names_speaker[at], words.is_addressed[at], turns.words[at], turns.has_time[at],
+        words.is_echo[at], repeats[best], is_cited[best], fact[best], from_fact[best],
     )  # fmt: skip
+    is_beside = ~turns.is_candidate[kept]
     return Ranking(
-        _found(turns, at, [column.tolist() for column in columns]),
+        _scored_messages(turns, at, [column.tolist() for column in columns]),
         turns.messages,
         words.unknown,
         words.unknown_name,
-        float((cosine[far] if far.any() else cosine).mean()),
+        float((cosine[is_beside] if is_beside.any() else cosine).mean()),
     )
 
 
+class _Context(NamedTuple):
+    """The features of each message from its session and the turns beside it."""
+
+    session: Floats
+    previous: Floats
+    following: Floats
+    total: Floats
+    """Their weighted sum."""
+
+
+def _weigh_context(
+    cosine: Floats,
+    base: Floats,
+    session: NDArray[np.int64],
+    counts: Flags,
+    weights: RecallWeights,
+) -> _Context:
+    """Return the features from the session and the turns beside each message.
+
+    Args:
+        cosine: the cosine of each message.
+        base: the score of each message without its context.
+        session: the session of each message.
+        counts: whether a message counts for others: it is neither an echo nor excluded.
+        weights: the weights of the sum.
+    """
+    session_best = _session_best(base, session, counts)
+    session_best = np.where(np.isnan(session_best), base, session_best)
+    has_previous, previous = _previous_turn(cosine, session, counts)
+    has_next, following = _next_turn(base, session, counts)
+    total = (
+        weights.session * session_best
+        + weights.previous * np.where(has_previous, previous, cosine.mean())
+        + weights.following * np.where(has_next, following, base.mean())
+    )
+    return _Context(session_best, previous, following, total)
+
+
 def _context_weight(words: NDArray[np.int32]) -> float:
-    """Return the weight of the neighbouring turns, by the number of words in turns."""
+    """Return the weight of the context: less, the more words the turns have on average."""
     return min(1.0, (CONTEXT_WORDS + FULL_CONTEXT_WORDS) / (CONTEXT_WORDS + float(words.mean())))
 
 
-def _found(turns: Turns, at: Positions, columns: list[list[Any]]) -> list[Found]:
+def _scored_messages(turns: Turns, at: Positions, columns: list[list[Any]]) -> list[ScoredMessage]:
     messages = zip(
         turns.number[at].tolist(),
         turns.ids[at].tolist(),
@@ -229,8 +264,13 @@ def _found(turns: Turns, at: Positions, columns: list[list[Any]]) -> list[Found]
         strict=True,
     )
     return [
-        Found(number, UUID(int=high << 64 | low), EPOCH + timedelta(microseconds=moment), *rest)
-        for number, (high, low), moment, *rest in messages
+        ScoredMessage(
+            number,
+            UUID(int=high << 64 | low),
+            EPOCH + timedelta(microseconds=created_at),
+            *features,
+        )
+        for number, (high, low), created_at, *features in messages
     ]
 
 
@@ -239,77 +279,78 @@ class _Terms:
     """The weights of the question's words in a scope, and in each message."""
 
     idf: Floats
-    """Of each word."""
-    said: Flags
-    """Of each word: it is one of the question's own."""
-    own: Flags
-    """Of each word and message: the message holds the word itself."""
+    """For each word, its inverse document frequency."""
+    is_in_text: Flags
+    """For each word, whether it is in the question's text, and not one of SPEAKER_TERMS."""
+    contains: Flags
+    """For each word and message, whether the message itself has the word."""
     weight: Floats
-    """Of each word and message; 0 where the message has no such word."""
-    known: float
-    """Sum of the idf of the words that some message has."""
-    unknown: float
-    """Sum of the idf of the words that no message has."""
+    """For each word and message, its weight with the turns before; 0 if they lack the word."""
+    known_idf: float
+    """Sum of the idf of the words in at least one message."""
+    unknown_idf: float
+    """Sum of the idf of the words in no message."""
     unknown_name: bool
-    norm: float
-    """The idf of a word that no message has, approximately: the highest."""
+    max_idf: float
+    """The idf of a word in no message, approximately."""
 
 
 def _weigh_terms(turns: Turns, question: Question) -> _Terms:
     """Weigh the words by the number of messages that have them."""
     messages = turns.messages + PRIOR_MESSAGES
-    asked = sorted(set(question.terms))
-    terms = np.array(asked, np.int64)
-    said = np.array([term in question.text_terms for term in asked], bool)
+    sorted_terms = sorted(set(question.terms))
+    terms = np.array(sorted_terms, np.int64)
+    is_in_text = np.array([term in question.text_terms for term in sorted_terms], bool)
     term_of = np.searchsorted(terms, turns.posting_term)
-    at = _Index(turns.number).of(turns.posting_number)
-    own = np.zeros((len(terms), len(turns.number)), bool)
-    own[term_of, at] = True
-    weight = _weights_in_context(turns, terms, said, term_of, at)
-    counted: NDArray[Any]
-    if turns.large:
-        counted = np.zeros(len(terms))
-        counted[np.searchsorted(terms, turns.counted_term)] = turns.counted
-        held = counted > 0
+    at = _Index(turns.number).positions_of(turns.posting_number)
+    contains = np.zeros((len(terms), len(turns.number)), bool)
+    contains[term_of, at] = True
+    weight = _weights_in_context(turns, terms, is_in_text, term_of, at)
+    frequency: NDArray[Any]
+    if turns.is_large:
+        frequency = np.zeros(len(terms))
+        frequency[np.searchsorted(terms, turns.frequency_term)] = turns.document_frequency
+        is_known = frequency > 0
     else:
-        counted = own.sum(axis=1)
-        held = weight.max(axis=1, initial=0) > 0
-    idf = _idf(messages, counted)
+        frequency = contains.sum(axis=1)
+        is_known = weight.max(axis=1, initial=0) > 0
+    idf = _idf(messages, frequency)
     return _Terms(
         idf=idf,
-        said=said,
-        own=own,
+        is_in_text=is_in_text,
+        contains=contains,
         weight=weight,
-        known=float(idf[held].sum()),
-        unknown=(len(terms) - int(held.sum())) * float(_idf(messages, 0)),
-        unknown_name=not set(terms[held].tolist()).issuperset(question.proper_names),
-        norm=math.log1p(messages),
+        known_idf=float(idf[is_known].sum()),
+        unknown_idf=(len(terms) - int(is_known.sum())) * float(_idf(messages, 0)),
+        unknown_name=not set(terms[is_known].tolist()).issuperset(question.proper_names),
+        max_idf=math.log1p(messages),
     )
 
 
 def _weights_in_context(
-    turns: Turns, terms: NDArray[np.int64], said: Flags, term_of: Positions, at: Positions
+    turns: Turns, terms: NDArray[np.int64], is_in_text: Flags, term_of: Positions, at: Positions
 ) -> Floats:
     """Return the weight of each word in each message, with the turns before it (BM25F)."""
     length = turns.lexemes.astype(float)
-    frequency = np.zeros((len(said), len(length)))
+    frequency = np.zeros((len(terms), len(length)))
     weight = turns.posting_weight.astype(float)
     frequency[term_of, at] = np.maximum(1, np.rint(frequency_of(weight, length[at])))
-    around, spoken = frequency.copy(), length - SPEAKER_AND_DATE_LEXEMES
-    spoken_words = said[:, None] * np.maximum(0, frequency - _in_date(terms, turns.created_at))
-    for back, share in enumerate(CONTEXT_WEIGHTS, 1):
-        same = share * (turns.session[back:] == turns.session[:-back])
-        around[:, back:] += same * spoken_words[:, :-back]
-        length[back:] += same * spoken[:-back]
-    return saturated(around, length, CONTEXT_K1, CONTEXT_B)
+    in_context, text_length = frequency.copy(), length - SPEAKER_AND_DATE_LEXEMES
+    is_date = _is_in_date(terms, turns.created_at)
+    text_frequency = is_in_text[:, None] * np.maximum(0, frequency - is_date)
+    for distance, weight_of_turn in enumerate(CONTEXT_WEIGHTS, 1):
+        share = weight_of_turn * (turns.session[distance:] == turns.session[:-distance])
+        in_context[:, distance:] += share * text_frequency[:, :-distance]
+        length[distance:] += share * text_length[:-distance]
+    return bm25_weight(in_context, length, CONTEXT_K1, CONTEXT_B)
 
 
-def _in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:
+def _is_in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:
     """Return whether each word is in the date of each message."""
     days, day_of = np.unique(created_at // _DAY, return_inverse=True)
     dates = np.array([_date_terms(day) for day in days.tolist()], np.int64).reshape(-1, 3)
-    found: Flags = np.any(terms[:, None, None] == dates, axis=2)
-    return found[:, day_of]
+    is_in_day: Flags = np.any(terms[:, None, None] == dates, axis=2)
+    return is_in_day[:, day_of]
 
 
 @lru_cache(maxsize=4096)  # eleven years of days
@@ -317,43 +358,41 @@ def _date_terms(day: int) -> list[int]:
     return [lexeme_hash(lexeme) for lexeme in date_lexemes(EPOCH + timedelta(days=day))]
 
 
-def _idf(messages: int, counted: Any) -> Any:
-    return np.log1p((messages - counted + 0.5) / (counted + 0.5))
+def _idf(messages: int, frequency: Any) -> Any:
+    return np.log1p((messages - frequency + 0.5) / (frequency + 0.5))
 
 
 class _Index:
-    """Positions of values in a sorted array."""
+    """Finds the positions of values in an array."""
 
-    def __init__(self, among: NDArray[Any]) -> None:
-        self._order = np.argsort(among)
-        self._sorted = among[self._order]
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._order = np.argsort(array)
+        self._sorted = array[self._order]
 
-    def of(self, sought: NDArray[Any]) -> Positions:
-        """Return the position of each value, or its insertion position."""
-        found = np.searchsorted(self._sorted, sought)
-        return self._order[np.minimum(found, len(self._sorted) - 1)]
+    def positions_of(self, values: NDArray[Any]) -> Positions:
+        """Return the position of each value; any position for a value that is not in the array."""
+        insertion = np.searchsorted(self._sorted, values)
+        return self._order[np.minimum(insertion, len(self._sorted) - 1)]
 
 
 def _echoes(question: Question, terms: _Terms, turns: Turns) -> Flags:
-    """Return which messages only ask, and ask the same: all words of the question, and few
-    others.
-    """
+    """Return whether each message only asks, and has all words of the question and few others."""
     if not (question.is_question and question.text_terms):
         return np.zeros(len(turns.number), bool)
     few_others = turns.words <= ECHO_WORDS[0] * question.words + ECHO_WORDS[1]
-    says_all: Flags = np.all(terms.own[terms.said], axis=0)
-    return turns.asks & few_others & says_all
+    has_all: Flags = np.all(terms.contains[terms.is_in_text], axis=0)
+    return turns.asks & few_others & has_all
 
 
-def _best_cosines(turns: Turns, by_id: _Index, pieces: Pieces) -> Floats:
+def _best_cosines(turns: Turns, by_id: _Index, pieces: PieceCosines) -> Floats:
     """Return the best cosine of each message's pieces; -inf without pieces."""
     best = np.full(len(turns.ids), -np.inf)
     if len(best):
-        at = by_id.of(_mixed(pieces.ids))
-        # A message that was written after the turns were read has no position.
-        there = turns.ids[at]
-        known = (there[:, 0] == pieces.ids[:, 0]) & (there[:, 1] == pieces.ids[:, 1])
-        at, cosine = at[known], pieces.cosine[known]
+        at = by_id.positions_of(_id_keys(pieces.ids))
+        # A message that was written after the turns were read is not among them.
+        ids = turns.ids[at]
+        is_turn = (ids[:, 0] == pieces.ids[:, 0]) & (ids[:, 1] == pieces.ids[:, 1])
+        at, cosine = at[is_turn], pieces.cosine[is_turn]
         # Of several pieces of a message, the last assignment counts.
         order = np.argsort(cosine)
         best[at[order]] = cosine[order]
@@ -362,57 +401,59 @@ def _best_cosines(turns: Turns, by_id: _Index, pieces: Pieces) -> Floats:
 
 def _is_message(turns: Turns, message_id: UUID) -> Flags:
     high, low = divmod(message_id.int, 1 << 64)
-    found: Flags = (turns.ids[:, 0] == np.uint64(high)) & (turns.ids[:, 1] == np.uint64(low))
-    return found
+    is_message: Flags = (turns.ids[:, 0] == np.uint64(high)) & (turns.ids[:, 1] == np.uint64(low))
+    return is_message
 
 
-def _mixed(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _id_keys(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return a search key from both halves of the ids, which are random."""
     return ids[:, 0] ^ ids[:, 1]
 
 
 def _continues(session: NDArray[np.int64]) -> Flags:
-    """Return whether each turn except the first has the same conversation as the one before."""
+    """Return whether each turn except the first is of the same session as the one before."""
     return session[1:] == session[:-1]
 
 
 def _previous_turn(
     values: Floats, session: NDArray[np.int64], counts: Flags
 ) -> tuple[Flags, Floats]:
-    """Return whether the turn before counts and has the same conversation; its value or 0."""
-    there = np.zeros(len(values), bool)
-    there[1:] = counts[:-1] & _continues(session)
-    moved = np.zeros(len(values))
-    moved[1:] = values[:-1]
-    return there, moved * there
+    """Return whether the turn before counts and is of the same session, and its value or 0."""
+    has_previous = np.zeros(len(values), bool)
+    has_previous[1:] = counts[:-1] & _continues(session)
+    previous = np.zeros(len(values))
+    previous[1:] = values[:-1]
+    return has_previous, previous * has_previous
 
 
 def _next_turn(values: Floats, session: NDArray[np.int64], counts: Flags) -> tuple[Flags, Floats]:
-    """Return whether the turn after counts and has the same conversation; its value or 0."""
-    there, moved = _previous_turn(values[::-1], session[::-1], counts[::-1])
-    return there[::-1], moved[::-1]
+    """Return whether the turn after counts and is of the same session, and its value or 0."""
+    has_next, following = _previous_turn(values[::-1], session[::-1], counts[::-1])
+    return has_next[::-1], following[::-1]
 
 
 def _session_best(base: Floats, session: NDArray[np.int64], counts: Flags) -> Floats:
-    """Return the mean of the best counting turns of each turn's conversation; nan without any."""
+    """Return the mean of the SESSION_BEST best turns of each turn's session; nan if none counts."""
     group = np.concatenate(([0], np.cumsum(~_continues(session))))
     groups = np.arange(group[-1] + 1)
-    chosen = np.flatnonzero(counts)
-    # Sorted by conversation and score: one key takes half the time of two.
-    chosen = chosen[np.argsort(group[chosen] * (np.ptp(base) + 1) - base[chosen])]
-    starts = np.searchsorted(group[chosen], groups)
-    taken = np.minimum(np.bincount(group[chosen], minlength=len(groups)), SESSION_BEST)
-    sums = np.concatenate(([0.0], np.cumsum(base[chosen])))
-    total = sums[starts + taken] - sums[starts]
-    return np.where(taken > 0, total / np.maximum(taken, 1), np.nan)[group]
+    counting = np.flatnonzero(counts)
+    # Sorted by session and score: one key takes half the time of two.
+    counting = counting[np.argsort(group[counting] * (np.ptp(base) + 1) - base[counting])]
+    starts = np.searchsorted(group[counting], groups)
+    number = np.minimum(np.bincount(group[counting], minlength=len(groups)), SESSION_BEST)
+    sums = np.concatenate(([0.0], np.cumsum(base[counting])))
+    total = sums[starts + number] - sums[starts]
+    return np.where(number > 0, total / np.maximum(number, 1), np.nan)[group]
 
 
-def _best(score: Floats, number: NDArray[np.int64], last: Flags, limit: int) -> Positions:
-    """Return the first `limit` by score: those in `last` at the end, the newer of two equal ones
-    first.
+def _best(score: Floats, number: NDArray[np.int64], is_last: Flags, limit: int) -> Positions:
+    """Return the `limit` positions with the highest scores, best first.
+
+    Those in `is_last` follow all others; of two equal scores the newer message comes first.
     """
-    some = np.arange(len(score))
-    if limit < len(some):
-        key = np.where(last, -np.inf, score)
-        some = np.flatnonzero(key >= np.partition(key, -limit)[-limit])
-    return some[np.lexsort((-number[some], -score[some], last[some]))][:limit]
+    candidates = np.arange(len(score))
+    if limit < len(candidates):
+        key = np.where(is_last, -np.inf, score)
+        candidates = np.flatnonzero(key >= np.partition(key, -limit)[-limit])
+    order = np.lexsort((-number[candidates], -score[candidates], is_last[candidates]))
+    return candidates[order][:limit]

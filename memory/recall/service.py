@@ -24,15 +24,22 @@ from memory.conversations.metadata import narrowed_by_metadata
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import InvalidArgument
 from memory.models import Message
-from memory.recall.evidence import Evidence, Exclusion, Known, KnownFact, Text, gather
+from memory.recall.evidence import (
+    CitedFact,
+    Evidence,
+    Exclusion,
+    FactsAndExclusions,
+    Text,
+    read_evidence,
+)
 from memory.recall.policy import DEFAULT_POLICY, GATES, NO_WEIGHTS, GateFeatures, RecallPolicy
 from memory.recall.queries import LIMITS, Strategy
 from memory.recall.query_analysis import Question
 from memory.recall.scoring import (
     NEAR_QUESTION_COST,
     PRIOR_MESSAGES,
-    Found,
     Ranking,
+    ScoredMessage,
     rank,
     weigh_words,
 )
@@ -95,19 +102,19 @@ class Hit:
     content: str
     created_at: datetime
     score: float
-    """Of the ranking; comparable within one recall only."""
+    """The score of the ranking, comparable within one recall only."""
     probability: float
-    """That it is relevant, calibrated."""
+    """The calibrated probability that it is relevant."""
     gate_value: float
     """The value that the thresholds of the policy are compared with."""
     channels: dict[str, float]
-    """The value of each sign, before its weight."""
+    """The value of each feature, before its weight."""
     metadata: dict[str, Any] | None
-    """Of the message; None where they are too large to be included, and must be read by id."""
+    """Metadata of the message; None if they are larger than MAX_EVIDENCE_METADATA_BYTES."""
     neighbours: tuple[AdjacentTurn, ...] = ()
     """The turns around it, oldest first, if the policy asks for them."""
     excluded: tuple[Exclusion, ...] = ()
-    """Its words that are excluded from recall. `content` has "…" for them."""
+    """The excluded words of the message. `content` has "…" in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +124,16 @@ class FactHit:
     memory_id: UUID
     content: str
     score: float
-    """Of the ranking: that of the best message that it rests on."""
+    """The score of the best message of its evidence."""
     probability: float
     similarity: float
     """The cosine between the question and the fact."""
     quote: str
-    """The words of the best message that it rests on."""
+    """The words of the best message of its evidence."""
     said_at: datetime
     """When that message was sent."""
     message_ids: tuple[UUID, ...]
-    """The messages that it rests on."""
+    """The messages of its evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +156,18 @@ class RecallResult:
 
     query: str
     hits: tuple[Hit, ...]
-    """The messages, also those that a fact rests on."""
+    """The messages, including those that a fact replaces."""
     cut: tuple[Cut, ...]
-    """The best omitted messages, with the reason."""
+    """The best omitted messages, at most MAX_CUT."""
     abstained: bool
-    """Something was found, and the gate held all of it back, or nothing was there."""
+    """There are no hits: nothing was found, or the gate left all of it out."""
     embedding_model: str
     milliseconds: float
-    """Without the embedding of the query."""
+    """Duration without the embedding of the query."""
     embedding_milliseconds: float
-    """Of the query; 0 if its vector was given."""
+    """Duration of the embedding of the query; 0 if its vector was given."""
     facts: tuple[FactHit, ...] = ()
-    """The facts with the content of some hits, each once."""
+    """The facts that replace hits, each once."""
 
     @property
     def ranking(self) -> list[Hit | FactHit]:
@@ -241,7 +248,7 @@ def recall(
         raise InvalidArgument(f"query={query!r} is not text")
     if at is not None and is_naive(at):
         raise InvalidArgument(f"at={at} has no time zone")
-    shown = [uuid_argument("exclude", message_id) for message_id in exclude]
+    exclude_ids = [uuid_argument("exclude", message_id) for message_id in exclude]
 
     started = time.perf_counter()
     model = model_version()
@@ -252,7 +259,6 @@ def recall(
     embedded = time.perf_counter()
 
     question = Question.of(query)
-    weights = NO_WEIGHTS if policy.mode == "vector" else policy.weights
     values = {
         **LIMITS,
         "agent": agent,
@@ -273,31 +279,11 @@ def recall(
     ):
         values["tenant"] = tenant
         if filters:
-            said = narrowed_by_metadata(Message.objects.of(tenant, agent, user), filters)
-            among = dict(said.values_list("pk", "number"))
-            values |= {"among": list(among), "numbers": list(among.values())}
-        evidence = _gather(cursor, values)
-        turns = evidence.turns
-        words = weigh_words(turns, question, weights)
-        known = evidence.known()
-        excluded: dict[UUID, Reason] = {
-            **{message_id: _why_excluded(known, message_id) for message_id in known.excluded},
-            **dict.fromkeys(shown, "excluded"),
-        }
-        ranking = rank(
-            turns,
-            words,
-            evidence.pieces(),
-            weights,
-            echoes_last=policy.gate,
-            limit=policy.top_k + MAX_CUT + len(excluded),
-            known=known,
-        )
-        kept, cut = _decide(ranking, policy, excluded, known, asks_when=question.asks_when)
-        texts = evidence.texts({one.number: one.message_id for one, *_ in kept})
-    # A message that was erased meanwhile has no text.
-    kept = [each for each in kept if each[0].number in texts]
-    hits = tuple(_hit(*each, texts[each[0].number], known, policy) for each in kept)
+            matches = narrowed_by_metadata(Message.objects.of(tenant, agent, user), filters)
+            numbers = dict(matches.values_list("pk", "number"))
+            values |= {"among": list(numbers), "numbers": list(numbers.values())}
+        evidence = _read_evidence(cursor, values)
+        hits, cut, facts = _select(evidence, question, policy, exclude_ids)
     traces.set_attributes(tenant_id=tenant, agent_id=agent, hits=len(hits))
     RECALLS.of(outcome="found" if hits else "abstained").inc()
     RECALL_SECONDS.of().observe(time.perf_counter() - started)
@@ -309,199 +295,276 @@ def recall(
         embedding_model=model,
         milliseconds=1000 * (time.perf_counter() - embedded),
         embedding_milliseconds=0.0 if query_embedding is not None else 1000 * (embedded - started),
-        facts=_facts(kept, known, policy) if policy.uses_facts else (),
+        facts=facts,
     )
 
 
 arecall = asynchronous(recall)
 
 
-def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
+def _read_evidence(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
     """Read the evidence; one round trip, except for an hour's first recall in a large scope."""
     key = (values["tenant"], values["scope"], int(time.monotonic() // LARGE_SCOPES_SECONDS))
-    # At an earlier time, or among some messages, a large scope may be small.
-    whole = values["at"] is None and values["among"] is None
-    strategy = _large_scopes.get(key, Strategy.WHOLE) if whole else Strategy.WHOLE
+    # At an earlier time, or with filters, the messages of a large scope may be few.
+    is_whole = values["at"] is None and values["among"] is None
+    strategy = _large_scopes.get(key, Strategy.WHOLE) if is_whole else Strategy.WHOLE
     # Ends: the evidence of the last strategy always fits.
-    while not (evidence := gather(cursor, values, strategy)).fits:
+    while not (evidence := read_evidence(cursor, values, strategy)).fits:
         strategy = Strategy(strategy + 1)
-        if whole:
+        if is_whole:
             _large_scopes[key] = strategy
             if len(_large_scopes) > MAX_LARGE_SCOPES:
                 _large_scopes.popitem(last=False)
     return evidence
 
 
-def _decide(
+def _select(
+    evidence: Evidence, question: Question, policy: RecallPolicy, exclude_ids: Iterable[UUID]
+) -> tuple[tuple[Hit, ...], tuple[Cut, ...], tuple[FactHit, ...]]:
+    """Return the hits, the best omitted messages, and the facts that replace hits.
+
+    Python computes while Postgres still answers, so the evidence is read in its order.
+    """
+    weights = NO_WEIGHTS if policy.mode == "vector" else policy.weights
+    words = weigh_words(evidence.turns, question, weights)
+    known = evidence.read_facts_and_exclusions()
+    excluded: dict[UUID, Reason] = {
+        **{message_id: _exclusion_reason(known, message_id) for message_id in known.excluded},
+        **dict.fromkeys(exclude_ids, "excluded"),
+    }
+    ranking = rank(
+        evidence.turns,
+        words,
+        evidence.read_pieces(),
+        weights,
+        echoes_last=policy.gate,
+        limit=policy.top_k + MAX_CUT + len(excluded),
+        known=known,
+    )
+    kept, cut = _apply_gate(ranking, policy, excluded, known, asks_when=question.asks_when)
+    texts = evidence.read_texts({rated.message.number: rated.message.message_id for rated in kept})
+    # A message that was erased meanwhile has no text.
+    kept = [rated for rated in kept if rated.message.number in texts]
+    hits = tuple(_hit(rated, texts[rated.message.number], known) for rated in kept)
+    return hits, cut, _replacing_facts(kept, known) if policy.uses_facts else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _RatedMessage:
+    """A scored message with its value of the gate."""
+
+    message: ScoredMessage
+    gate_value: float
+    probability: float
+    channels: dict[str, float]
+
+
+def _apply_gate(
     ranking: Ranking,
     policy: RecallPolicy,
     excluded: Mapping[UUID, Reason],
-    known: Known,
+    known: FactsAndExclusions,
     *,
     asks_when: bool,
-) -> tuple[list[tuple[Found, float, dict[str, float]]], tuple[Cut, ...]]:
-    """Divide the found messages, best first, into returned and omitted ones."""
-    gate = GATES[policy.mode]
-    answers = [one for one in ranking.found if one.message_id not in excluded and not one.echo]
-    best_score = max(map(_without_cost, answers), default=0.0)
-    by_name = any(one.by_name for one in ranking.found)
-    has_names = by_name or any(one.addressed for one in ranking.found)
-    weighed = []
-    for one in ranking.found:
-        features = _features(
-            one,
-            ranking,
-            best_score=best_score,
-            asks_when=asks_when,
-            by_name=by_name,
-            has_names=has_names,
-        )
-        value = gate.value(features, one.fact if one.cited else None)
-        weighed.append((one, value, _channels(one, features)))
-    # The gate was fitted to the order without the cost.
-    fitted = sorted(weighed, key=lambda each: (each[0].echo, -_without_cost(each[0])))
-    is_open = not policy.gate or any(
-        value >= policy.open_at
-        for one, value, _ in fitted[: policy.top_k + len(excluded)]
-        if one.message_id not in excluded and not one.echo
-    )
-    # An earlier question is no answer.
+) -> tuple[list[_RatedMessage], tuple[Cut, ...]]:
+    """Divide the scored messages, best first, into returned and omitted ones."""
+    all_rated = _rate(ranking, policy, excluded, asks_when=asks_when)
+    # Neither an excluded message nor a repetition of the question opens the gate.
+    answers = [
+        rated
+        for rated in all_rated
+        if rated.message.message_id not in excluded and not rated.message.is_echo
+    ]
+    is_open = not policy.gate or _is_open(all_rated, policy, excluded)
     has_answer = is_open and any(
-        value >= policy.keep_at
-        for one, value, _ in weighed
-        if one.message_id not in excluded and not (one.echo or one.repeats_question)
+        rated.gate_value >= policy.keep_at
+        for rated in answers
+        if not rated.message.repeats_question
     )
-    kept: list[tuple[Found, float, dict[str, float]]] = []
+    kept: list[_RatedMessage] = []
     cut: list[Cut] = []
-    for one, value, channels in weighed:
+    for rated in all_rated:
+        message = rated.message
         reason: Reason | None = None
-        if one.message_id in excluded:
-            reason = excluded[one.message_id]
-        elif policy.gate and (one.echo or (one.repeats_question and not has_answer)):
+        if message.message_id in excluded:
+            reason = excluded[message.message_id]
+        elif policy.gate and (message.is_echo or (message.repeats_question and not has_answer)):
             reason = "asks the same"
-        elif policy.gate and not (is_open and value >= policy.keep_at):
+        elif policy.gate and not (is_open and rated.gate_value >= policy.keep_at):
             reason = "below the gate"
         elif len(kept) == policy.top_k:
             reason = "over top_k"
         if reason is None:
-            kept.append((one, value, channels))
+            kept.append(rated)
         elif len(cut) < MAX_CUT:
-            exclusions = tuple(known.exclusions.get(one.message_id, ()))
-            probability = policy.probability(value, is_cited=one.cited)
             cut.append(
-                Cut(one.message_id, reason, one.score, probability, value, channels, exclusions)
+                Cut(
+                    message.message_id,
+                    reason,
+                    message.score,
+                    rated.probability,
+                    rated.gate_value,
+                    rated.channels,
+                    tuple(known.exclusions.get(message.message_id, ())),
+                )
             )
     return kept, tuple(cut)
 
 
-def _why_excluded(known: Known, message_id: UUID) -> Reason:
-    whole = (each for each in known.exclusions[message_id] if each.start is None)
-    is_of_fact = any(each.memory_id is not None for each in whole)
+def _rate(
+    ranking: Ranking, policy: RecallPolicy, excluded: Mapping[UUID, Reason], *, asks_when: bool
+) -> list[_RatedMessage]:
+    """Return the messages of a ranking with their values of the gate, in the same order."""
+    gate = GATES[policy.mode]
+    best_score = max(
+        (
+            _gate_score(message)
+            for message in ranking.best
+            if message.message_id not in excluded and not message.is_echo
+        ),
+        default=0.0,
+    )
+    names_speaker = any(message.names_speaker for message in ranking.best)
+    has_subject = names_speaker or any(message.is_addressed for message in ranking.best)
+    all_rated = []
+    for message in ranking.best:
+        features = _gate_features(
+            message,
+            ranking,
+            best_score=best_score,
+            asks_when=asks_when,
+            names_speaker=names_speaker,
+            has_subject=has_subject,
+        )
+        value = gate.value(features, message.fact if message.is_cited else None)
+        probability = policy.probability(value, is_cited=message.is_cited)
+        all_rated.append(_RatedMessage(message, value, probability, _channels(message, features)))
+    return all_rated
+
+
+def _is_open(
+    all_rated: Sequence[_RatedMessage], policy: RecallPolicy, excluded: Mapping[UUID, Reason]
+) -> bool:
+    """Return whether one of the first messages has the value at which the gate opens.
+
+    The gate was fitted to the order by `_gate_score`.
+    """
+    in_gate_order = sorted(
+        all_rated, key=lambda rated: (rated.message.is_echo, -_gate_score(rated.message))
+    )
+    return any(
+        rated.gate_value >= policy.open_at
+        for rated in in_gate_order[: policy.top_k + len(excluded)]
+        if rated.message.message_id not in excluded and not rated.message.is_echo
+    )
+
+
+def _exclusion_reason(known: FactsAndExclusions, message_id: UUID) -> Reason:
+    is_of_fact = any(
+        exclusion.memory_id is not None
+        for exclusion in known.exclusions[message_id]
+        if exclusion.start is None
+    )
     return "excluded: corrected fact" if is_of_fact else "excluded: message"
 
 
-def _facts(
-    kept: Iterable[tuple[Found, float, dict[str, float]]], known: Known, policy: RecallPolicy
+def _replacing_facts(
+    kept: Iterable[_RatedMessage], known: FactsAndExclusions
 ) -> tuple[FactHit, ...]:
     """Return the facts that replace messages: for each message the nearest fact with evidence in
     it.
     """
-    nearest: dict[UUID, KnownFact] = {}
+    nearest: dict[UUID, CitedFact] = {}
     for fact in known.facts:
         for quote in fact.quotes:
             nearest.setdefault(quote.message_id, fact)
-    found: dict[UUID, FactHit] = {}
-    for one, value, _ in kept:
-        replacing = nearest.get(one.message_id)
+    hits: dict[UUID, FactHit] = {}
+    for rated in kept:
+        message = rated.message
+        replacing = nearest.get(message.message_id)
         if (
             replacing is None
-            or replacing.memory_id in found
-            or replacing.cosine < one.cosine - NEARER_THAN_FACT
+            or replacing.memory_id in hits
+            or replacing.cosine < message.cosine - NEARER_THAN_FACT
         ):
             continue
-        quote = next(each for each in replacing.quotes if each.message_id == one.message_id)
-        found[replacing.memory_id] = FactHit(
+        quote = next(quote for quote in replacing.quotes if quote.message_id == message.message_id)
+        hits[replacing.memory_id] = FactHit(
             memory_id=replacing.memory_id,
             content=replacing.content,
-            score=one.score,
-            probability=policy.probability(value, is_cited=one.cited),
+            score=message.score,
+            probability=rated.probability,
             similarity=replacing.cosine,
             quote=quote.text,
             said_at=quote.said_at,
-            message_ids=tuple(dict.fromkeys(each.message_id for each in replacing.quotes)),
+            message_ids=tuple(dict.fromkeys(quote.message_id for quote in replacing.quotes)),
         )
-    return tuple(found.values())
+    return tuple(hits.values())
 
 
-def _features(
-    one: Found,
+def _gate_features(
+    message: ScoredMessage,
     ranking: Ranking,
     *,
     best_score: float,
     asks_when: bool,
-    by_name: bool,
-    has_names: bool,
+    names_speaker: bool,
+    has_subject: bool,
 ) -> GateFeatures:
     return GateFeatures(
-        cosine=one.cosine,
-        lexical=one.lexical,
-        coverage=one.coverage,
-        subject=_subject(one) if has_names else 0.0,
-        words=math.log1p(one.words),
-        time=float(asks_when and one.has_time),
+        cosine=message.cosine,
+        lexical=message.lexical,
+        coverage=message.coverage,
+        subject=_subject(message) if has_subject else 0.0,
+        words=math.log1p(message.words),
+        time=float(asks_when and message.has_time),
         unknown=ranking.unknown,
-        gap=max(0.0, best_score - _without_cost(one)),
+        gap=max(0.0, best_score - _gate_score(message)),
         mean_cosine=ranking.mean_cosine,
         unknown_name=float(ranking.unknown_name),
-        anonymous=float(not by_name),
+        anonymous=float(not names_speaker),
         scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
     )
 
 
-def _without_cost(one: Found) -> float:
-    """Return the score to which the gate was fitted."""
-    return one.score + NEAR_QUESTION_COST * one.repeats_question - one.from_fact
+def _gate_score(message: ScoredMessage) -> float:
+    """Return the score to which the gate was fitted: without costs and facts."""
+    return message.score + NEAR_QUESTION_COST * message.repeats_question - message.from_fact
 
 
-def _subject(one: Found) -> float:
-    return 1.0 if one.by_name or one.addressed else -1.0
+def _subject(message: ScoredMessage) -> float:
+    return 1.0 if message.names_speaker or message.is_addressed else -1.0
 
 
-def _channels(one: Found, features: GateFeatures) -> dict[str, float]:
+def _channels(message: ScoredMessage, features: GateFeatures) -> dict[str, float]:
     """Return all features that the ranking or the gate has used."""
     return {
         **features._asdict(),
-        "session": one.session,
-        "previous": one.previous,
-        "following": one.following,
-        **({"fact": one.fact} if one.cited else {}),
+        "session": message.session,
+        "previous": message.previous,
+        "following": message.following,
+        **({"fact": message.fact} if message.is_cited else {}),
     }
 
 
-def _hit(
-    one: Found,
-    value: float,
-    channels: dict[str, float],
-    text: Text,
-    known: Known,
-    policy: RecallPolicy,
-) -> Hit:
+def _hit(rated: _RatedMessage, text: Text, known: FactsAndExclusions) -> Hit:
+    message = rated.message
     turns = [
         (UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
         for message_id, role, name, content, created_at in text.neighbours or ()
     ]
     return Hit(
-        message_id=one.message_id,
+        message_id=message.message_id,
         external_id=text.external_id,
         thread_id=text.thread_id,
         role=text.role,
         name=text.name,
-        content=known.without_excluded(one.message_id, text.content),
-        created_at=one.created_at,
-        score=one.score,
-        probability=policy.probability(value, is_cited=one.cited),
-        gate_value=value,
-        channels=channels,
+        content=known.without_excluded(message.message_id, text.content),
+        created_at=message.created_at,
+        score=message.score,
+        probability=rated.probability,
+        gate_value=rated.gate_value,
+        channels=rated.channels,
         metadata=text.metadata,
         neighbours=tuple(
             AdjacentTurn(
@@ -510,7 +573,7 @@ def _hit(
             for message_id, role, name, content, created_at in turns
             if not known.is_excluded(message_id)
         ),
-        excluded=tuple(known.exclusions.get(one.message_id, ())),
+        excluded=tuple(known.exclusions.get(message.message_id, ())),
     )
 
 

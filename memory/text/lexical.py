@@ -60,12 +60,12 @@ _local = threading.local()
 CACHED_WORDS: Final = 16_384
 
 
-def decomposed(text: str) -> str:
+def decompose(text: str) -> str:
     """Return the text in form NFKD, with at most 30 marks for each character."""
     return unicodedata.normalize("NFKD", _TOO_MANY_MARKS.sub(r"\1", text))
 
 
-def saturated(frequency: Numbers, length: Numbers, k1: float = K1, b: float = B) -> Numbers:
+def bm25_weight(frequency: Numbers, length: Numbers, k1: float = K1, b: float = B) -> Numbers:
     """Return the weight of a word with this frequency in a text of this length (BM25)."""
     return frequency * (1 + k1) / (frequency + _damping(length, k1, b))
 
@@ -100,7 +100,7 @@ def words(text: str) -> list[str]:
     folded = text.casefold()
     if folded.isascii():
         return [token[:MAX_WORD] for token in _ASCII_TOKEN.findall(folded)]
-    folded = decomposed(folded)
+    folded = decompose(folded)
     folded = unicodedata.normalize("NFC", _LATIN_MARKS.sub("", folded))
     found: list[str] = []
     for match in _TOKEN.finditer(folded):
@@ -136,7 +136,7 @@ def holds_time(text: str) -> bool:
 def term_weights(own: Sequence[str]) -> dict[str, float]:
     """Return the weight of each lexeme of a message, without the turns around it."""
     length = float(len(own))
-    return {lexeme: saturated(float(tf), length) for lexeme, tf in Counter(own).items()}
+    return {lexeme: bm25_weight(float(tf), length) for lexeme, tf in Counter(own).items()}
 
 
 @lru_cache(maxsize=CACHED_WORDS)

@@ -31,7 +31,7 @@ from konstruct.admin.memory.playground import (
 from konstruct.admin.page_tools import PageTools, days_of
 from memory.browse.threads import nearest_neighbours
 from memory.models import Message, Scope
-from memory.recall.marks import own_calibration
+from memory.recall.marks import tenant_calibration
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 
@@ -50,7 +50,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
     question = QuestionForm(request.GET)
     forms = [PolicyForm(request.GET), PolicyForm(request.GET, prefix="b")]
     is_comparing = request.GET.get("compare") == "on"
-    calibration = own_calibration()
+    calibration = tenant_calibration()
     sides: list[dict[str, Any]] = []
     commands: dict[str, str] = {}
     are_valid = all([question.is_valid(), *(form.is_valid() for form in forms)])
@@ -138,7 +138,7 @@ def _exported(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
         form,
         kinds=[MESSAGES],
         at=_as_of(request, question),
-        calibration=own_calibration(),
+        calibration=tenant_calibration(),
     )
     for hit in _in_range(request, found)["hits"]:
         yield tuple(hit[name] for name in EXPORTED)

@@ -18,7 +18,7 @@ from konstruct.admin.pages import PageForm
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.context.search import Found, search_memory
 from memory.exceptions import InvalidArgument
-from memory.recall.marks import OwnCalibration
+from memory.recall.marks import TenantCalibration
 from memory.recall.policy import MAX_NEIGHBOURS, MAX_TOP_K, MODES, PRESETS, RecallPolicy
 from tenants.context import required_tenant_id
 
@@ -108,7 +108,7 @@ def recalled(
     *,
     kinds: Sequence[str],
     at: datetime | None,
-    calibration: OwnCalibration,
+    calibration: TenantCalibration,
 ) -> dict[str, Any]:
     """Return the recall with a policy, for recalled.html; or the error of the policy."""
     try:

@@ -18,7 +18,13 @@ from konstruct.admin.access import author_of, note_row
 from konstruct.names_of_models import translated_choices
 from memory.exceptions import NotRecalled
 from memory.models import Message, RecallMark, Relevance
-from memory.recall.marks import OwnCalibration, mark_recalled, marks_of, own_calibration, trace_of
+from memory.recall.marks import (
+    TenantCalibration,
+    mark_recalled,
+    marks_of,
+    tenant_calibration,
+    trace_of,
+)
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -82,7 +88,7 @@ def why_from(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str
         reply_id: the reply, whose memories may have marks; None if it is not stored.
     """
     prompt = trace.get("prompt") or {}
-    calibration = own_calibration()
+    calibration = tenant_calibration()
     hits = [remembered(hit, hit, calibration) for hit in trace["hits"]]
     cut = left_out(trace["cut"], calibration)
     if reply_id is not None:
@@ -100,7 +106,9 @@ def why_from(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str
     }
 
 
-def left_out(cut: Iterable[Mapping[str, Any]], calibration: OwnCalibration) -> list[dict[str, Any]]:
+def left_out(
+    cut: Iterable[Mapping[str, Any]], calibration: TenantCalibration
+) -> list[dict[str, Any]]:
     """Return memories that were left out, with their texts, which a trace does not hold: one query.
 
     Args:
@@ -119,7 +127,7 @@ def left_out(cut: Iterable[Mapping[str, Any]], calibration: OwnCalibration) -> l
 
 
 def remembered(
-    found: Mapping[str, Any], message: Mapping[str, Any], calibration: OwnCalibration
+    found: Mapping[str, Any], message: Mapping[str, Any], calibration: TenantCalibration
 ) -> dict[str, Any]:
     """Return one memory for memory.html.
 

@@ -24,7 +24,7 @@ from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, Stored, selected
 from memory.models import MemoryEntry, Message
 from memory.recall import Hit
-from memory.recall.marks import OwnCalibration, own_calibration
+from memory.recall.marks import TenantCalibration, tenant_calibration
 from memory.recall.policy import RecallPolicy
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
@@ -149,24 +149,24 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
         shared=caller.user_id is None,
     )
     results = [_fact(fact) | {"score": fact.score} for fact in memory.facts or ()]
-    calibration = own_calibration()
+    calibration = tenant_calibration()
     if memory.messages is not None:
         results += [
-            _message(hit, user_id) | {"score": calibration.shown(hit.probability)}
+            _message(hit, user_id) | {"score": calibration.adjust(hit.probability)}
             for hit in memory.messages.hits
         ]
     found = _lines(results) or _nothing_found(policy, calibration)
     return Outcome({"results": results}, found, detail={"found": len(results)})
 
 
-def _nothing_found(policy: RecallPolicy | None, calibration: OwnCalibration) -> str:
+def _nothing_found(policy: RecallPolicy | None, calibration: TenantCalibration) -> str:
     """Return the answer of a search without results, with the floors that results need."""
     floors = [
         f"a fact needs a similarity of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest"
         f" {NEAR_FACT_FLOOR}"
     ]
     if policy is not None:
-        least = calibration.shown(policy.probability(policy.open_at))
+        least = calibration.adjust(policy.probability(policy.open_at))
         floors.append(f"the best message a probability of {least:.2f}")
     return f"No memory answers this: {', '.join(floors)}. Ask in other words."
 

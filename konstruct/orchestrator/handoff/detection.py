@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from memory.text.lexical import decomposed
+from memory.text.lexical import decompose
 
 # Longer messages are neither plain requests nor plain answers.
 MAX_WORDS = 16
@@ -107,7 +107,7 @@ def yes_or_no(text: str) -> bool | None:
 
 def _normalize(text: str) -> str:
     """Return the words in lower case, without accents and punctuation."""
-    folded = decomposed(text.casefold())
+    folded = decompose(text.casefold())
     kept = "".join(
         letter if letter.isalnum() else " "
         for letter in folded

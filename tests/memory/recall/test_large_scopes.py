@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from memory.embedding.embedder import embed
 from memory.recall import recall
 from memory.recall import service as recall_module
-from memory.recall.evidence import Evidence, gather
+from memory.recall.evidence import Evidence, read_evidence
 from memory.recall.policy import RecallPolicy
 from memory.recall.queries import LIMITS, Strategy, evidence_sql
 from memory.scopes import scope_number
@@ -181,12 +181,12 @@ def test_signs_are_read_from_an_index_alone(
 
     def remembering(cursor: CursorWrapper, asked: dict[str, Any], strategy: Strategy) -> Evidence:
         values.update(asked)
-        return gather(cursor, asked, strategy)
+        return read_evidence(cursor, asked, strategy)
 
-    monkeypatch.setattr(recall_module, "gather", remembering)
+    monkeypatch.setattr(recall_module, "read_evidence", remembering)
     add_messages(tenant_a, *SMALL_TALK)
     recall(tenant_a.id, AGENT, "ann", "soup for lunch")
-    turns, *_ = evidence_sql(Strategy.QUANTIZED, until=False, among=False, texts=True).each
+    turns, *_ = evidence_sql(Strategy.QUANTIZED, as_of=False, filtered=False, with_texts=True).each
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         for other in ("seqscan", "bitmapscan", "sort"):
             cursor.execute(f"SET LOCAL enable_{other} = off")

@@ -14,11 +14,11 @@ from memory.recall import marks as marks_module
 from memory.recall import recall
 from memory.recall.marks import (
     MIN_MARKS,
-    OwnCalibration,
-    calibrated,
-    fitted_shift,
+    TenantCalibration,
+    fit_shift,
     mark_recalled,
-    own_calibration,
+    product_probability,
+    tenant_calibration,
 )
 from memory.recall.policy import CALIBRATIONS, DEFAULT_POLICY, PRESETS, RecallPolicy
 from tenants.context import tenant_scope
@@ -74,7 +74,7 @@ def test_a_memory_is_marked_before_and_after_the_event_is_written(
         ]  # fmt: skip
         assert again.probability == pytest.approx(first["probability"])
         # An unsure mark has no effect.
-        assert own_calibration() == OwnCalibration(marks=1)
+        assert tenant_calibration() == TenantCalibration(marks=1)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -90,9 +90,9 @@ def test_another_tenant_has_its_own_marks(
     with tenant_scope(tenant_a.id):
         for hit in recalled(tenant_a, reply):
             mark_recalled(reply, hit["message_id"], relevance="relevant", author=EVA)
-        assert own_calibration().marks == len(recalled(tenant_a, reply)) > 0
+        assert tenant_calibration().marks == len(recalled(tenant_a, reply)) > 0
     with tenant_scope(tenant_b.id):
-        assert own_calibration() == OwnCalibration(marks=0)
+        assert tenant_calibration() == TenantCalibration(marks=0)
 
 
 def test_marks_change_displayed_scores_and_not_recall(
@@ -104,12 +104,12 @@ def test_marks_change_displayed_scores_and_not_recall(
     with tenant_scope(tenant_a.id):
         for hit in hits[:-1]:
             mark_recalled(reply, hit["message_id"], relevance="relevant", author=EVA)
-        assert not own_calibration().is_own
-        assert own_calibration().shown(0.25) == 0.25
+        assert not tenant_calibration().is_own
+        assert tenant_calibration().adjust(0.25) == 0.25
         mark_recalled(reply, hits[-1]["message_id"], relevance="relevant", author=EVA)
-        own = own_calibration()
+        own = tenant_calibration()
     assert (own.is_own, own.marks) == (True, len(hits))
-    assert own.shown(0.25) > 0.25
+    assert own.adjust(0.25) > 0.25
     after = recall(tenant_a.id, AGENT, "ann", "soup for lunch")
     assert [(h.message_id, h.probability) for h in after.hits] == [
         (h.message_id, h.probability) for h in before.hits
@@ -118,22 +118,22 @@ def test_marks_change_displayed_scores_and_not_recall(
 
 def test_the_shift_is_found_and_shrunk() -> None:
     shares = [(0.1, 25, 75), (0.5, 75, 25), (0.9, 96, 4)]  # a shift of 1.1
-    assert fitted_shift(shares, 0) == pytest.approx(1.1, abs=0.02)
-    assert 0.9 < fitted_shift(shares) < 1.1
+    assert fit_shift(shares, 0) == pytest.approx(1.1, abs=0.02)
+    assert 0.9 < fit_shift(shares) < 1.1
     few = [(p, a / 25, b / 25) for p, a, b in shares]
-    assert 0.3 < fitted_shift(few) < 0.8  # type: ignore[arg-type]  # parts of marks
-    assert fitted_shift([]) == 0
+    assert 0.3 < fit_shift(few) < 0.8  # type: ignore[arg-type]  # parts of marks
+    assert fit_shift([]) == 0
     # With any number of equal marks, the order of the probabilities stays, and none becomes 0 or 1.
-    assert 0 < OwnCalibration(MIN_MARKS, fitted_shift([(0.999, 0, 5000)])).shown(0.5) < 1
+    assert 0 < TenantCalibration(MIN_MARKS, fit_shift([(0.999, 0, 5000)])).adjust(0.5) < 1
 
 
 def test_a_trace_from_before_calibration_is_calibrated_when_it_is_shown() -> None:
     product = CALIBRATIONS["hybrid"]
-    assert calibrated({"probability": 0.2}) == product.probability(0.2)
-    cited = calibrated({"probability": 0.2, "channels": {"fact": 0.7}})
+    assert product_probability({"probability": 0.2}) == product.probability(0.2)
+    cited = product_probability({"probability": 0.2, "channels": {"fact": 0.7}})
     assert cited == product.probability(0.2, is_cited=True)
-    assert calibrated({"probability": 0.2, "gate_value": 0.1}) == 0.2
-    assert calibrated({"content": "without"}) is None
+    assert product_probability({"probability": 0.2, "gate_value": 0.1}) == 0.2
+    assert product_probability({"content": "without"}) is None
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "vector"])

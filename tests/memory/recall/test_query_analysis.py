@@ -87,8 +87,8 @@ def test_question_is_split_into_terms() -> None:
     question = Question.of("When did I tell you that Ann moved to Lisbon?")
     assert question.is_question
     assert question.asks_when
-    assert question.names_user
-    assert question.names_agent
+    assert question.mentions_user
+    assert question.mentions_agent
     assert question.proper_names == [lexical.lexeme_hash("ann"), lexical.lexeme_hash("lisbon")]
     hashes = [lexical.lexeme_hash(lexeme) for lexeme in ("tell", "ann", "move", "lisbon")]
     assert question.text_terms == hashes

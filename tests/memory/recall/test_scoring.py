@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from memory.recall.evidence import Pieces, Turns
+from memory.recall.evidence import PieceCosines, Turns
 from memory.recall.policy import RecallWeights
 from memory.recall.query_analysis import Question
 from memory.recall.scoring import (
@@ -21,13 +21,13 @@ from memory.recall.scoring import (
     rank,
     weigh_words,
 )
-from memory.text.lexical import date_lexemes, lexeme_hash, saturated, term_weights
+from memory.text.lexical import bm25_weight, date_lexemes, lexeme_hash, term_weights
 
 QUESTION = Question.of("When did my sister move to Lisbon?")
 WEIGHTS = RecallWeights()
 
 
-def evidence_of(seed: int) -> tuple[Turns, Pieces]:
+def evidence_of(seed: int) -> tuple[Turns, PieceCosines]:
     """Return 40 messages in a few conversations, some of which ask the question itself."""
     random = np.random.default_rng(seed)
     count = 40
@@ -43,7 +43,7 @@ def evidence_of(seed: int) -> tuple[Turns, Pieces]:
     pieces = random.choice(count, 60)
     ids = random.integers(0, 2**63, (count, 2)).astype(np.uint64)
     turns = Turns(
-        large=False,
+        is_large=False,
         messages=count,
         number=number,
         ids=ids,
@@ -55,15 +55,15 @@ def evidence_of(seed: int) -> tuple[Turns, Pieces]:
         asks=asks,
         by_user=random.random(count) < 0.4,
         lexemes=lexemes,
-        near=np.zeros(count, bool),
-        context_only=np.zeros(count, bool),
+        is_candidate=np.zeros(count, bool),
+        is_context_only=np.zeros(count, bool),
         posting_term=np.array([term for term, *_ in postings]),
         posting_number=number[[at for _, at, _ in postings]],
         posting_weight=np.array([weight for *_, weight in postings]),
-        counted_term=np.empty(0, np.int64),
-        counted=np.empty(0),
+        frequency_term=np.empty(0, np.int64),
+        document_frequency=np.empty(0),
     )
-    return turns, Pieces(ids=ids[pieces], cosine=random.random(60))
+    return turns, PieceCosines(ids=ids[pieces], cosine=random.random(60))
 
 
 def weight_of(random: np.random.Generator, lexemes: int) -> float:
@@ -71,12 +71,12 @@ def weight_of(random: np.random.Generator, lexemes: int) -> float:
     return term_weights(["it"] * random.integers(1, 4) + ["other"] * (lexemes - 3))["it"]
 
 
-def ranking_of(turns: Turns, pieces: Pieces, *, echoes_last: bool, limit: int) -> Ranking:
+def ranking_of(turns: Turns, pieces: PieceCosines, *, echoes_last: bool, limit: int) -> Ranking:
     words = weigh_words(turns, QUESTION, WEIGHTS)
     return rank(turns, words, pieces, WEIGHTS, echoes_last=echoes_last, limit=limit)
 
 
-def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
+def by_hand(turns: Turns, pieces: PieceCosines) -> list[dict[str, Any]]:
     """Weigh one message after the other, as docs/recall.md describes."""
     postings = in_context(turns)
     messages = turns.messages + PRIOR_MESSAGES
@@ -179,13 +179,13 @@ def test_weighs_as_by_hand(seed: int) -> None:
     evidence = evidence_of(seed)
     expected = by_hand(*evidence)
     ranking = ranking_of(*evidence, echoes_last=True, limit=100)
-    assert any(found.echo for found in ranking.found)
-    assert any(found.repeats_question for found in ranking.found)
-    assert [found.number for found in ranking.found] == [row["number"] for row in expected]
-    for found, row in zip(ranking.found, expected, strict=True):
+    assert any(found.is_echo for found in ranking.best)
+    assert any(found.repeats_question for found in ranking.best)
+    assert [found.number for found in ranking.best] == [row["number"] for row in expected]
+    for found, row in zip(ranking.best, expected, strict=True):
         assert found.score == pytest.approx(row["score"])
         assert (found.cosine, found.lexical) == pytest.approx((row["cosine"], row["lexical"]))
-        assert (found.echo, found.repeats_question) == (row["echo"], row["repeats"])
+        assert (found.is_echo, found.repeats_question) == (row["echo"], row["repeats"])
 
 
 def test_words_of_time_count_in_questions_about_time() -> None:
@@ -213,7 +213,7 @@ def test_date_of_the_turn_before_is_not_one_of_its_words() -> None:
     shared = weigh_words(dated, question, WEIGHTS).shared
     # It occurs once, in its own ten lexemes and six of each turn before.
     expected = weigh_words(
-        replace(alone, posting_weight=np.full(40, saturated(1.0, 16.0))), question, WEIGHTS
+        replace(alone, posting_weight=np.full(40, bm25_weight(1.0, 16.0))), question, WEIGHTS
     ).shared
     assert shared[3:] == pytest.approx(expected[3:])
 
@@ -226,24 +226,24 @@ def test_limit_keeps_the_first_of_the_ranking(limit: int, echoes_last: bool) -> 
         replace(turns, words=turns.words // 9),
         replace(pieces, cosine=pieces.cosine.round(1)),
     )
-    every = ranking_of(*alike, echoes_last=echoes_last, limit=100).found
-    some = ranking_of(*alike, echoes_last=echoes_last, limit=limit).found
+    every = ranking_of(*alike, echoes_last=echoes_last, limit=100).best
+    some = ranking_of(*alike, echoes_last=echoes_last, limit=limit).best
     assert some == every[:limit]
 
 
 def test_results_are_limited_and_have_ids() -> None:
     turns, pieces = evidence_of(1)
     ranking = ranking_of(turns, pieces, echoes_last=False, limit=5)
-    assert len(ranking.found) == 5
-    at = turns.number.tolist().index(ranking.found[0].number)
+    assert len(ranking.best) == 5
+    at = turns.number.tolist().index(ranking.best[0].number)
     high, low = (int(half) for half in turns.ids[at])
-    assert ranking.found[0].message_id == UUID(int=high << 64 | low)
+    assert ranking.best[0].message_id == UUID(int=high << 64 | low)
 
 
 def test_pieces_of_missing_messages_are_ignored() -> None:
     """For example pieces that were written after the turns were read."""
     turns, pieces = evidence_of(2)
-    strangers = Pieces(
+    strangers = PieceCosines(
         ids=np.concatenate([turns.ids[:, ::-1], turns.ids + np.uint64(1), pieces.ids]),
         cosine=np.concatenate([np.full(2 * len(turns.ids), 0.99), pieces.cosine]),
     )

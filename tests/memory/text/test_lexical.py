@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from memory.text.chunking import count_words
 from memory.text.lexical import (
+    bm25_weight,
     date_lexemes,
     frequency_of,
     holds_time,
     lexeme_hash,
     lexemes,
-    saturated,
     stem,
     term_weights,
     words,
@@ -109,7 +109,7 @@ def test_weights_are_bm25f() -> None:
 def test_term_weight_encodes_the_term_frequency(frequency: int, others: int) -> None:
     """As Postgres stores the weight: as a real."""
     length = float(frequency + others)
-    weight = float(np.float32(saturated(float(frequency), length)))
+    weight = float(np.float32(bm25_weight(float(frequency), length)))
     assert round(frequency_of(weight, length)) == frequency
 
 

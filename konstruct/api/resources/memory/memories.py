@@ -22,7 +22,7 @@ from memory.context.search import search_memory
 from memory.models import Message
 from memory.models.fact_filters import parse_filters
 from memory.recall import RecallResult
-from memory.recall.marks import own_calibration
+from memory.recall.marks import tenant_calibration
 from memory.recall.policy import MAX_TOP_K, MODES, PRESETS, RecallPolicy
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -215,10 +215,10 @@ def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:
     if result is None:
         return {"results": [], "abstained": False, "calibration": None}
     names = _NAMES if explain else [name for name in _NAMES if name not in EXPLAINING]
-    calibration = own_calibration()
+    calibration = tenant_calibration()
     hits = [
         {name: getattr(hit, name) for name in names}
-        | {"probability": calibration.shown(hit.probability)}
+        | {"probability": calibration.adjust(hit.probability)}
         for hit in result.hits
     ]
     if late := {hit["message_id"]: hit for hit in hits if hit["metadata"] is None}:

@@ -16,7 +16,7 @@ from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operatio
 from konstruct.api.resources.memory.memories import CalibrationSerializer
 from memory.exceptions import NotRecalled
 from memory.models import Message, RecallEvent, RecallMark, Relevance
-from memory.recall.marks import mark_recalled, marks_of, own_calibration
+from memory.recall.marks import mark_recalled, marks_of, tenant_calibration
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -180,7 +180,7 @@ class RecallEventView(ApiView):
         event = get_object_or_404(events, pk=event_id)
         self.caller.require_prompts()
         self.note(event)
-        calibration = own_calibration()
+        calibration = tenant_calibration()
         marks = marks_of(event.reply_id) if event.reply_id else {}
         for found in (*event.hits, *event.cut):
             if (probability := calibration.probability(found)) is not None:

@@ -24,7 +24,7 @@ from konstruct.orchestrator.handoff.escalations import (
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from memory.context.chat import dated
+from memory.context.chat import date_prefix
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -66,7 +66,7 @@ def test_new_agent_answers_the_thread_and_introduces_itself(
     assert request.body["messages"][0]["content"].startswith("You are Bert.")
     assert "You are Ada" not in words(request)
     assert request.body["messages"][1:] == [
-        {"role": "user", "content": f"{dated(before.created_at)} My sister lives in Lisbon."},
+        {"role": "user", "content": f"{date_prefix(before.created_at)} My sister lives in Lisbon."},
         {"role": "assistant", "content": "ada: Noted."},
         {"role": "user", "content": "Where is my invoice?"},
     ]
