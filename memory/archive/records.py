@@ -112,7 +112,7 @@ def new_message(
         conversation_id=id_argument("conversation_id", conversation_id),
         role=role_argument(role),
         content=text_argument("content", content),
-        timestamp=now() if timestamp is None else moment_argument("timestamp", timestamp),
+        timestamp=now() if timestamp is None else time_argument("timestamp", timestamp),
         embedding_id=None if embedding_id is None else id_argument("embedding_id", embedding_id),
     )
 
@@ -138,7 +138,7 @@ def new_messages(conversation_id: str, messages: Iterable[Mapping[str, Any]]) ->
     return made
 
 
-def moment_argument(name: str, value: datetime) -> datetime:
+def time_argument(name: str, value: datetime) -> datetime:
     """Return the time in UTC; the datetime must have a time zone."""
     if not isinstance(value, datetime):
         raise InvalidArgument(f"{name}={value!r} is not a datetime")
@@ -150,7 +150,7 @@ def moment_argument(name: str, value: datetime) -> datetime:
         raise InvalidArgument(f"{name}={value!r} lies outside the years 1 to 9999 in UTC") from None
 
 
-def moment_text(value: datetime) -> str:
+def time_text(value: datetime) -> str:
     """Return the time as stored: UTC, text of constant length that sorts like the times."""
     return value.isoformat(timespec="microseconds")
 

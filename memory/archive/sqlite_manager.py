@@ -15,12 +15,12 @@ from memory.archive.records import (
     Conversation,
     Message,
     metadata_text,
-    moment_argument,
-    moment_text,
     new_id,
     new_message,
     new_messages,
     now,
+    time_argument,
+    time_text,
 )
 from memory.arguments import count_argument, id_argument, text_argument
 
@@ -69,8 +69,8 @@ class SQLiteManager(Database):
             DuplicateId: there is a conversation with this id.
         """
         id = new_id() if id is None else id_argument("id", id)
-        created = moment_text(
-            now() if created_at is None else moment_argument("created_at", created_at)
+        created = time_text(
+            now() if created_at is None else time_argument("created_at", created_at)
         )
         values = (
             id,
@@ -121,7 +121,7 @@ class SQLiteManager(Database):
         values = (
             None if title is None else text_argument("title", title),
             None if metadata is None else metadata_text(metadata),
-            moment_text(now()),
+            time_text(now()),
             id_argument("id", id),
         )
         with self.transaction() as connection:
@@ -192,7 +192,7 @@ class SQLiteManager(Database):
         with self.transaction() as connection:
             connection.execute(
                 "UPDATE conversations SET updated_at = ? WHERE id = ?",
-                (moment_text(now()), id_argument("conversation_id", conversation_id)),
+                (time_text(now()), id_argument("conversation_id", conversation_id)),
             )
             if not connection.changes():
                 raise _unknown_conversation(conversation_id)
@@ -207,7 +207,7 @@ class SQLiteManager(Database):
                             conversation_id,
                             m.role,
                             m.content,
-                            moment_text(m.timestamp),
+                            time_text(m.timestamp),
                             m.embedding_id,
                         ),
                     )

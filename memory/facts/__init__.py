@@ -1,11 +1,10 @@
 """Facts: statements apart from any conversation, with versions and validity."""
 
-from memory.facts.exclusions import exclude_from_recall, include_again
-from memory.facts.finding import nearest, recalls_with, selected
+from memory.facts.exclusions import exclude_from_recall, include_in_recall
 from memory.facts.lifecycle import (
     Outcome,
     Quote,
-    Recorded,
+    RecordedCandidate,
     confirm,
     record_candidate,
     reject,
@@ -13,7 +12,14 @@ from memory.facts.lifecycle import (
     retract,
     roll_back,
 )
-from memory.facts.service import LongTermMemory, Stored, delete_facts, embed_facts, reembed_facts
+from memory.facts.search import filter_facts, nearest_facts, recalls_with
+from memory.facts.service import (
+    LongTermMemory,
+    StoredFact,
+    delete_facts,
+    embed_facts,
+    reembed_facts,
+)
 from memory.models import MemoryEntry
 from memory.models.facts import SYSTEM, Author
 
@@ -24,14 +30,15 @@ __all__ = [
     "MemoryEntry",
     "Outcome",
     "Quote",
-    "Recorded",
-    "Stored",
+    "RecordedCandidate",
+    "StoredFact",
     "confirm",
     "delete_facts",
     "embed_facts",
     "exclude_from_recall",
-    "include_again",
-    "nearest",
+    "filter_facts",
+    "include_in_recall",
+    "nearest_facts",
     "recalls_with",
     "record_candidate",
     "reembed_facts",
@@ -39,5 +46,4 @@ __all__ = [
     "restore",
     "retract",
     "roll_back",
-    "selected",
 ]

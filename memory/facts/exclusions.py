@@ -19,8 +19,8 @@ from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.context import connection
 
-# The newest recall events that are searched for uses of the fact: of its user, or of all users for
-# a fact that they share.
+# Number of the newest recall events, of the fact's user or of all users, that are searched for uses
+# of the fact.
 MAX_EVENTS: Final = 10_000
 SUBJECT: Final = "recall exclusions"
 
@@ -29,8 +29,7 @@ _ACTORS: Final = {
     AuthorKind.PROGRAM: ActorKind.PROGRAM,
     AuthorKind.OPERATOR: ActorKind.OPERATOR,
 }
-# Excludes the evidence; returns the replies that used the fact: their prompt had it, or one of the
-# messages that support it.
+# Excludes the evidence, and returns the replies with the fact or its evidence in their prompt.
 _EXCLUDE_EVIDENCE: Final = """
 WITH cited AS MATERIALIZED (
     SELECT message.id, message.agent_id, message.user_id, evidence.start, evidence."end"
@@ -127,7 +126,7 @@ def exclude_from_recall(
     return exclusion
 
 
-def include_again(
+def include_in_recall(
     message: Message,
     *,
     author: Author,
@@ -135,7 +134,9 @@ def include_again(
     reason: str = "",
     request_id: str = "",
 ) -> int:
-    """Remove exclusions of a message, also those of corrected facts. It is recorded.
+    """Include a message in recall again: remove its exclusions, also those of corrected facts.
+
+    It is recorded in the access log.
 
     Args:
         message: a message of the current tenant.
@@ -170,11 +171,11 @@ def exclude_corrected(
 ) -> None:
     """Exclude statements of a fact that was wrong from recall.
 
-    These are its evidence, and the replies that repeat its value and used it (their prompt had the
-    fact or a supporting message, or they answer such a message).
+    These are its evidence, and the replies that repeat its value and used it: their prompt had the
+    fact or a message of its evidence, or they answer such a message.
 
     Args:
-        fact: the fact with the wrong value, or the version of it that has the evidence.
+        fact: the fact with the wrong value, or its version that has the evidence.
         author: of the correction.
         reason: stored with the exclusions.
         new_content: the corrected fact. Its words do not count as the wrong value.
@@ -192,8 +193,8 @@ def exclude_corrected(
     of_user = "true" if fact.user_id is None else "user_id = %(user)s"
     with connection.cursor() as cursor:
         cursor.execute(_EXCLUDE_EVIDENCE.format(of_user=of_user), values)
-        wrong = _distinctive(fact, new_content)
-        replies = [pk for pk, content in cursor.fetchall() if _repeats(content, wrong)]
+        wrong_stems = _wrong_stems(fact, new_content)
+        replies = [pk for pk, content in cursor.fetchall() if _has_half_of(content, wrong_stems)]
         if replies:
             cursor.execute(_EXCLUDE_REPLIES, {**values, "replies": replies})
 
@@ -204,17 +205,17 @@ def include_corrected(facts: Sequence[UUID] | MemoryEntryQuerySet) -> int:
     return RecallExclusion.objects.filter(memory_id__in=ids).delete()[0]
 
 
-def _distinctive(fact: MemoryEntry, new_content: str) -> set[str]:
+def _wrong_stems(fact: MemoryEntry, new_content: str) -> set[str]:
     """Return the stems of the words of the wrong value that the corrected fact does not have."""
     content, value = set(lexemes(fact.content)), set(lexemes(fact.value))
     # An update of the content has an older value.
-    wrong = value if value and value <= content else content
-    return wrong - set(lexemes(new_content)) or content
+    stems = value if value and value <= content else content
+    return stems - set(lexemes(new_content)) or content
 
 
-def _repeats(reply: str, wrong: set[str]) -> bool:
+def _has_half_of(reply: str, stems: set[str]) -> bool:
     """Return whether a reply has at least half of the words."""
-    return bool(wrong) and 2 * len(wrong.intersection(lexemes(reply))) >= len(wrong)
+    return bool(stems) and 2 * len(stems.intersection(lexemes(reply))) >= len(stems)
 
 
 def _record(

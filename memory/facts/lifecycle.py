@@ -1,8 +1,8 @@
-"""The life of an extracted fact: proposed, confirmed, superseded, retracted, rejected, restored.
+"""The states of an extracted fact: proposed, confirmed, superseded, retracted, rejected, restored.
 
 Every change is a `FactEvent` with its author. The functions work in the current tenant, each in one
 transaction, and lock the facts that they change. Candidates of one agent and user are recorded one
-after the other: the extraction job has their lane.
+after the other, because their extraction jobs share a lane.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +27,7 @@ from memory.exceptions import (
     WrongFactState,
 )
 from memory.facts.exclusions import exclude_corrected, include_corrected
-from memory.facts.finding import check_entry
+from memory.facts.search import check_entry
 from memory.facts.versions import (
     MAX_ATTEMPTS,
     insert,
@@ -58,7 +58,7 @@ REJECTED_BEFORE: Final = "rejected before"
 NO_REVIEW: Final = "no review required"
 MORE_EVIDENCE: Final = "more evidence"
 # Authors of decisions, as opposed to extraction runs.
-PEOPLE: Final = (AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR)
+DECIDING_AUTHORS: Final = (AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR)
 
 _RECORD_EVENT: Final = """
 INSERT INTO memory_factevent
@@ -96,7 +96,7 @@ class Outcome(StrEnum):
     CONFIRMED = "confirmed"
     """The fact existed; it has more evidence now."""
     PAST = "past"
-    """It was valid before the slot's current value."""
+    """The fact is new, and its validity ended before that of the slot's current value began."""
     UNCHANGED = "unchanged"
     """The fact existed, with this evidence."""
     REJECTED_BEFORE = "rejected_before"
@@ -104,7 +104,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCandidate:
     """A recorded candidate."""
 
     outcome: Outcome
@@ -145,7 +145,7 @@ def record_candidate(
     author: Author,
     review: str = "",
     supersedes: UUID | None = None,
-) -> Recorded:
+) -> RecordedCandidate:
     """Record a fact that was extracted from messages.
 
     The same text, or the same value of the same slot, is the same fact: its evidence is added. A
@@ -154,20 +154,17 @@ def record_candidate(
     older one. A candidate never deletes a fact, and never changes a fact of another slot.
 
     Args:
-        entry: a new entry of the current tenant with its embedding, observed or inferred. Its
-        `run_id`
-            is that of the extraction run.
+        entry: a new entry of the current tenant with its embedding, observed or inferred, and with
+            the `run_id` of the extraction run.
         quotes: the words of messages that support it, at least one.
         author: of the candidate: an extraction run, or the key that requested the run.
         review: why a person must review it; empty: it is active at once.
         supersedes: id of another value of the same subject and slot, of the same agent and user,
-        that
-            has ended. If it is not active any more, it is not changed.
+            that has ended. If it is not active any more, it is not changed.
 
     Raises:
         InvalidArgument: the candidate has no evidence, a field is invalid, or `supersedes` is no
-        fact
-            of the same subject and slot.
+            fact of the same subject and slot.
         FactBusy: others stored and deleted the same text during MAX_ATTEMPTS attempts.
     """
     check_entry(entry)
@@ -177,13 +174,20 @@ def record_candidate(
     entry.embedding_model = model_version()
     for _ in range(MAX_ATTEMPTS):
         with transaction.atomic():
-            named = None if supersedes is None else _named(supersedes, entry)
+            superseded_id = None if supersedes is None else _require_same_slot(supersedes, entry)
             existing = _same_fact(entry)
             if existing is not None:
                 return _record_again(
-                    existing, entry, quotes, author=author, review=review, named=named
+                    existing,
+                    entry,
+                    quotes,
+                    author=author,
+                    review=review,
+                    superseded_id=superseded_id,
                 )
-            recorded = _record_new(entry, quotes, author=author, review=review, named=named)
+            recorded = _record_new(
+                entry, quotes, author=author, review=review, superseded_id=superseded_id
+            )
             if recorded is not None:
                 return recorded
     raise FactBusy(MAX_ATTEMPTS)
@@ -191,16 +195,16 @@ def record_candidate(
 
 def _same_fact(entry: MemoryEntry) -> MemoryEntry | None:
     """Return the fact with the same text, or the same value of the same slot; locked."""
-    same = Q(content_digest=digest(entry.content))
+    is_same = Q(content_digest=digest(entry.content))
     if entry.slot and entry.value:
-        same |= Q(slot=entry.slot, subject__iexact=entry.subject, value__iexact=entry.value)
-    found = list(
-        same_scope(entry).entries().filter(same).select_for_update().order_by("created_at")
+        is_same |= Q(slot=entry.slot, subject__iexact=entry.subject, value__iexact=entry.value)
+    candidates = list(
+        same_scope(entry).entries().filter(is_same).select_for_update().order_by("created_at")
     )
-    rank = [FactState.ACTIVE, FactState.PROPOSED, FactState.SUPERSEDED]
+    order = [FactState.ACTIVE, FactState.PROPOSED, FactState.SUPERSEDED]
     return min(
-        found,
-        key=lambda fact: rank.index(fact.state) if fact.state in rank else len(rank),
+        candidates,
+        key=lambda fact: order.index(fact.state) if fact.state in order else len(order),
         default=None,
     )
 
@@ -211,10 +215,10 @@ def _record_new(
     *,
     author: Author,
     review: str,
-    named: UUID | None,
-) -> Recorded | None:
+    superseded_id: UUID | None,
+) -> RecordedCandidate | None:
     """Insert a candidate as a new fact; None if another writer was first."""
-    current = _superseded_by(entry, named)
+    current = _fact_to_supersede(entry, superseded_id)
     times = [quote.message.created_at for quote in quotes]
     entry.learned_at = min(times)
     if not isinstance(entry.valid_from, datetime):
@@ -235,13 +239,15 @@ def _record_new(
     _add_evidence(entry, quotes, entry.run_id)
     record_event(entry.memory_id, FactAction.PROPOSE, author=author, reason=review)
     if review:
-        return Recorded(Outcome.PROPOSED, entry.memory_id)
+        return RecordedCandidate(Outcome.PROPOSED, entry.memory_id)
     record_event(entry.memory_id, FactAction.CONFIRM, author=SYSTEM, reason=NO_REVIEW)
     if is_past:
-        return Recorded(Outcome.PAST, entry.memory_id)
+        return RecordedCandidate(Outcome.PAST, entry.memory_id)
     if current is not None:
         _supersede(current, by=entry, author=author)
-    return Recorded(Outcome.ACTIVE, entry.memory_id, current.memory_id if current else None)
+    return RecordedCandidate(
+        Outcome.ACTIVE, entry.memory_id, current.memory_id if current else None
+    )
 
 
 def _record_again(
@@ -251,23 +257,23 @@ def _record_again(
     *,
     author: Author,
     review: str,
-    named: UUID | None,
-) -> Recorded:
+    superseded_id: UUID | None,
+) -> RecordedCandidate:
     """Record a candidate for a fact that exists."""
-    identity = existing.memory_id
+    memory_id = existing.memory_id
     is_closed = existing.state in (FactState.REJECTED, FactState.RETRACTED)
-    if is_closed and _source_digests(identity).issuperset(each.source_digest for each in quotes):
-        return Recorded(Outcome.REJECTED_BEFORE, identity)
+    if is_closed and _source_digests(memory_id).issuperset(quote.source_digest for quote in quotes):
+        return RecordedCandidate(Outcome.REJECTED_BEFORE, memory_id)
     if not _add_evidence(existing, quotes, entry.run_id):
-        return Recorded(Outcome.UNCHANGED, identity)
+        return RecordedCandidate(Outcome.UNCHANGED, memory_id)
     newest = max(quote.message.created_at for quote in quotes)
     if existing.state in (FactState.ACTIVE, FactState.PROPOSED) or (
         existing.state == FactState.SUPERSEDED and existing.valid_to and newest < existing.valid_to
     ):
-        record_event(identity, FactAction.CONFIRM, author=author, reason=MORE_EVIDENCE)
-        return Recorded(Outcome.CONFIRMED, identity)
+        record_event(memory_id, FactAction.CONFIRM, author=author, reason=MORE_EVIDENCE)
+        return RecordedCandidate(Outcome.CONFIRMED, memory_id)
     # Stated again after it had ended, or after a person decided against it.
-    current = _superseded_by(existing, named)
+    current = _fact_to_supersede(existing, superseded_id)
     if is_closed:
         review = _with_reason(review, REJECTED_BEFORE)
     if current is not None and _is_from_person(current):
@@ -283,12 +289,12 @@ def _record_again(
         replaces=current.memory_id if current else None,
     )
     write_attributes(existing)
-    record_event(identity, FactAction.PROPOSE, author=author, reason=review)
+    record_event(memory_id, FactAction.PROPOSE, author=author, reason=review)
     if review:
-        return Recorded(Outcome.PROPOSED, identity)
+        return RecordedCandidate(Outcome.PROPOSED, memory_id)
     if current is not None:
         _supersede(current, by=existing, author=author)
-    return Recorded(Outcome.ACTIVE, identity, current.memory_id if current else None)
+    return RecordedCandidate(Outcome.ACTIVE, memory_id, current.memory_id if current else None)
 
 
 # --- Decisions ------------------------------------------------------------------------------------
@@ -311,14 +317,14 @@ def confirm(
         OwnProposal: the author proposed it, or one of `own_keys`.
     """
     with transaction.atomic():
-        fact = _locked(memory_id, FactState.PROPOSED)
-        own = Q(author_kind=AuthorKind.PROGRAM, author_id__in=own_keys)
+        fact = _lock_fact(memory_id, FactState.PROPOSED)
+        is_own = Q(author_kind=AuthorKind.PROGRAM, author_id__in=own_keys)
         if author.kind in (AuthorKind.PROGRAM, AuthorKind.RUN):
-            own |= Q(author_kind=author.kind, author_id=author.id)
-        proposed = FactEvent.objects.filter(memory_id=memory_id, action=FactAction.PROPOSE)
-        if proposed.filter(own).exists():
+            is_own |= Q(author_kind=author.kind, author_id=author.id)
+        proposals = FactEvent.objects.filter(memory_id=memory_id, action=FactAction.PROPOSE)
+        if proposals.filter(is_own).exists():
             raise OwnProposal(memory_id)
-        current = _superseded_by(fact, fact.replaces)
+        current = _fact_to_supersede(fact, fact.replaces)
         is_past = _is_past(fact, current)
         changes: dict[str, Any] = {"state": FactState.ACTIVE, "review_reason": ""}
         if current is not None and is_past:
@@ -338,7 +344,7 @@ def reject(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
         WrongFactState: the fact is not proposed.
     """
     with transaction.atomic():
-        fact = _locked(memory_id, FactState.PROPOSED)
+        fact = _lock_fact(memory_id, FactState.PROPOSED)
         _save(fact, state=FactState.REJECTED)
         record_event(memory_id, FactAction.REJECT, author=author, reason=reason)
     return fact
@@ -354,7 +360,7 @@ def retract(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
         WrongFactState: the fact is neither active nor superseded.
     """
     with transaction.atomic():
-        fact = _locked(memory_id, FactState.ACTIVE, FactState.SUPERSEDED)
+        fact = _lock_fact(memory_id, FactState.ACTIVE, FactState.SUPERSEDED)
         _save(fact, state=FactState.RETRACTED, retracted_at=timezone.now())
         exclude_corrected(fact, author=author, reason=reason)
         record_event(memory_id, FactAction.RETRACT, author=author, reason=reason)
@@ -373,7 +379,7 @@ def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
     """
     with transaction.atomic():
         closed = (FactState.REJECTED, FactState.RETRACTED, FactState.SUPERSEDED)
-        fact = _locked(memory_id, *closed)
+        fact = _lock_fact(memory_id, *closed)
         if fact.state == FactState.REJECTED:
             changes: dict[str, Any] = {"state": FactState.PROPOSED}
         else:
@@ -400,19 +406,19 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
     """
     reason = "extraction run rolled back"
     with transaction.atomic():
-        touched = set(
+        fact_ids = set(
             FactEvidence.objects.filter(run_id=run_id).values_list("memory_id", flat=True)
         )
-        facts = list(_locked_rows().filter(Q(run_id=run_id) | Q(memory_id__in=touched)))
+        facts = list(_facts_for_update().filter(Q(run_id=run_id) | Q(memory_id__in=fact_ids)))
         FactEvidence.objects.filter(run_id=run_id).delete()
-        decided = set(
+        decided_ids = set(
             FactEvent.objects.filter(
                 memory_id__in=[fact.memory_id for fact in facts],
                 action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
-                author_kind__in=PEOPLE,
+                author_kind__in=DECIDING_AUTHORS,
             ).values_list("memory_id", flat=True)
         )
-        supported = set(
+        supported_ids = set(
             FactEvidence.objects.filter(
                 memory_id__in=[fact.memory_id for fact in facts]
             ).values_list("memory_id", flat=True)
@@ -420,12 +426,12 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
         removed = [
             fact
             for fact in facts
-            if fact.run_id == run_id and fact.memory_id not in decided | supported
+            if fact.run_id == run_id and fact.memory_id not in decided_ids | supported_ids
         ]
         ids = [fact.memory_id for fact in removed]
         superseded = FactEvent.objects.filter(action=FactAction.SUPERSEDE, other_id__in=ids)
         to_restore = list(
-            _locked_rows().filter(
+            _facts_for_update().filter(
                 memory_id__in=superseded.values("memory_id"), state=FactState.SUPERSEDED
             )
         )
@@ -444,12 +450,12 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
 # --- Rows -----------------------------------------------------------------------------------------
 
 
-def _locked_rows() -> MemoryEntryQuerySet:
+def _facts_for_update() -> MemoryEntryQuerySet:
     return MemoryEntry.objects.entries().select_for_update().order_by("memory_id")
 
 
-def _locked(memory_id: UUID, *states: FactState) -> MemoryEntry:
-    fact = _locked_rows().filter(memory_id=memory_id).first()
+def _lock_fact(memory_id: UUID, *states: FactState) -> MemoryEntry:
+    fact = _facts_for_update().filter(memory_id=memory_id).first()
     if fact is None:
         raise FactNotFound(f"there is no fact {memory_id}")
     if fact.state not in states:
@@ -457,14 +463,14 @@ def _locked(memory_id: UUID, *states: FactState) -> MemoryEntry:
     return fact
 
 
-def _of_slot(fact: MemoryEntry) -> MemoryEntryQuerySet:
+def _facts_of_slot(fact: MemoryEntry) -> MemoryEntryQuerySet:
     """Return the facts of the same agent and user with the same subject and slot."""
     rows = same_scope(fact).entries()
     return rows.filter(slot=fact.slot, subject__iexact=fact.subject) if fact.slot else rows.none()
 
 
-def _named(memory_id: UUID, by: MemoryEntry) -> UUID:
-    if not _of_slot(by).filter(memory_id=memory_id).exists():
+def _require_same_slot(memory_id: UUID, by: MemoryEntry) -> UUID:
+    if not _facts_of_slot(by).filter(memory_id=memory_id).exists():
         raise InvalidArgument(
             f"supersedes={memory_id} is no fact of {by.subject!r} with the slot {by.slot!r}, of the"
             " same agent and user"
@@ -472,12 +478,17 @@ def _named(memory_id: UUID, by: MemoryEntry) -> UUID:
     return memory_id
 
 
-def _superseded_by(fact: MemoryEntry, named: UUID | None) -> MemoryEntry | None:
+def _fact_to_supersede(fact: MemoryEntry, superseded_id: UUID | None) -> MemoryEntry | None:
     """Return the active fact that a fact supersedes, locked.
 
-    It is the named one, if that is still active, or else the one of the same single-valued slot.
+    It is that with `superseded_id`, if that is still active, or else the current value of the same
+    single-valued slot.
     """
-    current = None if named is None else _other_values(fact).filter(memory_id=named).first()
+    current = (
+        None
+        if superseded_id is None
+        else _other_values(fact).filter(memory_id=superseded_id).first()
+    )
     return current or (None if fact.is_multi_valued else _current_value(fact))
 
 
@@ -487,7 +498,7 @@ def _current_value(fact: MemoryEntry) -> MemoryEntry | None:
 
 
 def _other_values(fact: MemoryEntry) -> MemoryEntryQuerySet:
-    others = _of_slot(fact).as_of().exclude(memory_id=fact.memory_id)
+    others = _facts_of_slot(fact).as_of().exclude(memory_id=fact.memory_id)
     return others.exclude(value__iexact=fact.value).select_for_update()
 
 
@@ -497,15 +508,16 @@ def _is_past(fact: MemoryEntry, current: MemoryEntry | None) -> bool:
 
 
 def _is_from_person(fact: MemoryEntry) -> bool:
-    """Return whether a person entered, changed or confirmed it: a model may only propose a new
-    value.
+    """Return whether a person or program entered, changed or confirmed it.
+
+    A model may only propose a new value of it.
     """
     return (
         fact.kind == FactKind.ENTERED
         or FactEvent.objects.filter(
             memory_id=fact.memory_id,
             action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
-            author_kind__in=PEOPLE,
+            author_kind__in=DECIDING_AUTHORS,
         ).exists()
     )
 
@@ -523,7 +535,7 @@ def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:
         valid_to_precision=by.valid_from_precision,
     )
     record_event(fact.memory_id, FactAction.SUPERSEDE, author=author, other_id=by.memory_id)
-    if by.kind == FactKind.ENTERED and author.kind in PEOPLE:
+    if by.kind == FactKind.ENTERED and author.kind in DECIDING_AUTHORS:
         exclude_corrected(fact, author=author, new_content=by.content)
 
 
@@ -536,7 +548,7 @@ def _save(fact: MemoryEntry, **changes: Any) -> None:
 
 def _add_evidence(fact: MemoryEntry, quotes: Sequence[Quote], run_id: UUID | None) -> bool:
     """Add the quotes that the fact does not have; return whether there was a new one."""
-    known = set(
+    existing = set(
         FactEvidence.objects.filter(memory_id=fact.memory_id).values_list(
             "message_id", "start", "end"
         )
@@ -552,7 +564,7 @@ def _add_evidence(fact: MemoryEntry, quotes: Sequence[Quote], run_id: UUID | Non
             run_id=run_id,
         )
         for quote in quotes
-        if (quote.message.pk, quote.start, quote.end) not in known
+        if (quote.message.pk, quote.start, quote.end) not in existing
     }
     FactEvidence.objects.bulk_create(new.values())
     return bool(new)
@@ -563,7 +575,7 @@ def _source_digests(memory_id: UUID) -> set[bytes]:
         Q(memory_id=memory_id)
         | Q(memory_id__in=MemoryEntry.objects.filter(version_of=memory_id).values("memory_id"))
     )
-    return {bytes(each) for each in rows.values_list("source_digest", flat=True)}
+    return {bytes(digest) for digest in rows.values_list("source_digest", flat=True)}
 
 
 def _with_reason(review: str, reason: str) -> str:

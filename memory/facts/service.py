@@ -1,7 +1,7 @@
-"""Facts: statements apart from any conversation, with versions and validity (contract E)."""
+"""Facts: statements that are stored apart from conversations, with versions and validity."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -24,26 +24,26 @@ from memory.configured import require_configured_database, require_configured_mo
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import FactBusy, FactNotFound
 from memory.facts.exclusions import include_corrected
-from memory.facts.finding import (
-    check_entry,
-    moment_argument,
-    nearest,
-    nearest_rows,
-    optional_moment,
-    selected,
-    tenant_of,
-)
 from memory.facts.lifecycle import record_event
+from memory.facts.search import (
+    check_entry,
+    filter_facts,
+    nearest_facts,
+    nearest_rows,
+    optional_time_argument,
+    tenant_of_entry,
+    time_argument,
+)
 from memory.facts.versions import (
     MAX_ATTEMPTS,
     UNCHANGED,
     Change,
     Unchanged,
-    add_to,
     existing_entry,
     insert,
-    replace,
+    merge_into,
     same_scope,
+    update_entry,
 )
 from memory.fields import digest
 from memory.models.fact_filters import values_of
@@ -65,14 +65,14 @@ MAX_COPIES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredFact:
     """The result of storing a fact."""
 
     memory_id: UUID
-    # False: the same text existed, and this is its entry.
     created: bool
-    # Similar facts, nearest first; each has its cosine similarity as `score`.
+    """False: a fact with the same text existed, and `memory_id` is its id."""
     near_duplicates: tuple[MemoryEntry, ...] = ()
+    """Similar facts, nearest first, with the cosine similarity as `score`."""
 
 
 class LongTermMemory:
@@ -81,8 +81,8 @@ class LongTermMemory:
     A tenant that does not exist has no facts.
 
     Args:
-        database_url: the database of this process, or nothing.
-        embedding_model: the embedding model of this process, or nothing.
+        database_url: the database of this process, or None.
+        embedding_model: the embedding model of this process, or None.
 
     Raises:
         InvalidArgument: another database or model is named. Settings choose them.
@@ -125,7 +125,7 @@ class LongTermMemory:
         """
         return self.remember(entry).memory_id
 
-    def remember(self, entry: MemoryEntry, *, author: Author = SYSTEM) -> Stored:
+    def remember(self, entry: MemoryEntry, *, author: Author = SYSTEM) -> StoredFact:
         """Store a fact as `store` does; report whether it existed, and facts that are similar.
 
         Near duplicates are reported and never merged: "likes tea" and "likes no tea" are near. A
@@ -136,16 +136,16 @@ class LongTermMemory:
             entry: as `store` takes it.
             author: recorded in the fact's events.
         """
-        with _inside(tenant_of(entry)) as tenant_id:
+        with known_tenant(tenant_of_entry(entry)) as tenant_id:
             entry.tenant_id = tenant_id
             check_entry(entry)
             for _ in range(MAX_ATTEMPTS):
-                existing = existing_entry(entry) or _inserted(entry, author)
+                existing = existing_entry(entry) or _insert(entry, author)
                 if existing is entry:
                     break
                 if existing is not None:
                     with suppress(FactNotFound):  # deleted meanwhile
-                        return _merge_repeated(existing, entry, author)
+                        return _merge_duplicate(existing, entry, author)
             else:
                 raise FactBusy(MAX_ATTEMPTS)
             near = _near_duplicates(entry)
@@ -156,11 +156,11 @@ class LongTermMemory:
                 memory_id=str(entry.memory_id),
                 near=[str(other.memory_id) for other in near],
             )
-        return Stored(entry.memory_id, created=True, near_duplicates=near)
+        return StoredFact(entry.memory_id, created=True, near_duplicates=near)
 
     def remember_all(
         self, entries: Sequence[MemoryEntry], *, author: Author = SYSTEM
-    ) -> list[Stored]:
+    ) -> list[StoredFact]:
         """Store several facts in one transaction: all of them, or none.
 
         Their texts are embedded together, before the transaction.
@@ -214,42 +214,42 @@ class LongTermMemory:
             FactBusy: others stored and deleted the new text during MAX_ATTEMPTS attempts.
             InvalidArgument: a value is invalid.
         """
-        identity = uuid_argument("memory_id", memory_id)
+        fact_id = uuid_argument("memory_id", memory_id)
         if content is not None:
             content_argument(content)
         if metadata is not None:
             values_of(metadata)
-        with _inside(tenant_id):
+        with known_tenant(tenant_id):
             # Embedded before the transaction, so that others need not wait for it.
             embedding = None if content is None else embed([content])[0]
             with transaction.atomic():
-                changed = replace(
-                    identity,
+                changed = update_entry(
+                    fact_id,
                     Change(
                         content=content,
                         embedding=embedding,
                         value=value,
                         metadata=metadata,
-                        valid_from=moment_argument("valid_from", valid_from),
-                        valid_to=optional_moment("valid_to", valid_to),
-                        expires_at=optional_moment("expires_at", expires_at),
+                        valid_from=time_argument("valid_from", valid_from),
+                        valid_to=optional_time_argument("valid_to", valid_to),
+                        expires_at=optional_time_argument("expires_at", expires_at),
                         author=author,
                         reason=reason,
                     ),
                 )
-                record_event(identity, FactAction.CHANGE, author=author, reason=reason)
+                record_event(fact_id, FactAction.CHANGE, author=author, reason=reason)
                 return changed
 
     def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
         """Remove a fact with all its versions; return False if the tenant has no such fact."""
-        identity = uuid_argument("memory_id", memory_id)
-        with suppress(UnknownTenant), _inside(tenant_id) as entered, transaction.atomic():
-            versions = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
+        fact_id = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant, transaction.atomic():
+            versions = MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)
             # Locked first: rows that others add meanwhile would otherwise stay without their fact.
             existing = versions.entries().select_for_update().values_list("memory_id").first()
             if existing is None:
                 return False
-            enqueue_tombstones(FACT, identity)
+            enqueue_tombstones(FACT, fact_id)
             return versions.delete()[0] > 0
         return False
 
@@ -271,15 +271,14 @@ class LongTermMemory:
         query_embedding: Sequence[float] | None = None,
         without_evidence: bool = False,
     ) -> list[MemoryEntry]:
-        """Return the facts nearest to a text, best first, each with its `score`.
+        """Return the facts nearest to a text, best first.
 
         Args:
             tenant_id: owner of the facts.
-            query: the question; or its vector of 384 numbers.
-            limit: the maximum number.
-            agent_id: only facts of this agent and of no agent. A text that is several of them is
-            returned
-                once, as the newest.
+            query: the question, or its vector of 384 numbers.
+            limit: the maximum number of facts.
+            agent_id: only facts of this agent, and of all agents. Of several facts with the same
+                text, the newest is returned.
             user_id: only facts about this user, and about no user.
             shared: False leaves out the facts about no user.
             shared_only: only facts about no user; for a prompt of an unknown user.
@@ -287,24 +286,21 @@ class LongTermMemory:
             at: facts valid at that time, in their version of then; by default those valid now.
             threshold: least cosine similarity, from -1 to 1.
             query_embedding: the vector of a text query, if the caller has it.
-            without_evidence: only facts without evidence in messages of this agent and user:
-            `recall`
-                finds the others.
+            without_evidence: only facts without evidence in messages of this agent and user.
+                `recall` finds the others.
 
         Returns:
             Entries; `score` is the cosine similarity.
+
+        Raises:
+            InvalidArgument: a value is invalid.
         """
         count_argument("limit", limit)
         similarity_argument("threshold", threshold)
-        if not isinstance(query, str):
-            vector = vector_argument("query", query)
-        elif query_embedding is not None:
-            vector = vector_argument("query_embedding", query_embedding)
-        else:
-            vector = embed([text_argument("query", query)])[0]
-        with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            rows = selected(
-                entered,
+        vector = _query_vector(query, query_embedding)
+        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+            rows = filter_facts(
+                tenant,
                 agent_id=agent_id,
                 user_id=user_id,
                 shared=shared,
@@ -314,11 +310,11 @@ class LongTermMemory:
             )
             if without_evidence:
                 rows = rows.without_evidence(agent_id, user_id)
-            found = nearest(rows, vector, limit, threshold=threshold)
-            if agent_id is not None and len(_each_text_once(found, user_id)) < len(found):
-                found = nearest(rows, vector, limit * MAX_COPIES, threshold=threshold)
-                return _each_text_once(found, user_id)[:limit]
-            return found
+            facts = nearest_facts(rows, vector, limit, threshold=threshold)
+            if agent_id is not None and len(_without_repeated_texts(facts, user_id)) < len(facts):
+                facts = nearest_facts(rows, vector, limit * MAX_COPIES, threshold=threshold)
+                return _without_repeated_texts(facts, user_id)[:limit]
+            return facts
         return []
 
     def list_by_tenant(
@@ -333,8 +329,8 @@ class LongTermMemory:
     ) -> list[MemoryEntry]:
         """Return the newest facts, newest first; filtered as in `search`."""
         count_argument("limit", limit)
-        with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            rows = selected(entered, agent_id=agent_id, user_id=user_id, filters=filters, at=at)
+        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+            rows = filter_facts(tenant, agent_id=agent_id, user_id=user_id, filters=filters, at=at)
             return [*rows.order_by("-created_at", "-memory_id")[:limit]]
         return []
 
@@ -342,10 +338,10 @@ class LongTermMemory:
         self, memory_id: UUID | str, tenant_id: UUID | str, *, at: datetime | None = None
     ) -> MemoryEntry | None:
         """Return a fact as it is, or as it was at a time; None if it is (or was) not valid."""
-        identity = uuid_argument("memory_id", memory_id)
-        with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            rows = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
-            return rows.as_of(moment_argument("at", at)).order_by("-valid_from").first()
+        fact_id = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+            rows = MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)
+            return rows.as_of(time_argument("at", at)).order_by("-valid_from").first()
         return None
 
     def history(self, memory_id: UUID | str, tenant_id: UUID | str) -> list[MemoryEntry]:
@@ -353,9 +349,9 @@ class LongTermMemory:
 
         Including expired ones; [] if the tenant has no such fact.
         """
-        identity = uuid_argument("memory_id", memory_id)
-        with suppress(UnknownTenant), _inside(tenant_id) as entered:
-            return [*MemoryEntry.objects.of_tenant(entered).versions_of(identity)]
+        fact_id = uuid_argument("memory_id", memory_id)
+        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+            return [*MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)]
         return []
 
     asetup = asynchronous(setup)
@@ -379,7 +375,7 @@ def embed_facts(entries: Sequence[MemoryEntry]) -> None:
     for entry in entries:
         check_entry(entry)
     plain = [entry for entry in entries if entry.embedding is None]
-    for entry, vector in zip(plain, embed([each.content for each in plain]), strict=True):
+    for entry, vector in zip(plain, embed([entry.content for entry in plain]), strict=True):
         entry.embedding = vector
 
 
@@ -389,16 +385,16 @@ def delete_facts(rows: MemoryEntryQuerySet) -> int:
     All or none of them. `rows` are current facts, not versions.
     """
     with transaction.atomic():
-        identities = [*rows.order_by("memory_id").values_list("memory_id", flat=True)]
+        memory_ids = [*rows.order_by("memory_id").values_list("memory_id", flat=True)]
         removed = 0
-        for start in range(0, len(identities), REMOVE_BATCH):
-            ids = identities[start : start + REMOVE_BATCH]
+        for start in range(0, len(memory_ids), REMOVE_BATCH):
+            batch = memory_ids[start : start + REMOVE_BATCH]
             entries = MemoryEntry.objects.filter(
-                Q(memory_id__in=ids, version_of__isnull=True)
+                Q(memory_id__in=batch, version_of__isnull=True)
             ).select_for_update()
             removed += len(entries.order_by("memory_id").values_list("memory_id"))
-            enqueue_tombstones(FACT, *ids)
-            MemoryEntry.objects.filter(Q(memory_id__in=ids) | Q(version_of__in=ids)).delete()
+            enqueue_tombstones(FACT, *batch)
+            MemoryEntry.objects.filter(Q(memory_id__in=batch) | Q(version_of__in=batch)).delete()
     return removed
 
 
@@ -407,8 +403,8 @@ def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
 
     Until then a search does not find them. It can be interrupted, repeated, and run beside writers.
     """
-    with _inside(tenant_id) as entered:
-        stale = MemoryEntry.objects.of_tenant(entered).exclude(embedding_model=model_version())
+    with known_tenant(tenant_id) as tenant:
+        stale = MemoryEntry.objects.of_tenant(tenant).exclude(embedding_model=model_version())
         rows = [*stale.only("memory_id", "content").order_by("memory_id")[:batch]]
         for row, vector in zip(rows, embed([row.content for row in rows]), strict=True):
             # Not if the fact was changed meanwhile: its vector would belong to another text.
@@ -421,18 +417,11 @@ def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
 # --- Inside the tenant ----------------------------------------------------------------------
 
 
-@contextmanager
-def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
-    """Enter the tenant; `UnknownTenant` does not abort a caller's transaction."""
-    with known_tenant(tenant_id) as entered:
-        yield entered
-
-
 def _lock_order(entry: MemoryEntry) -> tuple[str, str, str]:
     return str(entry.agent_id or ""), entry.user_id or "", entry.content
 
 
-def _inserted(entry: MemoryEntry, author: Author) -> MemoryEntry | None:
+def _insert(entry: MemoryEntry, author: Author) -> MemoryEntry | None:
     entry.embedding = _vector_of(entry)
     entry.embedding_model = model_version()
     with transaction.atomic():
@@ -442,19 +431,31 @@ def _inserted(entry: MemoryEntry, author: Author) -> MemoryEntry | None:
     return existing
 
 
+def _query_vector(
+    query: str | Sequence[float], query_embedding: Sequence[float] | None
+) -> list[float]:
+    if not isinstance(query, str):
+        return vector_argument("query", query)
+    if query_embedding is not None:
+        return vector_argument("query_embedding", query_embedding)
+    return embed([text_argument("query", query)])[0]
+
+
 def _vector_of(entry: MemoryEntry) -> list[float]:
     if entry.embedding is None:
         return embed([entry.content])[0]
     return vector_argument("embedding", entry.embedding)
 
 
-def _each_text_once(entries: Sequence[MemoryEntry], user_id: str | None) -> list[MemoryEntry]:
-    """Return the first entry of each text. The same text about two users is two facts."""
-    first: dict[tuple[str, str | None], MemoryEntry] = {}
+def _without_repeated_texts(
+    entries: Sequence[MemoryEntry], user_id: str | None
+) -> list[MemoryEntry]:
+    """Return the first entry with each text. The same text about two users is two facts."""
+    by_text: dict[tuple[str, str | None], MemoryEntry] = {}
     for entry in entries:
         about = None if entry.user_id == user_id else entry.user_id
-        first.setdefault((entry.content, about), entry)
-    return [*first.values()]
+        by_text.setdefault((entry.content, about), entry)
+    return [*by_text.values()]
 
 
 def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
@@ -479,16 +480,16 @@ def _will_be_valid(entry: MemoryEntry) -> bool:
     )
 
 
-def _merge_repeated(existing: MemoryEntry, entry: MemoryEntry, author: Author) -> Stored:
+def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) -> StoredFact:
     """Add the other fields of `entry` to the existing fact with its text."""
     # A fact that has ended, or begins later, is valid from now on.
     revived = not _is_valid_now(existing) and _will_be_valid(entry)
     with transaction.atomic():
-        add_to(existing.memory_id, entry, revived=revived)
+        merge_into(existing.memory_id, entry, revived=revived)
         if revived:
             include_corrected([existing.memory_id])
         if revived or existing.kind != FactKind.ENTERED:
             # It no longer depends on evidence.
             MemoryEntry.objects.filter(pk=existing.memory_id).update(kind=FactKind.ENTERED)
             record_event(existing.memory_id, FactAction.ENTER, author=author)
-    return Stored(existing.memory_id, created=False)
+    return StoredFact(existing.memory_id, created=False)

@@ -1,4 +1,4 @@
-"""Writes facts: one entry for each text, and a version for each change."""
+"""Writes facts: an entry for each text, and a version for each change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ class Change:
     valid_from: datetime | None = None
     valid_to: datetime | Unchanged | None = UNCHANGED
     expires_at: datetime | Unchanged | None = UNCHANGED
-    # It is valid from now on, also where an earlier beginning was given.
     from_now: bool = False
+    """Make the fact active and valid from now on."""
     author: Author = SYSTEM
     reason: str = ""
 
@@ -104,29 +104,31 @@ def existing_entry(entry: MemoryEntry) -> MemoryEntry | None:
 
 
 def insert(entry: MemoryEntry) -> MemoryEntry | None:
-    """Write a new entry, and return it, or the one that a concurrent transaction has stored.
+    """Write a new entry and return it; return the one with the same text if there is one.
 
-    None if that one is deleted again: then the new entry can be written.
+    None if that one was deleted meanwhile: call it again.
     """
     try:
         with transaction.atomic():
             entry.save(force_insert=True)
             write_attributes(entry)
     except IntegrityError as error:
-        return _winner(entry, error)
+        return _conflicting_entry(entry, error)
     return entry
 
 
-def add_to(identity: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
-    """Add the fields of `entry`, which has the same text, to a fact.
+def merge_into(memory_id: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
+    """Merge the fields of `entry`, which has the same text, into a fact. Call it in a transaction.
 
-    Inside a transaction. Metadata that `entry` does not name is kept. `revived`: the fact is valid
-    from now on, until the end of `entry`.
+    Args:
+        memory_id: the fact.
+        entry: the fields. Metadata with other names is kept.
+        revived: make the fact valid from now until the end of `entry`.
     """
     # Locked, so that two simultaneous additions are both kept.
-    existing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
+    existing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if existing is None:
-        raise FactNotFound(f"there is no fact {identity}")
+        raise FactNotFound(f"there is no fact {memory_id}")
     metadata = {**existing.metadata, **entry.metadata}
     values_of(metadata)
     change = Change(
@@ -138,54 +140,53 @@ def add_to(identity: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
         expires_at=entry.expires_at if revived or entry.expires_at is not None else UNCHANGED,
         from_now=revived,
     )
-    return replace(identity, change) if change.alters(existing) else existing
+    return update_entry(memory_id, change) if change.alters(existing) else existing
 
 
-def replace(identity: UUID, change: Change) -> MemoryEntry:
-    """Copy an entry's row as a version, and set its new values.
+def update_entry(memory_id: UUID, change: Change) -> MemoryEntry:
+    """Copy an entry's row as a version, and set its new values. Call it in a transaction.
 
-    Inside a transaction. A change that alters nothing makes no version, unless it has a
-    `valid_from`. With a new content, recall excludes statements of the old one, see
-    `exclude_corrected`.
+    A change that alters nothing makes no version, unless it has a `valid_from`. With a new content,
+    recall excludes statements of the old one, see `exclude_corrected`.
     """
-    entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
+    entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if entry is None:
-        raise FactNotFound(f"there is no fact {identity}")
+        raise FactNotFound(f"there is no fact {memory_id}")
     if not change.alters(entry):
         return entry
     # Read after locking: a version of a concurrent writer is older.
-    now = MemoryEntry.objects.filter(memory_id=identity).values_list(server_clock()).get()[0]
-    since = change.valid_from or _end_before(now, entry, change) or now
+    now = MemoryEntry.objects.filter(memory_id=memory_id).values_list(server_clock()).get()[0]
+    valid_from = change.valid_from or _past_end(now, entry, change) or now
     if change.valid_from and not entry.valid_from < change.valid_from <= now:
         raise InvalidArgument(
-            f"valid_from={since.isoformat()} is not between {entry.valid_from.isoformat()}, since"
-            " when the old version is so, and now"
+            f"valid_from={valid_from.isoformat()} is not between"
+            f" {entry.valid_from.isoformat()}, since when the old version is so, and now"
         )
-    old = keep_version(entry, until=since)
+    version = keep_version(entry, until=valid_from)
     if change.content is not None:
         # The evidence belongs to the old content; the new one is the caller's.
-        FactEvidence.objects.filter(memory_id=identity).update(memory_id=old.memory_id)
+        FactEvidence.objects.filter(memory_id=memory_id).update(memory_id=version.memory_id)
         entry.kind, entry.confidence = FactKind.ENTERED, None
     change.apply(entry)
-    entry.valid_from = since
+    entry.valid_from = valid_from
     entry.updated_at = now
-    entry.supersedes = old.memory_id
+    entry.supersedes = version.memory_id
     for _ in range(MAX_ATTEMPTS):
         try:
             with transaction.atomic():
                 entry.save(force_update=True)
             break
         except IntegrityError as error:
-            if winner := _winner(entry, error):
+            if winner := _conflicting_entry(entry, error):
                 raise DuplicateFact(winner.memory_id) from error
     else:
         raise FactBusy(MAX_ATTEMPTS)
     write_attributes(entry)
-    if entry.content != old.content:
-        earlier = MemoryEntry.objects.filter(version_of=identity)
+    if entry.content != version.content:
+        earlier = MemoryEntry.objects.filter(version_of=memory_id)
         include_corrected(earlier.filter(content_digest=digest(entry.content)))
         exclude_corrected(
-            old,
+            version,
             author=change.author,
             reason=change.reason,
             new_content=entry.content,
@@ -194,9 +195,9 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
 
 
 def keep_version(entry: MemoryEntry, *, until: datetime) -> MemoryEntry:
-    """Insert a copy of an entry's row as a version, which was valid until then; return it.
+    """Insert a copy of an entry's row as a version that was valid until then; return it.
 
-    Inside the transaction that changes the entry, which is locked.
+    Call it in the transaction that has locked the entry and changes it.
     """
     old = MemoryEntry.objects.get(memory_id=entry.memory_id)
     old.memory_id = uuid4()
@@ -208,8 +209,8 @@ def keep_version(entry: MemoryEntry, *, until: datetime) -> MemoryEntry:
     return old
 
 
-def _end_before(now: datetime, entry: MemoryEntry, change: Change) -> datetime | None:
-    """Return the past time at which the change ends the fact: it was valid until then."""
+def _past_end(now: datetime, entry: MemoryEntry, change: Change) -> datetime | None:
+    """Return the end of validity that the change sets, if it is in the past."""
     ends = change.valid_to
     if not isinstance(ends, datetime) or ends > now:
         return None
@@ -228,7 +229,7 @@ def write_attributes(entry: MemoryEntry) -> None:
     )
 
 
-def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry | None:
+def _conflicting_entry(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry | None:
     """Return the entry with which the unique constraint conflicts; None if it is deleted."""
     constraint = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
     if constraint == "fact_content":

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from konstruct.orchestrator.models import ExtractionRun, RunState
-from memory.facts import Author, Quote, Recorded, embed_facts, record_candidate
+from memory.facts import Author, Quote, RecordedCandidate, embed_facts, record_candidate
 from memory.models import FactKind, MemoryEntry, Message
 from memory.models.facts import AuthorKind
 from tenants.context import tenant_scope
@@ -38,7 +38,7 @@ def propose(
     author: Author | None = None,
     run_id: UUID | None = None,
     **fields: Any,
-) -> Recorded:
+) -> RecordedCandidate:
     """Record a candidate that rests on words of a message, in the message's tenant."""
     with tenant_scope(message.tenant_id):
         run_id = run_id or add_run(message).pk

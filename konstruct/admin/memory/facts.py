@@ -36,7 +36,7 @@ from konstruct.orchestrator.usage import admit_memories
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
-from memory.facts import LongTermMemory, nearest, recalls_with
+from memory.facts import LongTermMemory, nearest_facts, recalls_with
 from memory.facts.versions import UNCHANGED, existing_entry
 from memory.models import MemoryEntry
 from memory.models.fact_filters import values_of
@@ -233,7 +233,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         if not asked:
             return queryset, False
         vector, rows = embed([asked])[0], cast(MemoryEntryQuerySet, queryset)
-        near = nearest(
+        near = nearest_facts(
             rows.order_by().defer("embedding"), vector, FOUND_BY_MEANING, threshold=SEARCH_FLOOR
         )
         found = rows.filter(Q(pk__in=[fact.pk for fact in near]) | Q(user_id=asked))

@@ -27,7 +27,7 @@ from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, m
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
 from memory.browse.people import MAX_COUNTED_IN_LIST, AgentUserCounts, counts_by_agent, names_of
 from memory.browse.threads import latest_threads
-from memory.facts.finding import uses_of
+from memory.facts.search import fact_uses
 from memory.ids import as_code_points
 from memory.models import MemoryEntry, Message
 from memory.models.facts import FactEvent, FactEvidence, FactState
@@ -186,7 +186,7 @@ def _facts(
     current = list(rows.as_of(moment).order_by("-valid_from", "memory_id")[: MAX_FACTS + 1])
     former = [] if moment else list(_former(rows)[: MAX_FACTS + 1])
     sources = _sources([*current, *former])
-    uses = uses_of([fact.fact_id for fact in (*current, *former)], user_ids, before=moment)
+    uses = fact_uses([fact.fact_id for fact in (*current, *former)], user_ids, before=moment)
     return {
         name: {
             "rows": [

@@ -21,7 +21,7 @@ from konstruct.orchestrator.usage import admit_memories
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.exceptions import FactNotFound
-from memory.facts import LongTermMemory, Stored, selected
+from memory.facts import LongTermMemory, StoredFact, filter_facts
 from memory.models import MemoryEntry, Message
 from memory.recall import Hit
 from memory.recall.marks import TenantCalibration, tenant_calibration
@@ -122,7 +122,7 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
     return Outcome(document, text, fact, action=Action.VIEW)
 
 
-def _remembered(stored: Stored) -> str:
+def _remembered(stored: StoredFact) -> str:
     verb = "Remembered" if stored.created else "This was already remembered"
     lines = [f"{verb}, as the fact {stored.memory_id}."]
     if stored.near_duplicates:
@@ -196,7 +196,7 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
 def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     user_id = _user_id(caller, fields)
     agent_id = _agent_id(caller, fields)
-    facts = selected(
+    facts = filter_facts(
         required_tenant_id(), agent_id=agent_id, user_id=user_id, shared=caller.user_id is None
     )
     pages = FactPages()

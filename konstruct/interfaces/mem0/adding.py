@@ -14,7 +14,7 @@ from konstruct.orchestrator.exceptions import AgentNameTaken, AgentNotFound
 from konstruct.orchestrator.models.agents import UUID_TEXT
 from konstruct.orchestrator.usage import admit_memories
 from memory.exceptions import InvalidArgument
-from memory.facts import LongTermMemory, Stored
+from memory.facts import LongTermMemory, StoredFact
 from memory.fields import digest
 from memory.models import MemoryEntry
 from tenants.context import required_tenant_id
@@ -83,7 +83,7 @@ def create_new_agent(caller: Caller, owner: Owner) -> Owner:
     return replace(owner, agent_id=agent.id)
 
 
-def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> list[Stored]:
+def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> list[StoredFact]:
     """Store each text as a fact. A fact with the same text only takes the metadata."""
     times = {"valid_from": fields.get("timestamp"), "expires_at": fields.get("expiration_date")}
     admit_memories(len(texts))

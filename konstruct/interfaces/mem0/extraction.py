@@ -21,7 +21,7 @@ from konstruct.orchestrator.models import Agent, ModelTier
 from konstruct.orchestrator.usage import admit_memories
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.exceptions import InvalidArgument
-from memory.facts import Stored
+from memory.facts import StoredFact
 from memory.models import MemoryEntry, Message
 from memory.tasks import embed_and_store
 from tenants import transaction
@@ -90,7 +90,7 @@ def extract_facts(
 
 def record_run(
     answered: runs.UnsavedExtraction, texts: Sequence[Text], owner: Owner, fields: dict[str, Any]
-) -> list[Stored]:
+) -> list[StoredFact]:
     """Write the texts into the transcript, and record the facts that rest on them.
 
     Call it in a transaction.
@@ -140,5 +140,7 @@ def record_run(
     active = MemoryEntry.objects.of_tenant(tenant_id).as_of().filter(pk__in=recorded)
     found = set(active.values_list("pk", flat=True))
     return [
-        Stored(pk, created=outcome == "active") for pk, outcome in recorded.items() if pk in found
+        StoredFact(pk, created=outcome == "active")
+        for pk, outcome in recorded.items()
+        if pk in found
     ]

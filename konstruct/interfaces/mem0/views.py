@@ -40,7 +40,7 @@ from konstruct.orchestrator.extraction.runs import UnsavedExtraction
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound, InvalidArgument
-from memory.facts import LongTermMemory, Stored, delete_facts, nearest
+from memory.facts import LongTermMemory, StoredFact, delete_facts, nearest_facts
 from memory.models import MemoryAttribute, MemoryEntry
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants import transaction
@@ -115,7 +115,7 @@ class AddView(Mem0View):
         conversation: list[Text],
     ) -> list[dict[str, Any]]:
         """Store the texts, once for an Idempotency-Key, and return their documents."""
-        stored: list[Stored] | None = None
+        stored: list[StoredFact] | None = None
 
         def create() -> UUID:
             nonlocal owner, stored
@@ -164,7 +164,7 @@ class SearchView(Mem0View):
         fields = self.fields
         rows = _memories_read(self, fields)
         threshold = fields.get("threshold")
-        found = nearest(
+        found = nearest_facts(
             rows,
             embed([fields["query"]])[0],
             fields.get("top_k") or DEFAULT_TOP_K,

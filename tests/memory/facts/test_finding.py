@@ -6,7 +6,7 @@ import pytest
 
 from memory.context import MemoryEntry
 from memory.embedding.embedder import embed, model_version
-from memory.facts import finding, reembed_facts
+from memory.facts import reembed_facts, search
 from memory.models import MemoryAttribute
 from memory.models.attributes import attributes_that_fulfil
 from memory.models.fact_filters import parse_filters
@@ -162,7 +162,7 @@ def test_a_b_tree_answers_filters_under_the_policy(
 def test_hnsw_finds_the_nearest_of_many_facts(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "EXACT_ROWS", 50)
+    monkeypatch.setattr(search, "EXACT_ROWS", 50)
     words = ["tea", "rye", "door", "office", "train", "river", "music", "winter"]
     texts = [f"{first} and {second}, {n}" for first in words for second in words for n in (1, 2, 3)]
     with tenant_scope(tenant_a.id):

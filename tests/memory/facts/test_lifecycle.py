@@ -13,7 +13,7 @@ from memory.facts import (
     Author,
     Outcome,
     Quote,
-    Recorded,
+    RecordedCandidate,
     confirm,
     embed_facts,
     record_candidate,
@@ -85,7 +85,7 @@ def candidate(tenant: Tenant, city: str, **fields: Any) -> MemoryEntry:
 @pytest.fixture
 def record(
     tenant_a: Tenant, message: Callable[..., Message], run: Author
-) -> Callable[..., Recorded]:
+) -> Callable[..., RecordedCandidate]:
     """Record the user's statement of their city."""
 
     def record(
@@ -95,7 +95,7 @@ def record(
         author: Author = run,
         supersedes: UUID | None = None,
         **fields: Any,
-    ) -> Recorded:
+    ) -> RecordedCandidate:
         evidence = fields.pop("message", None) or message(f"By the way, I live in {city} now.")
         run_id = UUID(author.id) if author.kind == AuthorKind.RUN else None
         entry = candidate(tenant_a, city, run_id=run_id, **fields)
@@ -110,13 +110,13 @@ def contents_as_of(tenant: Tenant, at: datetime | None = None) -> list[str]:
     return contents(MEMORY.list_by_tenant(tenant.id, user_id=USER, at=at))
 
 
-def events(recorded: Recorded) -> list[tuple[str, str]]:
+def events(recorded: RecordedCandidate) -> list[tuple[str, str]]:
     rows = FactEvent.objects.filter(memory_id=recorded.memory_id).order_by("number")
     return list(rows.values_list("action", "author_kind"))
 
 
 def test_a_candidate_without_review_is_active_with_its_evidence(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     recorded = record("Rome")
 
@@ -130,7 +130,7 @@ def test_a_candidate_without_review_is_active_with_its_evidence(
 
 
 def test_a_proposed_fact_is_used_after_its_confirmation_only(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     recorded = record("Rome", review="health")
 
@@ -144,18 +144,18 @@ def test_a_proposed_fact_is_used_after_its_confirmation_only(
 
 
 def test_a_later_value_supersedes_the_one_of_a_single_valued_slot(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     rome, oslo = record("Rome"), record("Oslo")
 
-    assert oslo == Recorded(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
+    assert oslo == RecordedCandidate(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
     assert contents_as_of(tenant_a) == ["Ada lives in Oslo."]
     assert contents_as_of(tenant_a, at=START + timedelta(hours=1)) == ["Ada lives in Rome."]
     assert events(rome)[-1] == ("supersede", "run")
 
 
 def test_multi_valued_slot_keeps_all_values(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     record("Rome", is_multi_valued=True)
     record("Oslo", is_multi_valued=True)
@@ -164,13 +164,13 @@ def test_multi_valued_slot_keeps_all_values(
 
 
 def test_one_value_of_several_is_superseded_by_its_id(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     several = {"is_multi_valued": True}
     rome, bari = record("Rome", **several), record("Bari", **several)
     oslo = record("Oslo", supersedes=rome.memory_id, **several)
 
-    assert oslo == Recorded(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
+    assert oslo == RecordedCandidate(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
     assert contents_as_of(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
     assert events(rome)[-1] == ("supersede", "run")
     # It has ended: naming it again ends nothing.
@@ -181,7 +181,7 @@ def test_one_value_of_several_is_superseded_by_its_id(
 
 
 def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
-    tenant_a: Tenant, record: Callable[..., Recorded], run: Author
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate], run: Author
 ) -> None:
     several = {"is_multi_valued": True}
     rome, _ = record("Rome", **several), record("Bari", **several)
@@ -196,7 +196,7 @@ def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
 
 
 def test_a_person_may_name_the_value_that_has_ended(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     rome = record("Rome", is_multi_valued=True)
     record("Oslo", author=CURATOR, supersedes=rome.memory_id, is_multi_valued=True)
@@ -211,7 +211,7 @@ def test_a_person_may_name_the_value_that_has_ended(
     ids=["subject", "slot", "user", "agent"],
 )
 def test_a_fact_of_another_slot_or_scope_cannot_be_superseded(
-    tenant_a: Tenant, record: Callable[..., Recorded], fields: dict[str, Any]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate], fields: dict[str, Any]
 ) -> None:
     rome = record("Rome", is_multi_valued=True)
     with pytest.raises(InvalidArgument, match="supersedes="):
@@ -220,7 +220,7 @@ def test_a_fact_of_another_slot_or_scope_cannot_be_superseded(
 
 
 def test_a_fact_of_another_tenant_cannot_be_superseded(
-    tenant_a: Tenant, tenant_b: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, tenant_b: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     with tenant_scope(tenant_b.id):
         (foreign,) = [MEMORY.store(fact(tenant_b, "Ada lives in Bari.", user_id=USER))]
@@ -229,7 +229,7 @@ def test_a_fact_of_another_tenant_cannot_be_superseded(
 
 
 def test_slots_of_other_subjects_are_not_superseded(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     record("Rome")
     oslo = record("Oslo", subject="Bo")
@@ -239,7 +239,7 @@ def test_slots_of_other_subjects_are_not_superseded(
 
 
 def test_an_older_statement_is_recorded_as_past(
-    tenant_a: Tenant, record: Callable[..., Recorded], message: Callable[..., Message]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate], message: Callable[..., Message]
 ) -> None:
     record("Oslo")
     earlier = message("I live in Rome", created_at=START - timedelta(days=300))
@@ -251,7 +251,7 @@ def test_an_older_statement_is_recorded_as_past(
 
 
 def test_same_candidate_again_changes_nothing(
-    record: Callable[..., Recorded], message: Callable[..., Message]
+    record: Callable[..., RecordedCandidate], message: Callable[..., Message]
 ) -> None:
     evidence = message("I live in Rome")
     first = record("Rome", message=evidence)
@@ -259,24 +259,24 @@ def test_same_candidate_again_changes_nothing(
 
     again = record("Rome", message=evidence)
 
-    assert again == Recorded(Outcome.UNCHANGED, first.memory_id)
+    assert again == RecordedCandidate(Outcome.UNCHANGED, first.memory_id)
     after = (MemoryEntry.objects.count(), FactEvidence.objects.count(), FactEvent.objects.count())
     assert after == before
 
 
 def test_the_same_value_in_other_words_adds_evidence(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     first = record("Rome")
     again = record("rome")
 
-    assert again == Recorded(Outcome.CONFIRMED, first.memory_id)
+    assert again == RecordedCandidate(Outcome.CONFIRMED, first.memory_id)
     assert FactEvidence.objects.filter(memory_id=first.memory_id).count() == 2
     assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
 
 
 def test_rejected_value_is_not_proposed_again_from_its_messages_or_copies(
-    record: Callable[..., Recorded], message: Callable[..., Message]
+    record: Callable[..., RecordedCandidate], message: Callable[..., Message]
 ) -> None:
     evidence = message("I live in Rome")
     recorded = record("Rome", message=evidence, review="conflict")
@@ -289,20 +289,20 @@ def test_rejected_value_is_not_proposed_again_from_its_messages_or_copies(
 
 
 def test_restated_rejected_value_is_proposed_for_review(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     recorded = record("Rome", review="conflict")
     reject(recorded.memory_id, author=CURATOR)
 
     again = record("Rome")
 
-    assert again == Recorded(Outcome.PROPOSED, recorded.memory_id)
+    assert again == RecordedCandidate(Outcome.PROPOSED, recorded.memory_id)
     assert MemoryEntry.objects.get(pk=recorded.memory_id).review_reason == "rejected before"
     assert contents_as_of(tenant_a) == []
 
 
 def test_restated_fact_keeps_its_metadata(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     rome = record("Rome", metadata={"topic": "home"})
     record("Oslo")
@@ -317,7 +317,7 @@ def test_restated_fact_keeps_its_metadata(
 
 
 def test_a_model_only_proposes_another_value_than_a_persons(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     rome = record("Rome", review="health")
     confirm(rome.memory_id, author=CURATOR)
@@ -333,7 +333,7 @@ def test_a_model_only_proposes_another_value_than_a_persons(
     assert contents_as_of(tenant_a) == ["Ada lives in Oslo."]
 
 
-def test_program_cannot_confirm_its_proposal(record: Callable[..., Recorded]) -> None:
+def test_program_cannot_confirm_its_proposal(record: Callable[..., RecordedCandidate]) -> None:
     program = Author(AuthorKind.PROGRAM, str(uuid4()), "importer")
     recorded = record("Rome", review="all", author=program)
 
@@ -344,7 +344,7 @@ def test_program_cannot_confirm_its_proposal(record: Callable[..., Recorded]) ->
 
 
 def test_a_retracted_fact_was_known_until_it_was_retracted(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     rome = record("Rome")
     retract(rome.memory_id, author=CURATOR, reason="wrong person")
@@ -358,7 +358,7 @@ def test_a_retracted_fact_was_known_until_it_was_retracted(
 
 
 def test_a_superseded_fact_is_restored_after_its_successor_is_retracted(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     rome, oslo = record("Rome"), record("Oslo")
 
@@ -371,7 +371,7 @@ def test_a_superseded_fact_is_restored_after_its_successor_is_retracted(
 
 
 def test_a_decision_that_does_not_fit_the_state_is_refused(
-    record: Callable[..., Recorded],
+    record: Callable[..., RecordedCandidate],
 ) -> None:
     recorded = record("Rome")
 
@@ -381,7 +381,7 @@ def test_a_decision_that_does_not_fit_the_state_is_refused(
 
 
 def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))
     rome = record("Rome", author=first)
@@ -397,7 +397,7 @@ def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(
 
 
 def test_rolling_a_run_back_keeps_facts_that_another_run_or_a_person_supports(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))
     rome = record("Rome", author=first)
@@ -413,7 +413,7 @@ def test_rolling_a_run_back_keeps_facts_that_another_run_or_a_person_supports(
 
 
 def test_a_stored_fact_no_longer_depends_on_its_evidence(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     recorded = record("Rome", review="all")
     program = Author(AuthorKind.PROGRAM, "1", "importer")
@@ -425,7 +425,7 @@ def test_a_stored_fact_no_longer_depends_on_its_evidence(
 
 
 def test_a_changed_text_leaves_the_evidence_with_the_old_version(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     recorded = record("Rome")
     MEMORY.update(recorded.memory_id, tenant_a.id, content="Ada lives in Turin.", author=CURATOR)
@@ -441,7 +441,7 @@ def test_a_candidate_without_evidence_is_refused(tenant_a: Tenant, run: Author) 
         record_candidate(candidate(tenant_a, "Rome"), [], author=run)
 
 
-def test_the_application_cannot_change_events(record: Callable[..., Recorded]) -> None:
+def test_the_application_cannot_change_events(record: Callable[..., RecordedCandidate]) -> None:
     recorded = record("Rome")
     events = FactEvent.objects.filter(memory_id=recorded.memory_id)
 
@@ -450,7 +450,7 @@ def test_the_application_cannot_change_events(record: Callable[..., Recorded]) -
 
 
 def test_events_and_evidence_are_deleted_with_their_fact(
-    tenant_a: Tenant, record: Callable[..., Recorded]
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
     recorded = record("Rome")
 

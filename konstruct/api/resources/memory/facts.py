@@ -33,7 +33,7 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.usage import admit_memories
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.exceptions import FactNotFound, InvalidArgument
-from memory.facts import LongTermMemory, Stored, embed_facts, selected
+from memory.facts import LongTermMemory, StoredFact, embed_facts, filter_facts
 from memory.models import MemoryEntry
 from memory.models.fact_filters import parse_filters, values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
@@ -455,7 +455,7 @@ class FactsView(FactsApi):
         """
         fields = self.fields
         entry = _entry(self.caller, fields, self.caller.agent_id_in(fields))
-        kept: list[Stored] = []
+        kept: list[StoredFact] = []
 
         def keep() -> UUID:
             admit_memories(1)
@@ -464,7 +464,7 @@ class FactsView(FactsApi):
 
         memory_id = create_once(request, keep)
         # An earlier request with the same Idempotency-Key may have stored the fact.
-        stored = kept[0] if kept else Stored(memory_id, created=False)
+        stored = kept[0] if kept else StoredFact(memory_id, created=False)
         fact = facts_here().entries().defer("embedding").filter(memory_id=memory_id).first()
         if fact is None:
             raise FactNotFound(f"there is no fact {memory_id} any more")
@@ -488,7 +488,7 @@ class FactsView(FactsApi):
         facts in that state, such as `proposed` facts, which wait for a review.
         """
         query = self.query
-        facts = selected(
+        facts = filter_facts(
             required_tenant_id(),
             agent_id=self.caller.agent_id_in(query),
             user_id=self.caller.user_id_in(query),
@@ -689,7 +689,7 @@ def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> Mem
 
 
 def _stored_documents(
-    view: ApiView, facts: Iterable[MemoryEntry], stored: Iterable[Stored]
+    view: ApiView, facts: Iterable[MemoryEntry], stored: Iterable[StoredFact]
 ) -> list[dict[str, Any]]:
     return [
         document

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from konstruct.api.models import ApiKey, KeyScope
-from memory.facts import Author, Recorded
+from memory.facts import Author, RecordedCandidate
 from memory.models import Message, RecallEvent
 from memory.models.facts import AuthorKind
 from tenants.audit.models import AccessEvent
@@ -28,7 +28,7 @@ def send(program: Program, content: str = STATEMENT, user_id: str = "maria") -> 
         return Message.objects.get(pk=sent["id"])
 
 
-def home(program: Program, city: str, **fields: Any) -> Recorded:
+def home(program: Program, city: str, **fields: Any) -> RecordedCandidate:
     """Create a run that proposes maria's home."""
     return propose(
         send(program, f"By the way, I live in {city} now."),

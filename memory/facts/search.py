@@ -1,4 +1,4 @@
-"""Finds facts: selects them by their fields, and sorts them by distance to a vector."""
+"""Searches facts by their fields and by distance to a vector."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +22,12 @@ from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactState, MemoryEntry
 from tenants.context import current_tenant_id, fetch_all
 
-# A fact about no user may be in any prompt: this many of the newest recalls are searched for it.
+# Number of the newest recalls that are searched for a fact about no user, which may be in any
+# prompt.
 MAX_RECALLS_SEARCHED: Final = 20_000
 
 
-# The last replies to a person that are searched for the facts in their prompts.
+# Number of the last replies to a person whose prompts are searched for facts.
 MAX_REPLIES_SEARCHED: Final = 500
 _USES: Final = """
     SELECT fact ->> 'memory_id', count(*),
@@ -43,7 +44,7 @@ _USES: Final = """
 """
 
 
-def tenant_of(entry: MemoryEntry) -> UUID | str:
+def tenant_of_entry(entry: MemoryEntry) -> UUID | str:
     """Return the tenant of an entry, or else the current one."""
     if isinstance(entry.tenant_id, UUID | str):
         return entry.tenant_id
@@ -65,20 +66,22 @@ def check_entry(entry: MemoryEntry) -> None:
     for name in ("valid_from", "valid_to", "expires_at"):
         value = getattr(entry, name)
         if not isinstance(value, DatabaseDefault):
-            moment_argument(name, value)
+            time_argument(name, value)
 
 
-def moment_argument(name: str, value: datetime | None) -> datetime | None:
+def time_argument(name: str, value: datetime | None) -> datetime | None:
     if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
         raise InvalidArgument(f"{name}={value!r} is not a time with a time zone")
     return value
 
 
-def optional_moment(name: str, value: datetime | Unchanged | None) -> datetime | Unchanged | None:
-    return value if isinstance(value, Unchanged) else moment_argument(name, value)
+def optional_time_argument(
+    name: str, value: datetime | Unchanged | None
+) -> datetime | Unchanged | None:
+    return value if isinstance(value, Unchanged) else time_argument(name, value)
 
 
-def selected(
+def filter_facts(
     tenant_id: UUID,
     *,
     agent_id: UUID | str | None = None,
@@ -89,8 +92,7 @@ def selected(
     at: datetime | None = None,
     state: FactState | str = FactState.ACTIVE,
 ) -> MemoryEntryQuerySet:
-    """Return the facts that `LongTermMemory.search` chooses from, as a lazy query inside the
-    tenant.
+    """Return the facts that `LongTermMemory.search` searches, as a lazy query.
 
     Args:
         state: for any other state than active, the facts in that state, valid or not.
@@ -100,7 +102,7 @@ def selected(
     """
     rows = MemoryEntry.objects.of_tenant(tenant_id)
     if state == FactState.ACTIVE:
-        rows = rows.as_of(moment_argument("at", at))
+        rows = rows.as_of(time_argument("at", at))
     else:
         rows = rows.entries().filter(state=state)
     if agent_id is not None:
@@ -114,7 +116,7 @@ def selected(
     return rows.with_metadata(filters) if filters else rows
 
 
-def nearest(
+def nearest_facts(
     rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int, *, threshold: float = -1.0
 ) -> list[MemoryEntry]:
     """Return the facts of the current tenant that are nearest to a vector of 384 numbers.
@@ -128,7 +130,7 @@ def nearest(
 def nearest_rows(
     rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int
 ) -> list[MemoryEntry]:
-    """Return the nearest rows: all are compared while they are few, otherwise HNSW finds them."""
+    """Return the nearest rows. Up to EXACT_ROWS rows are compared; of more, HNSW finds them."""
     if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
         candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
         with walking_hnsw():
@@ -140,7 +142,7 @@ def nearest_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class FactUses:
     """The replies of a person with a fact in their prompt."""
 
     count: int
@@ -149,9 +151,9 @@ class Uses:
     last_at: datetime
 
 
-def uses_of(
+def fact_uses(
     memory_ids: Collection[UUID], user_ids: Sequence[str], *, before: datetime | None = None
-) -> dict[UUID, Uses]:
+) -> dict[UUID, FactUses]:
     """Return the uses of facts in the last replies to a person, by the facts' ids.
 
     Args:
@@ -166,7 +168,7 @@ def uses_of(
         "most": MAX_REPLIES_SEARCHED,
     }
     rows = fetch_all(_USES, values) if memory_ids else []
-    return {UUID(memory_id): Uses(*uses) for memory_id, *uses in rows}
+    return {UUID(memory_id): FactUses(*uses) for memory_id, *uses in rows}
 
 
 def recalls_with(fact: MemoryEntry) -> QuerySet[RecallEvent]:
