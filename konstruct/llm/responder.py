@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, RequestedCall
-from memory.context.chat import CONTEXT_OPENING, undated
+from memory.context.chat import CONTEXT_OPENING, without_date_prefixes
 from memory.text.chunking import split_sentences
 from memory.text.questions import is_question
 from tenants.traces import traced
@@ -239,7 +239,7 @@ def _lines_of_window(messages: Sequence[Mapping[str, Any]], question: str) -> li
 
 def _text_of(message: Mapping[str, Any]) -> str:
     """Return the text of a message without the date that prompts have before turns."""
-    return undated(message["content"])
+    return without_date_prefixes(message["content"])
 
 
 def _words(text: str) -> set[str]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from memory.context import WorkingContextCompiler, tokens
-from memory.context.chat import ChatMessage, chat_sections, flattened, line_of, moment
+from memory.context.chat import ChatMessage, chat_sections, flatten, list_item_line, prompt_time
 
 # The beginning of the system message with the instructions of a program. The message has no other
 # content, so that the program's text cannot pose as the agent's own system prompt.
@@ -137,7 +137,7 @@ def date_clause(now: datetime | None = None) -> str:
     It is the last paragraph, so that the text before it is equal in all prompts of an agent, and a
     language model's server can cache it.
     """
-    return DATE_CLAUSE.format(now=moment(now or datetime.now(UTC)))
+    return DATE_CLAUSE.format(now=prompt_time(now or datetime.now(UTC)))
 
 
 def build_messages_with_memory(
@@ -174,7 +174,7 @@ def build_messages_with_memory(
     limit = given.max_system_tokens if max_system_tokens is None else max_system_tokens
     if limit is not None:
         system_prompt = tokens.cut(system_prompt, limit)
-    context = "\n".join(map(line_of, relevant_context))
+    context = "\n".join(map(list_item_line, relevant_context))
     sections = chat_sections(
         system_prompt,
         context,
@@ -182,7 +182,7 @@ def build_messages_with_memory(
         current_message,
         instructions=given.instructions if instructions is None else instructions,
     )
-    return flattened(sections)
+    return flatten(sections)
 
 
 def build(

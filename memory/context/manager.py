@@ -8,8 +8,22 @@ from uuid import UUID
 
 from memory import embeddings, recall, short_term
 from memory.arguments import similarity_argument, text_argument
-from memory.context.chat import SectionName, as_turn, fact_line, interleaved, turn_line, writable
-from memory.context.prompt import SHARES, Fact, Gathered, Memory, Prompt, reserved_tokens
+from memory.context.chat import (
+    SectionName,
+    as_turn,
+    fact_line,
+    interleave,
+    storable_text,
+    turn_line,
+)
+from memory.context.prompt import (
+    SHARES,
+    Prompt,
+    PromptFact,
+    PromptItem,
+    PromptParts,
+    reserved_tokens,
+)
 from memory.context.search import relevant_facts
 from memory.context.task import Task, TaskArgument
 from memory.context.working import CompiledContext, WorkingContextCompiler
@@ -22,7 +36,7 @@ from tenants.context import asynchronous, tenant_scope
 
 MAX_MEMORIES = 10
 # The positional arguments of `store_memory`, after the tenant.
-_STORED = ("agent_id", "content", "metadata")
+_STORE_ARGUMENTS = ("agent_id", "content", "metadata")
 
 
 class Sessions(Protocol):
@@ -142,7 +156,7 @@ class ContextManager:
             policy=policy,
             exclude=exclude,
         )
-        return self.fit(gathered, system_prompt, model_tier).fitted.compiled()
+        return self.fit(gathered, system_prompt, model_tier).fitted.without_numbers()
 
     def gather(
         self,
@@ -157,7 +171,7 @@ class ContextManager:
         policy: RecallPolicy | None = None,
         exclude: Iterable[UUID | str] = (),
         instructions: str = "",
-    ) -> Gathered:
+    ) -> PromptParts:
         """Return the turns and memories that `compile_working_context` fits into the budget.
 
         Turns of the prompt are not recalled; older ones can be. `instructions` is a system message
@@ -166,57 +180,39 @@ class ContextManager:
         """
         compiler, task = self._compiler(model_tier, instructions), Task.of(task)
         text_argument("task", task.text)
-        asked = task.description
+        query = task.description
         # Pinned, so that a session store of another tenant is refused.
         with tenant_scope(tenant_id, pinned=True) as tenant:
             if session_messages is None:
                 session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
-            turns = _spoken(session_messages, asked)
-            shown = {*map(str, exclude), *_message_ids(compiler.fitting_turns(turns))}
-            facts: list[Fact] = []
-            recalled = empty_recall(asked)
-            if asked.strip():
-                has_conversations = agent_id is not None and user_id is not None
-                takes_vector = _accepts_keyword(self.memory.search, "query_embedding")
-                vector = None
-                if has_conversations or takes_vector:
-                    vector = embeddings.embed([asked])[0]
-                if agent_id is not None and user_id is not None:
-                    recalled = recall.recall(
-                        tenant,
-                        agent_id,
-                        user_id,
-                        asked,
-                        policy=policy,
-                        exclude=shown,
-                        query_embedding=vector,
-                    )
-                facts = self._facts(
-                    tenant_id,
-                    asked,
-                    vector,
-                    agent_id,
-                    user_id,
-                    without_evidence=has_conversations and (policy or DEFAULT_POLICY).uses_facts,
+            turns = _conversation_turns(session_messages, query)
+            excluded = {*map(str, exclude), *_message_ids(compiler.fitting_turns(turns))}
+            recalled = empty_recall(query)
+            facts: list[PromptFact] = []
+            if query.strip():
+                recalled, facts = self._search(
+                    tenant_id, query, agent_id, user_id, policy=policy, excluded=excluded
                 )
-        known = [Fact.recalled(fact) for fact in recalled.facts]
-        told = {fact.content for fact in known}
-        facts = [fact for fact in facts if fact.content not in told]
-        alike = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
-        return Gathered(
+        recalled_facts = [PromptFact.from_hit(hit) for hit in recalled.facts]
+        recalled_contents = {fact.content for fact in recalled_facts}
+        facts = [fact for fact in facts if fact.content not in recalled_contents]
+        relevant = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
+        return PromptParts(
             task=task,
             session_messages=turns,
-            memories=interleaved(
-                [Memory(fact_line(fact.content), fact=fact) for fact in alike],
-                _recalled(recalled.ranking, shown),
+            memories=interleave(
+                [PromptItem(fact_line(fact.content), fact=fact) for fact in relevant],
+                _prompt_items(recalled.ranking, excluded),
             ),
-            facts=[*known, *alike],
-            below_floor=[fact for fact in facts if fact not in alike],
+            facts=[*recalled_facts, *relevant],
+            below_floor=[fact for fact in facts if fact not in relevant],
             recalled=recalled,
             instructions=instructions,
         )
 
-    def fit(self, gathered: Gathered, system_prompt: str, model_tier: str = "reasoning") -> Prompt:
+    def fit(
+        self, gathered: PromptParts, system_prompt: str, model_tier: str = "reasoning"
+    ) -> Prompt:
         """Return the prompt of the gathered parts, within the budget of the model's tier."""
         compiler = self._compiler(model_tier, gathered.instructions)
         fitted = compiler.fit(
@@ -251,15 +247,15 @@ class ContextManager:
         expires_at: datetime | None = None,
     ) -> UUID: ...
 
-    def store_memory(self, tenant_id: UUID | str, *given: Any, **named: Any) -> UUID:
+    def store_memory(self, tenant_id: UUID | str, *args: Any, **kwargs: Any) -> UUID:
         """Store a fact, see `LongTermMemory.store`, and return its memory_id.
 
         A single positional argument after the tenant is the content. Several are the agent, the
         content and the metadata, in this order.
         """
-        names = ("content",) if len(given) == 1 and "content" not in named else _STORED
-        fields = dict(zip(names, given, strict=False)) | named
-        if len(given) > len(names) or len(fields) < len(given) + len(named):
+        names = ("content",) if len(args) == 1 and "content" not in kwargs else _STORE_ARGUMENTS
+        fields = dict(zip(names, args, strict=False)) | kwargs
+        if len(args) > len(names) or len(fields) < len(args) + len(kwargs):
             raise TypeError("store_memory() takes a tenant, an agent, a content and metadata, once")
         return self.memory.store(_entry(tenant_id, **fields))
 
@@ -269,10 +265,10 @@ class ContextManager:
         query: str,
         limit: int = MAX_MEMORIES,
         agent_id: UUID | str | None = None,
-        **narrowed: Any,
+        **options: Any,
     ) -> list[MemoryEntry]:
         """Return the facts nearest to a text; further arguments as of `LongTermMemory.search`."""
-        return self.memory.search(tenant_id, query, limit, agent_id, **narrowed)
+        return self.memory.search(tenant_id, query, limit, agent_id, **options)
 
     # The name in other memory libraries.
     get_context = compile_working_context
@@ -294,11 +290,44 @@ class ContextManager:
         self, tenant_id: UUID, thread_id: str, agent_id: UUID | str | None, user_id: str | None
     ) -> list[dict[str, Any]]:
         """Return the turns of the thread's graph, or else of the window."""
-        found = None if self._session is None else self._session.get_session_messages(thread_id)
-        turns = [] if found is None else [*found]
+        turns = []
+        if self._session is not None:
+            turns = [*(self._session.get_session_messages(thread_id) or ())]
         if turns or agent_id is None or user_id is None:
             return turns
         return short_term.get_recent_messages(tenant_id, agent_id, user_id)
+
+    def _search(
+        self,
+        tenant_id: UUID | str,
+        query: str,
+        agent_id: UUID | str | None,
+        user_id: str | None,
+        *,
+        policy: RecallPolicy | None,
+        excluded: Iterable[str],
+    ) -> tuple[RecallResult, list[PromptFact]]:
+        """Search past conversations, if agent and user are given, and facts."""
+        has_conversations = agent_id is not None and user_id is not None
+        vector = None
+        if has_conversations or _accepts_keyword(self.memory.search, "query_embedding"):
+            vector = embeddings.embed([query])[0]
+        recalled = empty_recall(query)
+        if agent_id is not None and user_id is not None:
+            recalled = recall.recall(
+                tenant_id,
+                agent_id,
+                user_id,
+                query,
+                policy=policy,
+                exclude=excluded,
+                query_embedding=vector,
+            )
+        without_evidence = has_conversations and (policy or DEFAULT_POLICY).uses_facts
+        facts = self._facts(
+            tenant_id, query, vector, agent_id, user_id, without_evidence=without_evidence
+        )
+        return recalled, facts
 
     def _facts(
         self,
@@ -309,26 +338,22 @@ class ContextManager:
         user_id: str | None,
         *,
         without_evidence: bool,
-    ) -> list[Fact]:
-        known: dict[str, Any] = {
+    ) -> list[PromptFact]:
+        options: dict[str, Any] = {
             **({"shared_only": True} if user_id is None else {"user_id": user_id}),
             **({} if vector is None else {"query_embedding": vector}),
             # Facts with evidence are recalled with their messages.
             **({"without_evidence": True} if without_evidence else {}),
         }
         search = self.memory.search
-        narrowed = {name: value for name, value in known.items() if _accepts_keyword(search, name)}
-        found = search(tenant_id, query, limit=MAX_MEMORIES, agent_id=agent_id, **narrowed)
-        facts = [Fact.of(entry) for entry in found]
+        options = {name: value for name, value in options.items() if _accepts_keyword(search, name)}
+        entries = search(tenant_id, query, limit=MAX_MEMORIES, agent_id=agent_id, **options)
+        facts = [PromptFact.from_entry(entry) for entry in entries]
         scores = [fact.score for fact in facts if fact.score is not None]
         if len(scores) < len(facts):
             return facts
         # A stable sort keeps the memory's order of entries with equal scores.
-        return [fact for _, fact in sorted(zip(scores, facts, strict=True), key=_descending)]
-
-
-def _descending(rated: tuple[float, Fact]) -> float:
-    return -rated[0]
+        return sorted(facts, key=lambda fact: -(fact.score or 0.0))
 
 
 def _accepts_keyword(function: Callable[..., Any], keyword: str) -> bool:
@@ -371,13 +396,13 @@ def empty_recall(query: str) -> RecallResult:
     )
 
 
-def _spoken(messages: Iterable[Any], task: str) -> list[dict[str, Any]]:
+def _conversation_turns(messages: Iterable[Any], task: str) -> list[dict[str, Any]]:
     """Return the messages of users and assistants, oldest first, without calls of tools.
 
-    A running graph has the task as its last turn; it is left out.
+    If the task is the last turn, as in a running graph, it is left out.
     """
     turns = [
-        {**turn, "content": writable(turn["content"])}
+        {**turn, "content": storable_text(turn["content"])}
         for turn in map(as_turn, messages)
         if turn["role"] in ("user", "assistant") and turn["content"].strip()
     ]
@@ -390,22 +415,22 @@ def _message_ids(turns: Iterable[Mapping[str, Any]]) -> set[str]:
     return {turn["message_id"] for turn in turns if turn.get("message_id")}
 
 
-def _recalled(ranking: Sequence[Hit | FactHit], shown: set[str]) -> list[Memory]:
+def _prompt_items(ranking: Sequence[Hit | FactHit], excluded: set[str]) -> list[PromptItem]:
     """Return the recalled facts and turns, best first and each once; neighbours surround their
     hit.
     """
-    facts = [each for each in ranking if isinstance(each, FactHit)]
-    seen = {*shown, *(str(message_id) for fact in facts for message_id in fact.message_ids)}
-    memories: list[Memory] = []
+    facts = [hit for hit in ranking if isinstance(hit, FactHit)]
+    seen = {*excluded, *(str(message_id) for fact in facts for message_id in fact.message_ids)}
+    memories: list[PromptItem] = []
     for hit in ranking:
         if isinstance(hit, FactHit):
             line = fact_line(hit.content, hit.quote, hit.said_at)
-            memories.append(Memory(line, fact=Fact.recalled(hit)))
+            memories.append(PromptItem(line, fact=PromptFact.from_hit(hit)))
             continue
         around: list[Hit | AdjacentTurn] = [hit, *hit.neighbours]
         for turn in sorted(around, key=lambda turn: turn.created_at):
             if str(turn.message_id) not in seen:
                 seen.add(str(turn.message_id))
                 line = turn_line(turn.content, turn.name or turn.role, turn.created_at)
-                memories.append(Memory(line, message_id=turn.message_id))
+                memories.append(PromptItem(line, message_id=turn.message_id))
     return memories

@@ -1,4 +1,4 @@
-"""The parts of a prompt, the parts that fit into it, and the reasons for leaving others out."""
+"""A prompt: its parts, the parts that fit into the budget, and the reasons to omit others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from memory.context.chat import (
     SectionName,
     attribute_of,
     chat_sections,
-    flattened,
+    flatten,
+    list_item_text,
     score_of,
-    sections_of,
+    split_sections,
     text_of,
-    text_of_item,
 )
 from memory.context.task import Task
-from memory.context.working import MESSAGE_OVERHEAD, WorkingContext
+from memory.context.working import MESSAGE_OVERHEAD_TOKENS, WorkingContext
 from memory.recall import Cut, FactHit, Hit, RecallResult
 
 # The shares of the budget by the sections of a prompt.
@@ -32,29 +32,29 @@ SHARES: dict[SectionName, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """A fact that a search of any memory has found."""
+class PromptFact:
+    """A fact that a search has found."""
 
     content: str
     score: float | None = None
-    """The score that the search gave; greater is better. None: the search gives no scores."""
+    """Score of the search; greater is better. None: the search gives no scores."""
     memory_id: UUID | str | None = None
     probability: float | None = None
-    """That it is relevant. None: it was found by its score alone."""
+    """The calibrated probability that it is relevant. None: it was found by its score alone."""
     quote: str = ""
-    """The words of a message that it rests on."""
+    """Words of the best message of its evidence."""
     said_at: datetime | None = None
     """When that message was sent."""
     message_ids: tuple[UUID, ...] = ()
-    """The messages that it rests on, and replaces."""
+    """The messages of its evidence, which it replaces."""
 
     @classmethod
-    def of(cls, entry: Any) -> "Fact":
+    def from_entry(cls, entry: Any) -> "PromptFact":
         """Return a fact from text, or from a mapping or an object with a `content`."""
         return cls(text_of(entry), score_of(entry), attribute_of(entry, "memory_id"))
 
     @classmethod
-    def recalled(cls, hit: FactHit) -> "Fact":
+    def from_hit(cls, hit: FactHit) -> "PromptFact":
         """Return a fact that recall has found."""
         return cls(
             content=hit.content,
@@ -68,29 +68,29 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """One item of a prompt: a fact, or a recalled turn."""
+class PromptItem:
+    """One memory of a prompt: a fact, or a recalled turn."""
 
     line: str
-    """As a prompt has it."""
-    fact: Fact | None = None
+    """The list item in the prompt."""
+    fact: PromptFact | None = None
     message_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class PromptParts:
     """The parts of a prompt, before they are fitted into the budget."""
 
     task: Task
     session_messages: list[dict[str, Any]]
-    memories: list[Memory]
-    """The recalled facts and turns, in turns, most relevant first."""
-    facts: list[Fact]
-    below_floor: list[Fact]
-    """Facts that were found and are too different from the task to be included."""
+    memories: list[PromptItem]
+    """The facts and recalled turns, alternating, most relevant first."""
+    facts: list[PromptFact]
+    below_floor: list[PromptFact]
+    """Facts below the floor: too different from the task to be included."""
     recalled: RecallResult
     instructions: str = ""
-    """The system message with the instructions of an application, whole; "" without."""
+    """Text of the system message with the instructions of an application; may be empty."""
 
     @property
     def lines(self) -> list[str]:
@@ -102,35 +102,35 @@ class Gathered:
 class Prompt:
     """A prompt within its budget, with the sources of its parts."""
 
-    gathered: Gathered
+    gathered: PromptParts
     fitted: WorkingContext
     shares: dict[SectionName, int]
-    built: Sequence[Mapping[str, Any]] | None = None
-    """The messages that another function has built from these parts; None: those of `chat`."""
+    sent: Sequence[Mapping[str, Any]] | None = None
+    """The messages as they are sent; None: those of `chat_sections`."""
 
     @property
     def messages(self) -> list[Mapping[str, Any]]:
         """The messages for the language model."""
-        if self.built is not None:
-            return list(self.built)
-        return list(flattened(self._own_sections()))
+        if self.sent is not None:
+            return list(self.sent)
+        return list(flatten(self._sections()))
 
     @property
     def texts(self) -> list[str]:
-        """The facts and recalled turns of the prompt, without list marks."""
-        return [text_of_item(line) for line in self.fitted.memories]
+        """The memories of the prompt as texts, without the marks of list items."""
+        return [list_item_text(line) for line in self.fitted.memories]
 
     @property
     def max_system_tokens(self) -> int:
         """The maximum number of tokens of the system prompt's text."""
-        return self.shares["system"] - MESSAGE_OVERHEAD
+        return self.shares["system"] - MESSAGE_OVERHEAD_TOKENS
 
-    def sent_as(self, built: Sequence[Mapping[str, Any]]) -> "Prompt":
-        """Return the same prompt with messages that were built from its parts."""
-        return replace(self, built=built)
+    def with_messages(self, sent: Sequence[Mapping[str, Any]]) -> "Prompt":
+        """Return the same prompt with other messages to send."""
+        return replace(self, sent=sent)
 
     @property
-    def included(self) -> list[Memory]:
+    def included(self) -> list[PromptItem]:
         """The memories in the prompt; the last one may be cut."""
         return self.gathered.memories[: len(self.fitted.memories)]
 
@@ -147,15 +147,15 @@ class Prompt:
             **replace(self.gathered.recalled, hits=hits, cut=cut).trace(self.fitted.memories),
             "facts": [
                 *(
-                    _fact(fact, "" if fact in included_facts else "over the budget")
+                    _fact_trace(fact, "" if fact in included_facts else "over the budget")
                     for fact in self.gathered.facts
                 ),
-                *(_fact(fact, "below the floor") for fact in self.gathered.below_floor),
+                *(_fact_trace(fact, "below the floor") for fact in self.gathered.below_floor),
             ],
-            "prompt": self._prompt(),
+            "prompt": self._prompt_trace(),
         }
 
-    def _own_sections(self) -> dict[SectionName, list[ChatMessage]]:
+    def _sections(self) -> dict[SectionName, list[ChatMessage]]:
         fitted = self.fitted
         return chat_sections(
             fitted.system_prompt,
@@ -165,17 +165,17 @@ class Prompt:
             instructions=self.gathered.instructions,
         )
 
-    def _prompt(self) -> dict[str, Any]:
-        """Return the prompt as it is sent, by section, with its tokens."""
+    def _prompt_trace(self) -> dict[str, Any]:
+        """Return the sent messages of each section with their tokens, as JSON."""
         fitted = self.fitted
-        sections: Mapping[SectionName, Sequence[Mapping[str, Any]]] = self._own_sections()
+        sections: Mapping[SectionName, Sequence[Mapping[str, Any]]] = self._sections()
         sizes: dict[str, int] = dict(fitted.token_usage.items())  # type: ignore[arg-type]
         shares = {**self.shares}
         shares["system"] += reserved_tokens(self.gathered.instructions)
         for name in ("system", "total"):
             sizes[name] += tokens.count(self.gathered.instructions)
-        if self.built is not None and self.messages != flattened(self._own_sections()):
-            sections = sections_of(self.built, self.gathered.instructions)
+        if self.sent is not None and self.messages != flatten(self._sections()):
+            sections = split_sections(self.sent, self.gathered.instructions)
             sizes = {
                 name: sum(tokens.count(text_of(message)) for message in messages)
                 for name, messages in sections.items()
@@ -203,7 +203,7 @@ class Prompt:
 
 def reserved_tokens(instructions: str) -> int:
     """Return the tokens of a system message with instructions; 0 without instructions."""
-    return tokens.count(instructions) + MESSAGE_OVERHEAD if instructions else 0
+    return tokens.count(instructions) + MESSAGE_OVERHEAD_TOKENS if instructions else 0
 
 
 def _split_hits(
@@ -229,7 +229,7 @@ def _split_hits(
     return hits, (*over, *recalled.cut)
 
 
-def _fact(fact: Fact, reason: str) -> dict[str, Any]:
+def _fact_trace(fact: PromptFact, reason: str) -> dict[str, Any]:
     """Return a fact as JSON; `reason` is why the prompt does not have it."""
     return {
         "memory_id": None if fact.memory_id is None else str(fact.memory_id),

@@ -1,4 +1,4 @@
-"""One search over messages and facts, each with its own score."""
+"""Searches messages and facts with one vector of the query."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from memory.recall import RecallResult, recall
 from memory.recall.policy import RecallPolicy
 
 
-class Rated(Protocol):
+class Scored(Protocol):
     """An entry that may have a cosine similarity."""
 
     @property
     def score(self) -> float | None: ...
 
 
-T = TypeVar("T", bound=Rated)
+T = TypeVar("T", bound=Scored)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The results by kind, best first; None for a kind that was not searched.
 
     Their scores cannot be compared: a message has a probability, a fact a cosine.
@@ -69,20 +69,20 @@ def search_memory(
     shared: bool,
     at: datetime | None = None,
     filters: Mapping[str, Any] | None = None,
-) -> Found:
+) -> SearchResult:
     """Search messages and facts with one vector of the query.
 
     Args:
         agent_id: the agent; None: facts of all agents, and no messages.
         policy: the policy of the recall; None: messages are not searched.
         facts: the maximum number of facts; 0: none are searched.
-        gate: leave out facts below the floor of prompts, see `relevant_facts`.
+        gate: leave out facts below the floor, see `relevant_facts`.
         shared: include facts about no user.
         at: the state at this time.
         filters: conditions on the metadata.
     """
     vector = embed([query])[0]
-    messages = known = None
+    messages = entries = None
     if policy is not None and agent_id is not None:
         messages = recall(
             tenant_id,
@@ -95,7 +95,7 @@ def search_memory(
             query_embedding=vector,
         )
     if facts:
-        known = LongTermMemory().search(
+        entries = LongTermMemory().search(
             tenant_id,
             vector,
             facts,
@@ -106,5 +106,5 @@ def search_memory(
             at=at,
         )
         if gate:
-            known = relevant_facts(known)
-    return Found(messages, known)
+            entries = relevant_facts(entries)
+    return SearchResult(messages, entries)

@@ -11,7 +11,7 @@ from psycopg.errors import UndefinedTable
 from memory.arguments import count_argument, id_argument
 from memory.configured import require_configured_database
 from memory.context.chat import as_turn
-from memory.context.checkpoints.connections import connection_in
+from memory.context.checkpoints.connections import tenant_transaction
 from memory.context.exceptions import NoTenant, UnreadableSession
 from tenants.audit.tombstones import SESSION, enqueue_tombstones
 from tenants.context import asynchronous, current_tenant_id, pinned_tenant_id, tenant_scope
@@ -31,8 +31,8 @@ class Session:
     thread_id: str
     updated_at: datetime
     checkpoints: int
-    # The newest checkpoint's id, which increases with time.
     checkpoint_id: str
+    """Id of the newest checkpoint. Ids increase with time."""
 
 
 class SessionStore:
@@ -42,15 +42,12 @@ class SessionStore:
 
     Args:
         tenant_id: owner of the sessions. By default the caller's current tenant (of a request, a
-        task,
-            `tenant_scope`).
+            task, `tenant_scope`).
         messages_key: the key of the messages in the graph's state.
-        serde: LangGraph's serializer for checkpoints; by default its own. LangGraph's serializers
-        are
-            made strict: they build only the classes of docs/context.md and those that they were
-            given.
-        database_url: the database of this process, or nothing. It may be passed in place of
-            `tenant_id` too.
+        serde: LangGraph's serializer for checkpoints; by default LangGraph's default. It is made
+            strict: it builds only the classes of docs/context.md and those that it allows.
+        database_url: the database of this process, or None. It may also be passed in place of
+            `tenant_id`.
 
     Raises:
         InvalidArgument: another database is named. Settings choose it.
@@ -67,7 +64,7 @@ class SessionStore:
         if isinstance(tenant_id, str) and "://" in tenant_id:
             tenant_id, database_url = None, tenant_id
         require_configured_database(database_url)
-        self._bound_to = None if tenant_id is None else as_tenant_id(tenant_id)
+        self._tenant_id = None if tenant_id is None else as_tenant_id(tenant_id)
         self.messages_key = messages_key
         self._serde = serde
 
@@ -79,7 +76,7 @@ class SessionStore:
             NoTenant: the store has no tenant, and neither has the caller.
             TenantPinned: the caller serves another tenant.
         """
-        tenant_id = self._bound_to or current_tenant_id()
+        tenant_id = self._tenant_id or current_tenant_id()
         if tenant_id is None:
             raise NoTenant("sessions belong to a tenant: use SessionStore(tenant_id)")
         pinned = pinned_tenant_id()
@@ -115,8 +112,7 @@ class SessionStore:
 
         Raises:
             UnreadableSession: the state's messages are no list (a DeltaChannel stores changes,
-            which only
-                its graph can apply), or exceed `max_bytes`.
+                which only its graph can apply), or exceed `max_bytes`.
             CheckpointRefused: they have an object of a class that is not allowed.
         """
         count_argument("limit", limit)
@@ -157,33 +153,38 @@ class SessionStore:
             after: only threads that were used after this one, the next one first.
         """
         count_argument("limit", limit)
-        beyond, sign, order = before or after, "<" if before else ">", "ASC" if after else "DESC"
-        place = f"AND (newest, thread_id) {sign} (%(newest)s, %(thread)s)" if beyond else ""
+        cursor, sign, order = before or after, "<" if before else ">", "ASC" if after else "DESC"
+        condition = f"AND (newest, thread_id) {sign} (%(newest)s, %(thread)s)" if cursor else ""
         values: dict[str, Any] = {"limit": limit}
-        if beyond:
-            values |= {"newest": beyond.checkpoint_id, "thread": beyond.thread_id}
-        return self._sessions(values, place=place, order=order)
+        if cursor:
+            values |= {"newest": cursor.checkpoint_id, "thread": cursor.thread_id}
+        return self._sessions(values, page_condition=condition, order=order)
 
     def get_session(self, thread_id: str) -> Session | None:
         """Return a thread's last use and number of checkpoints; None for an unknown thread."""
         values = {"only": id_argument("thread_id", thread_id), "limit": 1}
-        found = self._sessions(values, thread="AND thread_id = %(only)s")
-        return found[0] if found else None
+        sessions = self._sessions(values, thread_condition="AND thread_id = %(only)s")
+        return sessions[0] if sessions else None
 
     def _sessions(
-        self, values: dict[str, Any], *, thread: str = "", place: str = "", order: str = "DESC"
+        self,
+        values: dict[str, Any],
+        *,
+        thread_condition: str = "",
+        page_condition: str = "",
+        order: str = "DESC",
     ) -> list[Session]:
-        with suppress(UndefinedTable), connection_in(self.tenant_id) as connection:
+        with suppress(UndefinedTable), tenant_transaction(self.tenant_id) as connection:
             # Checkpoint ids increase with time, so the newest id has the newest time. Two probes of
             # the primary key for each thread; only the checkpoints of the page are read.
             rows = connection.execute(
                 f"""
                 WITH RECURSIVE thread (thread_id) AS (
-                    SELECT min(thread_id) FROM checkpoints WHERE true {thread}
+                    SELECT min(thread_id) FROM checkpoints WHERE true {thread_condition}
                     UNION ALL
                     SELECT (
                         SELECT min(thread_id) FROM checkpoints
-                        WHERE thread_id > thread.thread_id {thread}
+                        WHERE thread_id > thread.thread_id {thread_condition}
                     ) FROM thread WHERE thread.thread_id IS NOT NULL
                 ), newest_of_each AS (
                     SELECT thread_id, (
@@ -192,7 +193,7 @@ class SessionStore:
                     ) AS newest
                     FROM thread WHERE thread_id IS NOT NULL
                 ), page AS (
-                    SELECT * FROM newest_of_each WHERE newest IS NOT NULL {place}
+                    SELECT * FROM newest_of_each WHERE newest IS NOT NULL {page_condition}
                     ORDER BY newest {order}, thread_id {order} LIMIT %(limit)s
                 )
                 SELECT page.*, (checkpoint ->> 'ts')::timestamptz AS updated_at, (

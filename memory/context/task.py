@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from memory.context import tokens
-from memory.context.chat import item
+from memory.context.chat import list_item
 from memory.exceptions import InvalidArgument
 
 DESCRIPTION = "description"
@@ -19,11 +19,11 @@ MAX_LISTED_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class FittedTask:
-    """A task as the prompt has it."""
+    """A task within its share of the prompt."""
 
     text: str
     cut: tuple[str, ...] = ()
-    """Parts that the text has cut: "description", and the names of data."""
+    """The parts that were cut: "description", and the names of data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +48,23 @@ class Task:
             return task
         if isinstance(task, str):
             return cls(task)
-        given = _mapping_of(task)
-        description = given.get(DESCRIPTION)
+        mapping = _mapping_of(task)
+        description = mapping.get(DESCRIPTION)
         if description is not None and not isinstance(description, str):
             raise InvalidArgument(f"the task's description={description!r} is not text")
-        data = ((str(name), value) for name, value in given.items() if name != DESCRIPTION)
-        return cls(description or "", tuple((name, _written(name, value)) for name, value in data))
+        data = ((str(name), value) for name, value in mapping.items() if name != DESCRIPTION)
+        return cls(description or "", tuple((name, _as_text(name, value)) for name, value in data))
 
     @property
     def text(self) -> str:
         """Return the whole task: the description, then a line for each key of the data."""
-        return _joined(self.description, self._lines())
+        return _join(self.description, self._lines())
 
-    def fitted(self, room: int) -> FittedTask:
+    def fit(self, room: int) -> FittedTask:
         """Return the task in at most `room` tokens.
 
-        Too long texts are cut in the middle, with a mark, the longest first. Data for which no
-        readable line fits is named in a last line, as far as there is room.
+        Texts that are too long are cut in the middle, with a mark, the longest first. Data for
+        which no readable line fits is named in a last line, as far as there is room.
         """
         whole = self.text
         if tokens.count_up_to(whole, room) <= room:
@@ -75,16 +75,16 @@ class Task:
         lines = self._lines()
         kept = min(len(lines), max(room // MIN_LINE_TOKENS - 2, 0))
         if kept < len(lines):
-            lines = [*lines[:kept], _left_out(names[kept:])]
+            lines = [*lines[:kept], _omission_line(names[kept:])]
         parts = [self.description, *lines]
         # Each line ends with a line break. The heading has two more.
         free = room - len(parts) - tokens.count(DATA_HEADING) - 3
         sizes = [tokens.count_up_to(part, max(free, 0)) for part in parts]
-        level = tokens.even_cut(sizes, max(free, 0))
+        level = tokens.even_limit(sizes, max(free, 0))
         # Ends: each iteration lowers the level by at least one, and at 0 the text is cut.
         while True:
             pieces = [tokens.cut(part, level) for part in parts]
-            text = _joined(pieces[0], pieces[1:])
+            text = _join(pieces[0], pieces[1:])
             if (excess := tokens.count(text) - room) <= 0:
                 break
             if not level:
@@ -93,11 +93,11 @@ class Task:
             # Joining two texts may create tokens at the boundary.
             level = max(level - max(excess // len(parts), 1), 0)
         whole_lines = zip([DESCRIPTION, *names], [self.description, *self._lines()], strict=True)
-        held = {*pieces} if level else set()
-        return FittedTask(text, tuple(name for name, line in whole_lines if line not in held))
+        complete = {*pieces} if level else set()
+        return FittedTask(text, tuple(name for name, line in whole_lines if line not in complete))
 
     def _lines(self) -> list[str]:
-        return [item(f"{name}: {value}") for name, value in self.data]
+        return [list_item(f"{name}: {value}") for name, value in self.data]
 
 
 TaskArgument = str | Mapping[str, Any] | Task | Any
@@ -115,7 +115,7 @@ def _mapping_of(task: Any) -> Mapping[Any, Any]:
     raise InvalidArgument(f"task={task!r} is neither text nor has a description")
 
 
-def _written(name: Any, value: Any) -> str:
+def _as_text(name: Any, value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
@@ -124,14 +124,14 @@ def _written(name: Any, value: Any) -> str:
         raise InvalidArgument(f"the task's {name!r} cannot be written as JSON: {error}") from None
 
 
-def _joined(description: str, lines: Sequence[str]) -> str:
+def _join(description: str, lines: Sequence[str]) -> str:
     if not lines:
         return description
     data = "\n".join((DATA_HEADING, *lines))
     return f"{description}\n\n{data}" if description else data
 
 
-def _left_out(names: Sequence[str]) -> str:
+def _omission_line(names: Sequence[str]) -> str:
     listed = ", ".join(name[:40] for name in names[:MAX_LISTED_NAMES])
     more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
-    return item(f"{tokens.MARK.strip()} {listed}{more}")
+    return list_item(f"{tokens.TRUNCATION_MARK.strip()} {listed}{more}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import tiktoken
 
-MARK = " [… truncated …] "
+TRUNCATION_MARK = " [… truncated …] "
 
 # The longest token of cl100k_base, 128 spaces: a text longer than this times a limit cannot fit,
 # and need not be encoded.
@@ -51,14 +51,14 @@ def cut(text: str, limit: int) -> str:
     """
     if count_up_to(text, limit) <= limit:
         return text
-    room = limit - count(MARK)
+    room = limit - count(TRUNCATION_MARK)
     if room < 1:
-        return _fitting(text, head=max(limit, 0), tail=0, mark="", limit=limit)
+        return _cut_to_limit(text, head=max(limit, 0), tail=0, mark="", limit=limit)
     head = math.ceil(room * _HEAD_SHARE)
-    return _fitting(text, head=head, tail=room - head, mark=MARK, limit=limit)
+    return _cut_to_limit(text, head=head, tail=room - head, mark=TRUNCATION_MARK, limit=limit)
 
 
-def even_cut(sizes: Sequence[int], total: int) -> int:
+def even_limit(sizes: Sequence[int], total: int) -> int:
     """Return the greatest length to which all can be cut so that their sum is at most `total`."""
     left = total
     for position, size in enumerate(sorted(sizes)):
@@ -69,7 +69,7 @@ def even_cut(sizes: Sequence[int], total: int) -> int:
     return max(sizes)
 
 
-def _fitting(text: str, *, head: int, tail: int, mark: str, limit: int) -> str:
+def _cut_to_limit(text: str, *, head: int, tail: int, mark: str, limit: int) -> str:
     """Return `head` tokens, the mark and `tail` tokens; fewer if joining creates tokens."""
     opening = encoding().encode_ordinary(text[: head * _MAX_TOKEN_CHARACTERS])
     # text[-0:] would be the whole text.

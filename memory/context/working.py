@@ -17,7 +17,7 @@ from memory.context.chat import (
     ChatMessage,
     as_turn,
     chat_sections,
-    flattened,
+    flatten,
     score_of,
     text_of,
     turn_text,
@@ -30,12 +30,12 @@ logger = structlog.get_logger(__name__)
 # Tokens that a chat format adds to a message's text: its role and its delimiters (OpenAI's
 # cookbook, "Counting tokens for chat completions API calls": 3 a message, 1 for the role, 3 for the
 # reply).
-MESSAGE_OVERHEAD = 4
-REPLY_OVERHEAD = 3
+MESSAGE_OVERHEAD_TOKENS = 4
+REPLY_OVERHEAD_TOKENS = 3
 # The tokens of the two lines that introduce the memories, with a reserve.
-HEADING_OVERHEAD = 40
-# The smallest piece of a turn, in tokens. Turns are dropped rather than cut below it.
-MIN_PIECE = 16
+HEADING_OVERHEAD_TOKENS = 40
+# Turns are dropped rather than cut to fewer tokens than this.
+MIN_TURN_TOKENS = 16
 # The sections that give up tokens for other messages of the prompt.
 SHRINKABLE_SECTIONS = ("session_history", "relevant_context")
 # With fewer tokens left in a section, the next text is left out instead of cut.
@@ -64,7 +64,7 @@ class CompiledContext(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkingContext:
-    """The parts that fit into one prompt, and the numbers of the others."""
+    """The parts that fit into one prompt, and the numbers of those left out."""
 
     model_tier: str
     budget: int
@@ -88,8 +88,8 @@ class WorkingContext:
         """The memories, one per line."""
         return "\n".join(self.memories)
 
-    def compiled(self) -> CompiledContext:
-        """Return the parts without the numbers."""
+    def without_numbers(self) -> CompiledContext:
+        """Return the parts and their tokens alone."""
         return CompiledContext(
             system_prompt=self.system_prompt,
             messages=self.messages,
@@ -151,21 +151,18 @@ class WorkingContextCompiler:
     ) -> CompiledContext:
         """Fit the four sections into their shares.
 
-        Too long texts (a system prompt, a task or a line of its data, a turn, a memory) are cut,
-        with a mark. The task is never dropped.
+        Texts that are too long (a system prompt, a task or a line of its data, a turn, a memory)
+        are cut, with a mark. The task is never dropped.
 
         Args:
             system_prompt: the instructions of the agent.
             session_messages: turns, oldest first: {"role", "content", …} or LangChain messages. The
-            oldest
-                exchanges (a user's turn and its answers) are dropped first, as a whole, so that
-                roles alternate.
+                oldest exchanges (a user's turn and its answers) are dropped first, as a whole, so
+                that roles alternate.
             relevant_memories: strings, or objects with a `content`: most relevant first, or with a
-            `score`;
-                those without one come last. The least relevant are dropped first.
-            task: text, or a mapping with a `description` (which may be empty) and any other keys:
-            each of
-                them is a line of the task's section.
+                `score`; those without a score come last. The least relevant are dropped first.
+            task: text, or a mapping with a `description` (which may be empty) and any other keys;
+                each of these is a line of the task's section.
 
         Returns:
             The four sections and their tokens. `context` has the memories, one per line.
@@ -173,7 +170,7 @@ class WorkingContextCompiler:
         Raises:
             InvalidArgument: the task cannot be written as text.
         """
-        return self.fit(system_prompt, session_messages, relevant_memories, task).compiled()
+        return self.fit(system_prompt, session_messages, relevant_memories, task).without_numbers()
 
     def fit(
         self,
@@ -185,9 +182,11 @@ class WorkingContextCompiler:
         """Fit the sections as `compile` does, and return also the parts that were left out."""
         turns = [as_turn(message) for message in session_messages]
         memories = _most_relevant_first(relevant_memories)
-        system_room = self.share("system_prompt") - MESSAGE_OVERHEAD
-        memory_room = self.share("relevant_context") - MESSAGE_OVERHEAD - HEADING_OVERHEAD
-        task_room = self.share("task_and_buffer") - MESSAGE_OVERHEAD - REPLY_OVERHEAD
+        system_room = self.share("system_prompt") - MESSAGE_OVERHEAD_TOKENS
+        memory_room = (
+            self.share("relevant_context") - MESSAGE_OVERHEAD_TOKENS - HEADING_OVERHEAD_TOKENS
+        )
+        task_room = self.share("task_and_buffer") - MESSAGE_OVERHEAD_TOKENS - REPLY_OVERHEAD_TOKENS
 
         kept_system = tokens.cut(system_prompt, system_room)
         kept_turns = self.fitting_turns(turns)
@@ -242,12 +241,12 @@ class WorkingContextCompiler:
     def fitting_turns(self, session_messages: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the newest turns that fit into the session's share."""
         turns = [as_turn(message) for message in session_messages]
-        return _newest_turns(turns, self.share("session_history") - _missing_reply(turns))
+        return _newest_turns(turns, self.share("session_history") - _reply_note_tokens(turns))
 
 
 def chat_messages(compiled: CompiledContext) -> list[ChatMessage]:
     """Return a compiled context as messages of a chat model, within the budget: see `chat`."""
-    return flattened(
+    return flatten(
         chat_sections(
             compiled["system_prompt"], compiled["context"], compiled["messages"], compiled["task"]
         )
@@ -260,20 +259,20 @@ def _usage(
     system = tokens.count(system_prompt)
     session = sum(tokens.count(turn_text(turn)) for turn in turns)
     memory = tokens.count("\n".join(memories))
-    asked = tokens.count(task)
+    task_tokens = tokens.count(task)
     return TokenUsage(
-        total=system + session + memory + asked,
+        total=system + session + memory + task_tokens,
         system=system,
         session=session,
         memory=memory,
-        task=asked,
+        task=task_tokens,
     )
 
 
-def _missing_reply(turns: Iterable[Mapping[str, Any]]) -> int:
+def _reply_note_tokens(turns: Iterable[Mapping[str, Any]]) -> int:
     """Return the tokens of the note that follows a last question without a reply."""
-    spoken = [turn["role"] for turn in turns if turn["role"] in ("user", "assistant")]
-    return tokens.count(NO_REPLY) + MESSAGE_OVERHEAD if spoken[-1:] == ["user"] else 0
+    roles = [turn["role"] for turn in turns if turn["role"] in ("user", "assistant")]
+    return tokens.count(NO_REPLY) + MESSAGE_OVERHEAD_TOKENS if roles[-1:] == ["user"] else 0
 
 
 def _most_relevant_first(memories: Iterable[Any]) -> list[str]:
@@ -321,7 +320,7 @@ def _newest_turns(turns: Sequence[dict[str, Any]], room: int) -> list[dict[str, 
     kept: list[dict[str, Any]] = []
     left = room
     for exchange in reversed(_exchanges(turns)):
-        sizes = [_size(turn, room) for turn in exchange]
+        sizes = [_turn_tokens(turn, room) for turn in exchange]
         if sum(sizes) <= left:
             kept[:0] = exchange
             left -= sum(sizes)
@@ -349,26 +348,26 @@ def _cut_exchange(exchange: Sequence[dict[str, Any]], room: int) -> list[dict[st
     If too little of them would be left, turns after the first one are dropped, oldest first.
     """
     head, rest = exchange[0], list(exchange[1:])
-    while rest and room < (1 + len(rest)) * (MESSAGE_OVERHEAD + MIN_PIECE):
+    while rest and room < (1 + len(rest)) * (MESSAGE_OVERHEAD_TOKENS + MIN_TURN_TOKENS):
         del rest[0]
     exchange = [head, *rest]
-    frames = [_frame(turn) for turn in exchange]
+    frames = [_overhead_tokens(turn) for turn in exchange]
     left = room - sum(frames)
     if left < 1:
         return []
     sizes = [tokens.count_up_to(turn["content"], left) for turn in exchange]
-    level = tokens.even_cut(sizes, left)
+    level = tokens.even_limit(sizes, left)
     cut = [{**turn, "content": tokens.cut(turn["content"], level)} for turn in exchange]
     return [turn for turn, size in zip(cut, sizes, strict=True) if turn["content"] or not size]
 
 
-def _size(turn: Mapping[str, Any], limit: int) -> int:
+def _turn_tokens(turn: Mapping[str, Any], limit: int) -> int:
     """Return the tokens of a turn in a chat format, exact up to `limit`."""
-    return tokens.count_up_to(turn["content"], limit) + _frame(turn)
+    return tokens.count_up_to(turn["content"], limit) + _overhead_tokens(turn)
 
 
-def _frame(turn: Mapping[str, Any]) -> int:
+def _overhead_tokens(turn: Mapping[str, Any]) -> int:
     """Return the tokens that a chat format and the turn's date add to its content."""
     name = turn.get("name")
     named = tokens.count(name) + 1 if isinstance(name, str) and name else 0
-    return MESSAGE_OVERHEAD + named + tokens.count(turn_text({**turn, "content": ""}))
+    return MESSAGE_OVERHEAD_TOKENS + named + tokens.count(turn_text({**turn, "content": ""}))

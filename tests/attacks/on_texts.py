@@ -70,7 +70,7 @@ def readings() -> dict[str, Reading]:
         "tokens.cut": lambda text: tokens.cut(text, 100),
         "task.fitted": lambda text: Task.of(
             {"description": text[:500], "a": text, **dict.fromkeys(text.split()[:300], text[:50])}
-        ).fitted(500),
+        ).fit(500),
         "lines.turn_line": lambda text: chat.turn_line(text, text, datetime.now(UTC)),
         "asking.asks_for_person": detection.asks_for_person,
         "asking.find_phrase": lambda text: detection.find_phrase(text, ["a person", "é1"]),

@@ -16,7 +16,7 @@ from konstruct.admin.memory.marking import highlighted
 from konstruct.admin.memory.recall_events import left_out, remembered
 from konstruct.admin.pages import PageForm
 from konstruct.orchestrator.models.agents import recall_policy
-from memory.context.search import Found, search_memory
+from memory.context.search import SearchResult, search_memory
 from memory.exceptions import InvalidArgument
 from memory.recall.marks import TenantCalibration
 from memory.recall.policy import MAX_NEIGHBOURS, MAX_TOP_K, MODES, PRESETS, RecallPolicy
@@ -115,7 +115,7 @@ def recalled(
         policy = form.policy(recall_policy(chosen.agent))
     except InvalidArgument as error:
         return {"problem": str(error), "hits": [], "cut": [], "facts": []}
-    found: Found = search_memory(
+    found: SearchResult = search_memory(
         required_tenant_id(),
         chosen.user_id,
         query,

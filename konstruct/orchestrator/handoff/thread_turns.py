@@ -14,7 +14,7 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent
 from memory import short_term
 from memory.conf import WINDOW
-from memory.context.chat import said_by
+from memory.context.chat import with_speaker
 from memory.conversations.copies import copy_id
 from memory.conversations.thread_window import (
     ThreadTurn,
@@ -113,9 +113,9 @@ def _prompt_turn(
     name, content = turn.get("name", ""), turn["content"]
     if turn["role"] == Role.USER:
         if names_speakers:
-            content = said_by(name or turn["user_id"], content)
+            content = with_speaker(name or turn["user_id"], content)
     elif not _is_answer_of(turn, agent):
-        content = said_by(name or "Assistant", content)
+        content = with_speaker(name or "Assistant", content)
     message_id = turn["message_id"]
     if is_handed_over:  # the agent remembers a copy of the turn, with this id
         message_id = str(copy_id(message_id, agent.id))

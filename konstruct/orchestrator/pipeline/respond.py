@@ -34,7 +34,7 @@ from konstruct.orchestrator.replies.partial_reply import stream_reply
 from konstruct.orchestrator.runner import RunOptions
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
-from memory.context.prompt import Gathered, Prompt
+from memory.context.prompt import Prompt, PromptParts
 from memory.conversations import short_term
 from tenants import traces
 from tenants.jobs import Lease
@@ -166,7 +166,7 @@ def gather_context(
     session: PromptTurns | None = None,
     instructions: str = "",
     exclude: Collection[UUID] = (),
-) -> Gathered:
+) -> PromptParts:
     """Load the turns, and recall facts and earlier messages of the agent.
 
     The window has the user's recent turns with this agent, from all threads and channels. If the
@@ -187,7 +187,7 @@ def gather_context(
     )
 
 
-def build_prompt(agent: Agent, gathered: Gathered, session: PromptTurns | None = None) -> Prompt:
+def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | None = None) -> Prompt:
     """Build the prompt of the agent, the memories, the turns and the message, within the budget.
 
     The parts are cut to the budget first. Then `builder.build_messages_with_memory` builds the
@@ -200,4 +200,6 @@ def build_prompt(agent: Agent, gathered: Gathered, session: PromptTurns | None =
     options = builder.PromptOptions(
         clauses, prompt.max_system_tokens, instructions=gathered.instructions
     )
-    return prompt.sent_as(builder.build(agent, fitted.task, fitted.messages, prompt.texts, options))
+    return prompt.with_messages(
+        builder.build(agent, fitted.task, fitted.messages, prompt.texts, options)
+    )

@@ -20,7 +20,7 @@ from konstruct.orchestrator.pipeline.decisions import Hold
 from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.tool_catalog import tool_descriptions
 from memory.context import WorkingContextCompiler
-from memory.context.tokens import count_up_to, cut, even_cut
+from memory.context.tokens import count_up_to, cut, even_limit
 from tenants.jobs import Lease
 
 # The maximum number of rounds before the language model must answer in words.
@@ -110,7 +110,7 @@ def exchanges(calls: Sequence[ToolCall], max_tokens: int) -> Iterator[dict[str, 
     """
     texts = [text for call in calls for text in (call.content, call.result)]
     sizes = [count_up_to(text, max_tokens) for text in texts]
-    longest = even_cut(sizes, max_tokens) if sizes else 0
+    longest = even_limit(sizes, max_tokens) if sizes else 0
     for _, group in groupby(calls, key=lambda call: call.round):
         round_calls = list(group)
         yield {

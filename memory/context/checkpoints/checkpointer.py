@@ -16,10 +16,10 @@ from psycopg.rows import DictRow
 
 from memory.context.checkpoints.connections import (
     TenantConnection,
-    connection_in,
-    session_in,
+    tenant_session,
+    tenant_transaction,
 )
-from memory.context.checkpoints.serializer import strict
+from memory.context.checkpoints.serializer import strict_serializer
 from memory.context.exceptions import SessionTablesOutdated, ThreadExists
 from tenants.locking import schema_lock
 from tenants.naming import as_tenant_id, schema_name_of
@@ -90,10 +90,10 @@ def _in_thread(method: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, 
     """Return a coroutine function that runs the method in a thread."""
 
     @wraps(method)
-    async def twin(*args: Any, **kwargs: Any) -> Any:
+    async def run_in_thread(*args: Any, **kwargs: Any) -> Any:
         return await asyncio.to_thread(method, *args, **kwargs)
 
-    return twin
+    return run_in_thread
 
 
 class TenantPostgresSaver(PostgresSaver):
@@ -105,15 +105,17 @@ class TenantPostgresSaver(PostgresSaver):
     """
 
     def __init__(self, tenant_id: UUID | str, *, serde: SerializerProtocol | None = None) -> None:
-        # The base class would keep a connection; here `_cursor` lends one for each statement.
-        super().__init__(None, serde=strict(serde))  # type: ignore[arg-type]
+        # The base class would keep a connection; here `_cursor` takes one for each operation.
+        super().__init__(None, serde=strict_serializer(serde))  # type: ignore[arg-type]
         self.tenant_id = as_tenant_id(tenant_id)
-        self._lend: Callable[[UUID], AbstractContextManager[TenantConnection]] = connection_in
+        self._connect: Callable[[UUID], AbstractContextManager[TenantConnection]] = (
+            tenant_transaction
+        )
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
         """Open a cursor inside the tenant; all of its statements are one transaction."""
-        with self._lend(self.tenant_id) as connection:
+        with self._connect(self.tenant_id) as connection:
             in_pipeline = connection.pipeline() if pipeline else nullcontext()
             with in_pipeline, connection.cursor(binary=True) as cursor:
                 yield cursor
@@ -122,7 +124,7 @@ class TenantPostgresSaver(PostgresSaver):
     def _snapshot(self) -> Iterator[Cursor[DictRow]]:
         """Open a transaction that reads the state at its beginning, while runs save checkpoints."""
         with (
-            connection_in(self.tenant_id, level=IsolationLevel.REPEATABLE_READ) as connection,
+            tenant_transaction(self.tenant_id, level=IsolationLevel.REPEATABLE_READ) as connection,
             connection.cursor(binary=True) as cursor,
         ):
             yield cursor
@@ -157,17 +159,20 @@ class TenantPostgresSaver(PostgresSaver):
                 f" needs {wanted}: run `manage.py migrate`"
             )
         # Indexes are built and dropped concurrently, which is impossible in a transaction.
-        with schema_lock(schema_name_of(self.tenant_id)), self._lending(session_in) as saver:
+        with (
+            schema_lock(schema_name_of(self.tenant_id)),
+            self._with_connections(tenant_session) as saver,
+        ):
             saver._drop_unfinished_indexes()
             super(TenantPostgresSaver, saver).setup()
 
     @contextmanager
-    def _lending(
-        self, lend: Callable[[UUID], AbstractContextManager[TenantConnection]]
+    def _with_connections(
+        self, connect: Callable[[UUID], AbstractContextManager[TenantConnection]]
     ) -> Iterator["TenantPostgresSaver"]:
-        """Return a copy of this saver with connections from `lend`."""
+        """Return a copy of this saver with connections from `connect`."""
         saver = type(self)(self.tenant_id, serde=self.serde)
-        saver._lend = lend
+        saver._connect = connect
         yield saver
 
     def _drop_unfinished_indexes(self) -> None:
@@ -181,7 +186,7 @@ class TenantPostgresSaver(PostgresSaver):
             for row in cursor.fetchall():
                 cursor.execute(f"DROP INDEX CONCURRENTLY {row['name']}")
 
-    # --- What the base class leaves out -----------------------------------------------------
+    # --- Methods that the base class lacks -----------------------------------------------------
 
     def newest_value(self, thread_id: str, channel: str) -> Any:
         """Return one channel's value in the thread's newest state; None if there is none.
@@ -261,10 +266,12 @@ class TenantPostgresSaver(PostgresSaver):
 
         Postgres refuses to change the level inside the transactions that `_cursor` opens.
         """
-        with self._lending(partial(connection_in, level=IsolationLevel.REPEATABLE_READ)) as saver:
+        with self._with_connections(
+            partial(tenant_transaction, level=IsolationLevel.REPEATABLE_READ)
+        ) as saver:
             super(TenantPostgresSaver, saver).prune(thread_ids, strategy=strategy)
 
-    # --- The same for asynchronous callers ----------------------------------------------------
+    # --- Asynchronous methods -----------------------------------------------------------------
 
     aget_tuple = _in_thread(PostgresSaver.get_tuple)
     aput = _in_thread(PostgresSaver.put)

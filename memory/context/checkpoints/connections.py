@@ -1,4 +1,4 @@
-"""The process' pools of psycopg connections for LangGraph. Each is lent inside one tenant.
+"""The process' pools of psycopg connections for LangGraph, with a transaction in one tenant.
 
 LangGraph saves checkpoints from its own threads, which begin and end with every run; Django's
 connections belong to a thread, and would accumulate. One pool serves all tenants of a server:
@@ -29,7 +29,7 @@ MAX_CONNECTIONS = 8
 # The application_name of the connections in pg_stat_activity.
 APPLICATION_NAME = "konstruct checkpoints"
 # Seconds after which an unused connection is closed.
-MAX_IDLE = 60
+MAX_IDLE_SECONDS = 60
 
 _ENTER_SQL = """
 BEGIN ISOLATION LEVEL {level};
@@ -48,16 +48,16 @@ _inherited: list[ConnectionPool[TenantConnection]] = []
 
 
 @contextmanager
-def connection_in(
+def tenant_transaction(
     tenant_id: UUID, *, level: IsolationLevel = IsolationLevel.READ_COMMITTED
 ) -> Iterator[TenantConnection]:
-    """Lend a connection inside the tenant's schema and policies, in a transaction.
+    """Run the block in a transaction inside the tenant's schema and policies.
 
     Schema and tenant are reset with the transaction, so that neither a later user of the connection
     nor another client of a pooler inherits them.
     """
-    pool = _pool_on(_server_of(tenant_id))
-    connection = _entered(pool, tenant_id, level)
+    pool = _pool_of(_server_of(tenant_id))
+    connection = _get_connection(pool, tenant_id, level)
     try:
         with connection:
             yield connection
@@ -66,12 +66,12 @@ def connection_in(
 
 
 @contextmanager
-def session_in(tenant_id: UUID) -> Iterator[TenantConnection]:
-    """Lend the owner a connection in autocommit. Its session has the tenant until it is returned.
+def tenant_session(tenant_id: UUID) -> Iterator[TenantConnection]:
+    """Run the block with a connection in autocommit, in a session inside the tenant.
 
-    For statements that cannot run in a transaction. Not through a pooler.
+    For the owner's statements that cannot run in a transaction. Not through a pooler.
     """
-    with connection_in(tenant_id) as connection:
+    with tenant_transaction(tenant_id) as connection:
         connection.commit()
         schema = sql.Identifier(schema_name_of(tenant_id))
         try:
@@ -85,14 +85,13 @@ def session_in(tenant_id: UUID) -> Iterator[TenantConnection]:
                 connection.execute("RESET app.current_tenant")
 
 
-def _entered(
+def _get_connection(
     pool: ConnectionPool[TenantConnection], tenant_id: UUID, level: IsolationLevel
 ) -> TenantConnection:
-    """Return a connection that Postgres answers on.
+    """Return a connection of the pool, in a transaction inside the tenant.
 
-    Connections that a restart has closed are dropped.
-
-    The pool's own check waits longer after each of them, and stops before it has checked all.
+    Connections that a restart of Postgres has closed are dropped. The pool's own check waits longer
+    after each of them, and stops before it has checked all.
     """
     enter = sql.SQL(_ENTER_SQL).format(
         level=sql.SQL(level.name.replace("_", " ")),
@@ -124,7 +123,7 @@ def close_pools() -> None:
 
 
 def _server_of(tenant_id: UUID) -> str:
-    """Return the tenant's server. A thread of LangGraph keeps no connection for the query."""
+    """Return the tenant's server. The connection for this query is closed again."""
     main = connections[MAIN]
     was_open = main.connection is not None
     try:
@@ -135,8 +134,8 @@ def _server_of(tenant_id: UUID) -> str:
             main.close()
 
 
-def _pool_on(server: str) -> ConnectionPool[TenantConnection]:
-    """Return the pool to Django's current server, with Django's role."""
+def _pool_of(server: str) -> ConnectionPool[TenantConnection]:
+    """Return the pool of a server, with the role of Django's connection."""
     target = _connect_arguments(server)
     with _lock:
         before, replaced = _pools.get(server, ({}, None))
@@ -147,7 +146,7 @@ def _pool_on(server: str) -> ConnectionPool[TenantConnection]:
             connection_class=HookedConnection,
             min_size=0,
             max_size=MAX_CONNECTIONS,
-            max_idle=MAX_IDLE,
+            max_idle=MAX_IDLE_SECONDS,
             name=APPLICATION_NAME,
             open=True,
         )

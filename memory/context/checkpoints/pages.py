@@ -1,4 +1,4 @@
-"""Pages of checkpoints: their names and sizes, before any value is read."""
+"""Reads checkpoints in pages: first their names and sizes, then their values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class SavedCheckpoint:
 class PagedSaver(TenantPostgresSaver):
     """Reads checkpoints of a tenant in pages: first their names, then some of them."""
 
-    def saved(
+    def list_saved(
         self,
         config: RunnableConfig | None,
         *,
@@ -87,17 +87,18 @@ class PagedSaver(TenantPostgresSaver):
         They are read in groups of up to READ_BATCH_BYTES bytes.
         """
         saver = _NamedSaver(self.tenant_id, serde=self.serde)
-        ends = accumulate(each.bytes for each in names)
-        numbered = zip(ends, names, strict=True)
-        for _, few in groupby(numbered, lambda each: each[0] // READ_BATCH_BYTES):
-            saver.names = [(one.checkpoint_id, one.thread_id, one.checkpoint_ns) for _, one in few]
-            found = {
-                tuple(each.config["configurable"][column] for column in _NAME): each
-                for each in saver.list(None)
+        sizes = zip(accumulate(saved.bytes for saved in names), names, strict=True)
+        for _, batch in groupby(sizes, lambda item: item[0] // READ_BATCH_BYTES):
+            saver.names = [
+                (saved.checkpoint_id, saved.thread_id, saved.checkpoint_ns) for _, saved in batch
+            ]
+            checkpoints = {
+                tuple(checkpoint.config["configurable"][column] for column in _NAME): checkpoint
+                for checkpoint in saver.list(None)
             }
             for name in saver.names:
-                if name in found:
-                    yield found.pop(name)
+                if name in checkpoints:
+                    yield checkpoints.pop(name)
 
 
 class _NamedSaver(TenantPostgresSaver):

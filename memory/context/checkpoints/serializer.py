@@ -36,7 +36,7 @@ ClassName = tuple[str, str]
 MAX_DEPTH: Final = 64
 # The number of fields of an object: module, class, arguments; the fourth of a pydantic model is a
 # method that LangGraph does not call.
-_FIELDS: Final = {
+_FIELD_COUNTS: Final = {
     EXT_CONSTRUCTOR_SINGLE_ARG: (3,),
     EXT_CONSTRUCTOR_POS_ARGS: (3,),
     EXT_CONSTRUCTOR_KW_ARGS: (3,),
@@ -54,11 +54,10 @@ _OPTION: Final = ormsgpack.OPT_NON_STR_KEYS
 
 def allowed_classes(extra: Iterable[Collection[str] | type] = ()) -> frozenset[ClassName]:
     """Return the allowed classes: LangGraph's own list, CHECKPOINT_TYPES, and `extra`."""
-    names = {(one.__module__, one.__name__) if isinstance(one, type) else one for one in extra}
-    named = (name.rpartition(".") for name in settings.CHECKPOINT_TYPES)
+    of_extra = [(cls.__module__, cls.__name__) if isinstance(cls, type) else cls for cls in extra]
+    of_settings = [path.rpartition(".")[::2] for path in settings.CHECKPOINT_TYPES]
     return frozenset(
-        (str(module), str(name))
-        for module, name in [*SAFE_MSGPACK_TYPES, *names, *((mod, name) for mod, _, name in named)]
+        (str(module), str(name)) for module, name in [*SAFE_MSGPACK_TYPES, *of_extra, *of_settings]
     )
 
 
@@ -71,8 +70,7 @@ def check_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None
 
     Raises:
         CheckpointRefused: the encoding is not LangGraph's, or the value has an object of a class
-        that
-            is not allowed.
+            that is not allowed.
     """
     if type_ == "msgpack":
         _MsgpackCheck(allowed).check(data)
@@ -94,7 +92,7 @@ def check_stored_value(type_: str, data: bytes, allowed: Collection[ClassName]) 
         check_value(type_, data, allowed)
 
 
-def strict(serde: SerializerProtocol | None) -> SerializerProtocol:
+def strict_serializer(serde: SerializerProtocol | None) -> SerializerProtocol:
     """Return the serializer that a checkpointer uses instead of this one.
 
     LangGraph's serializers become strict and keep the classes that they name; serializers of other
@@ -103,7 +101,7 @@ def strict(serde: SerializerProtocol | None) -> SerializerProtocol:
     if serde is None:
         return StrictSerializer()
     if isinstance(serde, EncryptedSerializer):
-        return EncryptedSerializer(serde.cipher, strict(serde.serde))
+        return EncryptedSerializer(serde.cipher, strict_serializer(serde.serde))
     if isinstance(serde, JsonPlusSerializer) and not isinstance(serde, StrictSerializer):
         named = serde._allowed_msgpack_modules
         return StrictSerializer(named if isinstance(named, set) else ())
@@ -178,7 +176,7 @@ class _MsgpackCheck:
     def _unpack(self, data: bytes) -> Any:
         return ormsgpack.unpackb(data, ext_hook=self._object, option=_OPTION)
 
-    def _object(self, code: int, data: bytes) -> "_Built":
+    def _object(self, code: int, data: bytes) -> "_CheckedObject":
         """Return a placeholder for an object inside a value, or refuse it."""
         if self.refusal is not None:
             raise self.refusal
@@ -188,26 +186,26 @@ class _MsgpackCheck:
         parts = self._unpack(data)
         if code == EXT_NUMPY_ARRAY:
             self._check_array(parts)
-        elif code in _FIELDS:
+        elif code in _FIELD_COUNTS:
             self._check_class(code, parts)
         elif code != EXT_DELTA_SNAPSHOT:
             self._refuse(f"holds an object of the unknown kind {code}")
         self.depth -= 1
-        return _Built()
+        return _CheckedObject()
 
     def _check_class(self, code: int, parts: Any) -> None:
-        if not isinstance(parts, list) or len(parts) not in _FIELDS[code]:
+        if not isinstance(parts, list) or len(parts) not in _FIELD_COUNTS[code]:
             self._refuse("holds an object without class and arguments")
         module, name = parts[:2]
         if type(module) is not str or type(name) is not str:
             self._refuse("holds an object whose class is not named by text")
-        called = f"{module[:80]}.{name[:80]}"
+        class_name = f"{module[:80]}.{name[:80]}"
         if code == EXT_METHOD_SINGLE_ARG:
             if type(parts[3]) is not str or (module, name, parts[3]) not in SAFE_MSGPACK_METHODS:
-                self._refuse(f"holds {called}, which is not built by a method: keep plain data")
+                self._refuse(f"holds {class_name}, which is not built by a method: keep plain data")
         elif (module, name) not in self.allowed:
             self._refuse(
-                f"holds {called}, which is not allowed there: name it in CHECKPOINT_TYPES if it"
+                f"holds {class_name}, which is not allowed there: name it in CHECKPOINT_TYPES if it"
                 " is a class of yours, or keep plain data in its place"
             )
 
@@ -229,8 +227,8 @@ class _MsgpackCheck:
         raise self.refusal
 
 
-class _Built:
-    """Marks a checked object. It equals nothing, so that a key stays unique."""
+class _CheckedObject:
+    """A placeholder for a checked object. It equals no other, so that keys stay unique."""
 
 
 def _plain_json(data: bytes) -> Any:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from memory.context import tokens
 from memory.context.working import (
-    HEADING_OVERHEAD,
-    MESSAGE_OVERHEAD,
+    HEADING_OVERHEAD_TOKENS,
+    MESSAGE_OVERHEAD_TOKENS,
     WorkingContextCompiler,
 )
 from tests.memory.context.working import prompt_tokens
@@ -123,10 +123,14 @@ def test_the_memories_that_stay_are_the_most_relevant(tier: str, memories: list[
     fitted = SmallCompiler(tier).fit("", [], memories, "")
     assert fitted.context == context
     worth = [memory for memory in memories if memory.strip()]
-    room = SmallCompiler(tier).share("relevant_context") - MESSAGE_OVERHEAD - HEADING_OVERHEAD
+    room = (
+        SmallCompiler(tier).share("relevant_context")
+        - MESSAGE_OVERHEAD_TOKENS
+        - HEADING_OVERHEAD_TOKENS
+    )
     for kept, original in zip(fitted.memories, worth, strict=False):
         if kept != original:
             assert tokens.count(original) > room or len(fitted.memories) == 1
-            head, _, tail = kept.partition(tokens.MARK)
+            head, _, tail = kept.partition(tokens.TRUNCATION_MARK)
             assert original.startswith(head)
             assert original.endswith(tail)

@@ -10,10 +10,10 @@ from memory.context.chat import (
     NO_REPLY,
     alternating_turns,
     chat_sections,
-    flattened,
-    sections_of,
+    flatten,
+    split_sections,
     turn_text,
-    undated,
+    without_date_prefixes,
 )
 
 
@@ -28,7 +28,7 @@ def assistant(content: str) -> dict[str, str]:
 def test_sections_have_the_order_of_the_prompt() -> None:
     sections = chat_sections("You are Ada.", "- tea", [user("Hi"), assistant("Hello")], "Why?")
     assert [*sections] == ["system", "memory", "session", "task"]
-    assert flattened(sections) == [
+    assert flatten(sections) == [
         {"role": "system", "content": "You are Ada."},
         {"role": "system", "content": f"{CONTEXT_OPENING}\n{CONTEXT_NOTICE}\n- tea"},
         user("Hi"),
@@ -39,12 +39,12 @@ def test_sections_have_the_order_of_the_prompt() -> None:
 
 def test_instructions_of_an_application_are_a_message_after_the_system_prompt() -> None:
     sections = chat_sections("You are Ada.", "- tea", [], "Why?", instructions="Be brief.")
-    messages = flattened(sections)
+    messages = flatten(sections)
     assert [message["content"] for message in messages[:2]] == ["You are Ada.", "Be brief."]
     assert messages[2]["content"].startswith(CONTEXT_OPENING)
-    assert sections_of(messages, "Be brief.") == sections
+    assert split_sections(messages, "Be brief.") == sections
     without_memories = chat_sections("You are Ada.", "", [], "Why?", instructions="Be brief.")
-    assert sections_of(flattened(without_memories), "Be brief.") == without_memories
+    assert split_sections(flatten(without_memories), "Be brief.") == without_memories
 
 
 def test_a_section_without_anything_has_no_message() -> None:
@@ -106,7 +106,7 @@ def test_any_window_alternates_and_is_not_changed_itself(window: list[dict[str, 
 def test_a_users_turn_begins_with_its_date_where_it_has_one(at: object, opening: str) -> None:
     turn = {"role": "user", "content": "My sister visits tomorrow.", "at": at}
     assert turn_text(turn) == f"{opening}My sister visits tomorrow."
-    assert undated(turn_text(turn)) == "My sister visits tomorrow."
+    assert without_date_prefixes(turn_text(turn)) == "My sister visits tomorrow."
     assert turn_text({**turn, "role": "assistant"}) == "My sister visits tomorrow."
 
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from memory.context.chat import fact_line, interleaved, line_of, text_of_item, turn_line
+from memory.context.chat import fact_line, interleave, list_item_line, list_item_text, turn_line
 
 
 def test_facts_have_labels_and_turns_have_speaker_and_time() -> None:
@@ -20,14 +20,14 @@ def test_no_memory_can_pose_as_another_item() -> None:
 
 
 def test_best_of_each_ranking_precedes_all_second_ones() -> None:
-    assert interleaved(["a", "b", "c"], ["1"]) == ["a", "1", "b", "c"]
-    assert interleaved([], ["1", "2"]) == ["1", "2"]
-    assert interleaved() == []
+    assert interleave(["a", "b", "c"], ["1"]) == ["a", "1", "b", "c"]
+    assert interleave([], ["1", "2"]) == ["1", "2"]
+    assert interleave() == []
 
 
 def test_fitted_line_is_unchanged_and_its_text_is_plain() -> None:
     line = "- Ann: I like\r tea [… truncated …] and"
-    text = text_of_item(line)
-    assert (str(text), line_of(text)) == ("Ann: I like\r tea [… truncated …] and", line)
-    assert text_of_item("- a\n  b") == "a\nb"
-    assert line_of("a\nb") == "- a\n  b"
+    text = list_item_text(line)
+    assert (str(text), list_item_line(text)) == ("Ann: I like\r tea [… truncated …] and", line)
+    assert list_item_text("- a\n  b") == "a\nb"
+    assert list_item_line("a\nb") == "- a\n  b"

@@ -101,17 +101,17 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 def test_the_longest_value_is_cut_with_a_mark_and_the_others_stay() -> None:
     task = Task.of({**DISCOUNT, "contract": "clause " * 5000, "last": "here"})
 
-    fitted = task.fitted(1200)
+    fitted = task.fit(1200)
 
     assert fitted.cut == ("contract",)
-    assert tokens.MARK in fitted.text
+    assert tokens.TRUNCATION_MARK in fitted.text
     assert "- customer: " in fitted.text
     assert fitted.text.endswith("- last: here")
     assert 1100 < tokens.count(fitted.text) <= 1200
 
 
 def test_a_long_description_leaves_the_data_its_room() -> None:
-    fitted = Task.of({"description": "word " * 5000, "deal_id": "D-17"}).fitted(1200)
+    fitted = Task.of({"description": "word " * 5000, "deal_id": "D-17"}).fit(1200)
     assert fitted.cut == ("description",)
     assert fitted.text.endswith("- deal_id: D-17")
 
@@ -119,7 +119,7 @@ def test_a_long_description_leaves_the_data_its_room() -> None:
 def test_keys_for_which_there_is_no_line_are_named_and_counted() -> None:
     task = Task.of({f"key{number}": f"value {number}" for number in range(1000)})
 
-    fitted = task.fitted(1200)
+    fitted = task.fit(1200)
 
     lines = fitted.text.splitlines()
     kept = [line for line in lines if line.startswith("- key")]
@@ -143,7 +143,7 @@ def test_task_fits_its_budget_and_truncated_keys_are_listed(
     given: dict[str, Any], description: str, room: int
 ) -> None:
     task = Task.of({**given, "description": description})
-    fitted = task.fitted(room)
+    fitted = task.fit(room)
     assert tokens.count(fitted.text) <= room
     if fitted.text == task.text:
         assert fitted.cut == ()

@@ -63,7 +63,7 @@ def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
     cut = tokens.cut(text, 100)
 
     assert tokens.count(cut) <= 100
-    head, tail = cut.split(tokens.MARK)
+    head, tail = cut.split(tokens.TRUNCATION_MARK)
     assert text.startswith(head)
     assert text.endswith(tail)
     assert tail.endswith("What does line7 say?")
@@ -73,7 +73,7 @@ def test_a_cut_never_splits_a_character() -> None:
     # "龘" takes three tokens, so most cuts by tokens alone would split one.
     for limit in range(40):
         cut = tokens.cut("龘" * 100, limit)
-        assert set(cut.replace(tokens.MARK, "")) <= {"龘"}
+        assert set(cut.replace(tokens.TRUNCATION_MARK, "")) <= {"龘"}
         assert tokens.count(cut) <= limit
 
 
@@ -91,8 +91,8 @@ def test_a_cut_fits_and_is_made_of_the_text(text: str, limit: int) -> None:
     assert tokens.count(cut) <= max(limit, 0)
     if tokens.count(text) <= limit:
         assert cut == text
-    elif tokens.MARK in cut:
-        head, _, tail = cut.partition(tokens.MARK)
+    elif tokens.TRUNCATION_MARK in cut:
+        head, _, tail = cut.partition(tokens.TRUNCATION_MARK)
         assert text.startswith(head)
         assert text.endswith(tail)
     else:

@@ -10,7 +10,7 @@ from memory.context import tokens
 from memory.context.chat import alternating_turns
 from memory.context.exceptions import UnknownModelTier
 from memory.context.working import (
-    MESSAGE_OVERHEAD,
+    MESSAGE_OVERHEAD_TOKENS,
     WorkingContextCompiler,
     chat_messages,
 )
@@ -80,7 +80,7 @@ def test_oldest_exchanges_are_removed_first_and_completely() -> None:
     # The next older exchange would not fit.
     older = session[-len(kept) - 2 : -len(kept)]
     more = [*older, *kept]
-    assert sum(tokens.count(m["content"]) + MESSAGE_OVERHEAD for m in more) > 2800 >= usage
+    assert sum(tokens.count(m["content"]) + MESSAGE_OVERHEAD_TOKENS for m in more) > 2800 >= usage
 
 
 def test_least_relevant_memories_are_removed_first() -> None:
@@ -105,7 +105,7 @@ def test_a_text_is_counted_and_cut_by_the_compiler() -> None:
     assert compiler.count_tokens("She likes tea.") == 4
     assert compiler.truncate_to_budget("She likes tea.", 4) == "She likes tea."
     cut = compiler.truncate_to_budget("word " * 900, 100)
-    assert tokens.MARK in cut
+    assert tokens.TRUNCATION_MARK in cut
     assert compiler.count_tokens(cut) <= 100
     with pytest.raises(InvalidArgument, match="budget=-1 is not a whole number"):
         compiler.truncate_to_budget("x", -1)
@@ -120,9 +120,9 @@ def test_oversized_memories_leave_room_to_those_after_them() -> None:
     assert first.startswith("first first")
     assert third.startswith("third third")
     assert second == "second"
-    assert tokens.MARK in first
-    assert tokens.MARK in third
-    assert (tokens.MARK in fourth, fifth) == (False, "fifth")
+    assert tokens.TRUNCATION_MARK in first
+    assert tokens.TRUNCATION_MARK in third
+    assert (tokens.TRUNCATION_MARK in fourth, fifth) == (False, "fifth")
     assert compiled["token_usage"]["memory"] <= 2800
 
 
@@ -132,7 +132,7 @@ def test_an_oversized_task_is_cut_and_marked_never_dropped() -> None:
     compiled = WorkingContextCompiler("fast").compile("", [], [], task)
 
     assert compiled["task"].startswith("Read this: word")
-    assert tokens.MARK in compiled["task"]
+    assert tokens.TRUNCATION_MARK in compiled["task"]
     assert compiled["task"].endswith("What does it say?")
     assert 1150 < compiled["token_usage"]["task"] <= 1200
 
@@ -155,7 +155,7 @@ def test_oversized_newest_turn_is_truncated_and_its_exchange_kept() -> None:
     assert [message["role"] for message in kept] == ["user", "assistant"]
     assert kept[0] == {"role": "user", "content": "Why?"}
     assert kept[1]["content"].startswith("Because word")
-    assert tokens.MARK in kept[1]["content"]
+    assert tokens.TRUNCATION_MARK in kept[1]["content"]
     assert 2700 < sum(tokens.count(message["content"]) for message in kept) <= 2800
 
 
@@ -167,7 +167,7 @@ def test_oversized_middle_turn_is_truncated_to_the_remaining_budget() -> None:
 
     assert kept[1:] == session[7:]
     assert kept[0]["role"] == "user"
-    assert tokens.MARK in kept[0]["content"]
+    assert tokens.TRUNCATION_MARK in kept[0]["content"]
 
 
 def test_long_exchange_keeps_the_question_and_its_last_turns() -> None:
@@ -313,5 +313,5 @@ def test_the_dates_of_turns_count_in_the_historys_share() -> None:
     assert len(kept) < len(compiler.fit("", plain, [], "So?").messages)
     written = alternating_turns(kept)
     assert written[0]["content"] == "[Saturday, 2026-03-14 09:30] Yes."
-    size = sum(tokens.count(turn["content"]) + MESSAGE_OVERHEAD for turn in written)
+    size = sum(tokens.count(turn["content"]) + MESSAGE_OVERHEAD_TOKENS for turn in written)
     assert 0.9 * compiler.share("session_history") < size <= compiler.share("session_history")

@@ -4,8 +4,8 @@ from typing import Any
 
 from memory.context import tokens
 from memory.context.working import (
-    MESSAGE_OVERHEAD,
-    REPLY_OVERHEAD,
+    MESSAGE_OVERHEAD_TOKENS,
+    REPLY_OVERHEAD_TOKENS,
     chat_messages,
 )
 
@@ -20,4 +20,6 @@ def turns(count: int, text: str = "turn {}") -> list[dict[str, Any]]:
 def prompt_tokens(compiled: Any) -> int:
     """Return the tokens of the whole prompt in a chat format."""
     texts = [message["content"] for message in chat_messages(compiled)]
-    return sum(tokens.count(text) + MESSAGE_OVERHEAD for text in texts) + REPLY_OVERHEAD
+    return (
+        sum(tokens.count(text) + MESSAGE_OVERHEAD_TOKENS for text in texts) + REPLY_OVERHEAD_TOKENS
+    )

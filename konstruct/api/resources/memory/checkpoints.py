@@ -26,7 +26,7 @@ from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.context.checkpoints.encoded import Encoded, checked
+from memory.context.checkpoints.encoded_values import EncodedValue, check_encoded_value
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -311,7 +311,7 @@ class CheckpointsView(ApiView):
         before = {"configurable": {"checkpoint_id": query["before"]}} if "before" in query else None
         saver = _saver()
         config = {"configurable": place} if place else None
-        saved = partial(saver.saved, config, filter=query.get("filters"), before=before)
+        saved = partial(saver.list_saved, config, filter=query.get("filters"), before=before)
         pages = NewestCheckpointsFirst(is_counted="limit" in query)
         page = pages.paginate_queryset(saved, request, view=self)
         # Each as bytes before the next is read: values are large.
@@ -389,7 +389,7 @@ class CheckpointWritesView(ApiView):
 
 def _saver() -> Any:
     # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
-    from memory.context.checkpoints.encoded import EncodedSerializer
+    from memory.context.checkpoints.encoded_values import EncodedSerializer
     from memory.context.checkpoints.pages import PagedSaver
 
     return PagedSaver(required_tenant_id(), serde=EncodedSerializer())
@@ -399,8 +399,8 @@ def _json(document: Any) -> bytes:
     return bytes(JSONRenderer().render(document))
 
 
-def _encoded(value: Mapping[str, Any]) -> Encoded:
-    return checked(value["type"], value["value"])
+def _encoded(value: Mapping[str, Any]) -> EncodedValue:
+    return check_encoded_value(value["type"], value["value"])
 
 
 def _document(found: Any) -> dict[str, Any]:
@@ -423,7 +423,7 @@ def _document(found: Any) -> dict[str, Any]:
 
 def _encoded_value(value: Any) -> dict[str, Any]:
     """Return type and base64 of a value that was stored encoded or, by our own saver, as JSON."""
-    if isinstance(value, Encoded):
+    if isinstance(value, EncodedValue):
         type_, data = value.type, value.data
     elif value is None:
         type_, data = "null", b""

@@ -23,7 +23,7 @@ from konstruct.orchestrator.models.agents import recall_policy
 from memory.arguments import text_argument
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager, SessionStore
-from memory.context.prompt import Memory, Prompt
+from memory.context.prompt import Prompt, PromptItem
 from memory.context.task import Task
 from memory.exceptions import InvalidArgument
 from tenants.audit.models import Action
@@ -224,7 +224,7 @@ class CompileView(ApiView):
 def _document(prompt: Prompt) -> dict[str, Any]:
     fitted = prompt.fitted
     return {
-        **fitted.compiled(),
+        **fitted.without_numbers(),
         "model_tier": fitted.model_tier,
         "budget": fitted.budget,
         "left_out": {
@@ -237,7 +237,7 @@ def _document(prompt: Prompt) -> dict[str, Any]:
     }
 
 
-def _source(memory: Memory) -> dict[str, Any]:
+def _source(memory: PromptItem) -> dict[str, Any]:
     if memory.fact is not None:
         return {"kind": "fact", "id": memory.fact.memory_id}
     return {"kind": "message", "id": memory.message_id}

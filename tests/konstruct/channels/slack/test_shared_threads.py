@@ -13,7 +13,7 @@ from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy.erasure import carry_out
-from memory.context.chat import undated
+from memory.context.chat import without_date_prefixes
 from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind
@@ -53,17 +53,20 @@ def test_prompt_contains_messages_of_other_speakers_once_with_names(
     system, first, reply, task = last_prompt(llm_server)
     assert "Several people speak in this thread." in system["content"]
     assert "The message to answer is from U2." in system["content"]
-    assert (first["role"], undated(first["content"])) == ("user", "U1: Our boat is called Argo.")
-    assert undated(first["content"]) != first["content"]
+    assert (first["role"], without_date_prefixes(first["content"])) == (
+        "user",
+        "U1: Our boat is called Argo.",
+    )
+    assert without_date_prefixes(first["content"]) != first["content"]
     assert reply == {"role": "assistant", "content": "Noted."}
     assert task["content"].startswith("What is it called?")
     post(message_event("T1", "Is it ours?", user="U1", thread_ts=thread))
     answer_all(connected)
     system, first, reply, second, again, task = last_prompt(llm_server)
     assert "from U1." in system["content"]
-    assert undated(first["content"]) == "U1: Our boat is called Argo."
+    assert without_date_prefixes(first["content"]) == "U1: Our boat is called Argo."
     # No message has the name of another person.
-    assert undated(second["content"]) == "U2: What is it called?\n  U1: Sink it."
+    assert without_date_prefixes(second["content"]) == "U2: What is it called?\n  U1: Sink it."
     assert (reply["content"], again["content"], task["content"]) == (
         "Noted.", "Noted.", "Is it ours?",
     )  # fmt: skip
@@ -174,7 +177,7 @@ def test_thread_shows_the_new_agent_after_a_handover(
     assert slack.posts("T1")[-1].startswith("*bert:*")
     assert "This is bert." in slack.posts("T1")[-1]
     _, first, reply, _ = last_prompt(llm_server)
-    assert undated(first["content"]) == "Our boat is called Argo."
+    assert without_date_prefixes(first["content"]) == "Our boat is called Argo."
     assert reply["content"] == "ada: Noted."
     # The conversation of another speaker with the agent was not handed over.
     post(message_event("T1", "And mine?", user="U2", thread_ts=thread))

@@ -18,8 +18,8 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import ContextManager, tokens
 from memory.context.chat import NO_REPLY
 from memory.context.manager import empty_recall
-from memory.context.prompt import Gathered, Memory
-from memory.context.working import MESSAGE_OVERHEAD, REPLY_OVERHEAD
+from memory.context.prompt import PromptItem, PromptParts
+from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS
 from memory.conversations.short_term import append_message
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, RecallEvent
@@ -70,7 +70,10 @@ def remembered(prompt: list[dict[str, str]]) -> list[str]:
 def size(prompt: list[dict[str, str]]) -> int:
     """Return the tokens of the prompt in a chat format."""
     contents = [message["content"] for message in prompt]
-    return sum(tokens.count(content) + MESSAGE_OVERHEAD for content in contents) + REPLY_OVERHEAD
+    return (
+        sum(tokens.count(content) + MESSAGE_OVERHEAD_TOKENS for content in contents)
+        + REPLY_OVERHEAD_TOKENS
+    )
 
 
 def last_event() -> RecallEvent:
@@ -208,10 +211,10 @@ def test_no_input_makes_a_prompt_exceed_the_budget_or_lose_its_form(
     tier: str, system: str, window: list[dict[str, Any]], memories: list[str], task: str
 ) -> None:
     agent = Agent(name="ada", system_prompt=system, model_tier=tier)
-    gathered = Gathered(
+    gathered = PromptParts(
         task=task,
         session_messages=window,
-        memories=[Memory(f"- {text}") for text in memories],
+        memories=[PromptItem(f"- {text}") for text in memories],
         facts=[],
         below_floor=[],
         recalled=empty_recall(task),
@@ -335,7 +338,7 @@ def test_truncated_text_is_marked(
         "session": False,
         "task": True,
     }
-    assert tokens.MARK in sections["task"]["messages"][0]["content"]
+    assert tokens.TRUNCATION_MARK in sections["task"]["messages"][0]["content"]
 
 
 def test_ended_fact_is_omitted_from_the_prompt(

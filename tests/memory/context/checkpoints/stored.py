@@ -10,7 +10,7 @@ from langgraph.checkpoint.conformance.test_utils import (
 from langgraph.checkpoint.postgres import PostgresSaver
 
 from memory.context.checkpoints.connections import (
-    connection_in,
+    tenant_transaction,
 )
 from tenants.models import Tenant
 
@@ -30,7 +30,7 @@ def put(saver: PostgresSaver, thread: str, parent: Any = None, **metadata: Any) 
 
 
 def count(tenant: Tenant, table: str, thread: str) -> int:
-    with connection_in(tenant.id) as lent:
+    with tenant_transaction(tenant.id) as lent:
         row = lent.execute(
             f"SELECT count(*) AS n FROM {table} WHERE thread_id = %s", (thread,)
         ).fetchone()

@@ -13,7 +13,7 @@ from langgraph.checkpoint.conformance.capabilities import Capability
 from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.context.checkpoints.connections import (
     close_pools,
-    connection_in,
+    tenant_transaction,
 )
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.stored import count, ids, put
@@ -76,7 +76,7 @@ def test_the_policy_holds_where_another_tenants_table_is_named(
     saver = TenantPostgresSaver(tenant_a.id)
     saver.put_writes(put(saver, "thread"), [("channel", "value")], "task")
 
-    with connection_in(tenant_b.id) as lent:
+    with tenant_transaction(tenant_b.id) as lent:
         rows = lent.execute(f"SELECT * FROM {tenant_a.schema_name}.{table}").fetchall()
         deleted = lent.execute(f"DELETE FROM {tenant_a.schema_name}.{table}").rowcount
     assert rows == []
@@ -84,7 +84,7 @@ def test_the_policy_holds_where_another_tenants_table_is_named(
     assert count(tenant_a, table, "thread") == 1
 
     with (
-        connection_in(tenant_b.id) as lent,
+        tenant_transaction(tenant_b.id) as lent,
         pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"),
     ):
         lent.execute(
@@ -99,13 +99,13 @@ def test_a_connection_of_the_application_role_serves_one_tenant_after_another(
     tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
     close_pools()
-    with connection_in(tenant_a.id) as lent:
+    with tenant_transaction(tenant_a.id) as lent:
         seen = lent.execute(
             "SELECT current_user AS who, current_schema() AS schema,"
             " current_setting('app.current_tenant') AS tenant"
         ).fetchone()
         pid = lent.info.backend_pid
-    with connection_in(tenant_b.id) as lent:
+    with tenant_transaction(tenant_b.id) as lent:
         assert lent.info.backend_pid == pid
         again = lent.execute("SELECT current_schema() AS schema").fetchone()
 
@@ -120,9 +120,9 @@ def test_a_connection_of_the_application_role_serves_one_tenant_after_another(
 def test_a_rollback_does_not_bring_back_the_connections_last_tenant(
     tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
-    with connection_in(tenant_a.id) as lent:
+    with tenant_transaction(tenant_a.id) as lent:
         lent.execute("SELECT 1")
-    with connection_in(tenant_b.id) as lent:
+    with tenant_transaction(tenant_b.id) as lent:
         lent.execute("BEGIN")
         with pytest.raises(psycopg.errors.DivisionByZero):
             lent.execute("SELECT 1/0")

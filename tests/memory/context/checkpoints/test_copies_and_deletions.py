@@ -9,7 +9,7 @@ from langgraph.checkpoint.conformance.test_utils import (
 
 from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.context.checkpoints.connections import (
-    connection_in,
+    tenant_transaction,
 )
 from memory.context.exceptions import ThreadExists
 from tenants.models import Tenant
@@ -96,7 +96,7 @@ def test_delete_for_runs_refuses_a_lone_text(tenant_a: Tenant) -> None:
 
 
 def test_runs_are_found_by_index_under_the_policy(tenant_a: Tenant) -> None:
-    with connection_in(tenant_a.id) as lent:
+    with tenant_transaction(tenant_a.id) as lent:
         lent.execute(
             "INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint, metadata)"
             " SELECT 't' || n, 'c', '{}', jsonb_build_object('run_id', 'run' || n)"

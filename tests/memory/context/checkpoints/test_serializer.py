@@ -33,8 +33,8 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel
 
 from memory.context import SessionStore
-from memory.context.checkpoints.connections import connection_in
-from memory.context.checkpoints.serializer import MAX_DEPTH, StrictSerializer, strict
+from memory.context.checkpoints.connections import tenant_transaction
+from memory.context.checkpoints.serializer import MAX_DEPTH, StrictSerializer, strict_serializer
 from memory.context.exceptions import CheckpointRefused
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
@@ -219,12 +219,14 @@ def test_langgraphs_own_serializers_are_made_strict(tmp_path: Path) -> None:
         encrypted,
     ):
         with pytest.raises(CheckpointRefused):
-            strict(serde).loads_typed(("msgpack", attack))
+            strict_serializer(serde).loads_typed(("msgpack", attack))
     with pytest.raises(CheckpointRefused):
-        strict(encrypted).loads_typed(("msgpack+none", attack[::-1]))
+        strict_serializer(encrypted).loads_typed(("msgpack+none", attack[::-1]))
     assert not (tmp_path / "made").exists()
-    assert strict(encrypted).loads_typed(strict(encrypted).dumps_typed({1})) == {1}
-    named = strict(JsonPlusSerializer(allowed_msgpack_modules=[Mood]))
+    assert strict_serializer(encrypted).loads_typed(
+        strict_serializer(encrypted).dumps_typed({1})
+    ) == {1}
+    named = strict_serializer(JsonPlusSerializer(allowed_msgpack_modules=[Mood]))
     assert named.loads_typed(named.dumps_typed(Mood.GOOD)) is Mood.GOOD
 
 
@@ -305,7 +307,7 @@ def test_row_with_code_executes_nothing(tenant_a: Tenant, tmp_path: Path, table:
         .compile(checkpointer=store.checkpointer)
     )
     graph.invoke({"messages": [HumanMessage("Hello")]}, THREAD)
-    with connection_in(tenant_a.id) as lent:
+    with tenant_transaction(tenant_a.id) as lent:
         changed = lent.execute(f"UPDATE {table} SET type = 'msgpack', blob = %s", (attack,))
         assert changed.rowcount > 0
     with pytest.raises(CheckpointRefused):
@@ -327,7 +329,7 @@ def test_json_columns_of_a_checkpoint_are_plain_json(tenant_a: Tenant, tmp_path:
     }  # fmt: skip
     store = SessionStore(tenant_a.id)
     shop(tenant_a).invoke({"messages": [HumanMessage("Tea")], "cart": Cart([])}, THREAD)
-    with connection_in(tenant_a.id) as lent:
+    with tenant_transaction(tenant_a.id) as lent:
         lent.execute(
             "UPDATE checkpoints SET metadata = metadata || %(a)s, checkpoint = jsonb_set("
             "checkpoint, '{channel_values,messages}', %(b)s)",

@@ -10,7 +10,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.context.checkpoints.connections import (
     close_pools,
-    connection_in,
+    tenant_transaction,
 )
 from memory.context.exceptions import SessionTablesOutdated
 from tenants.models import Tenant
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_migration_creates_the_tables_of_the_installed_langgraph(tenant_a: Tenant) -> None:
-    with connection_in(tenant_a.id) as lent:
+    with tenant_transaction(tenant_a.id) as lent:
         rows = lent.execute("SELECT v FROM checkpoint_migrations ORDER BY v").fetchall()
 
     assert [row["v"] for row in rows] == list(range(len(PostgresSaver.MIGRATIONS)))
@@ -55,7 +55,7 @@ def test_the_owner_brings_older_tables_up_to_date(make_tenant: Any, as_owner: An
     close_pools()
 
     NewerSaver(tenant.id).setup()
-    with connection_in(tenant.id) as lent:
+    with tenant_transaction(tenant.id) as lent:
         assert lent.execute("SELECT newer FROM checkpoints").fetchall() == []
 
 

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.builder import build_system_prompt
 from memory.context import tokens
-from memory.context.working import MESSAGE_OVERHEAD, REPLY_OVERHEAD
+from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS
 from memory.conversations.short_term import append_message
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
@@ -135,8 +135,8 @@ def test_no_prompt_is_over_its_budget(program_a: Program) -> None:
             system_prompt="Be kind. " * 3600,
             model_tier=tier,
         )
-        size = REPLY_OVERHEAD + sum(
-            tokens.count(turn["content"]) + MESSAGE_OVERHEAD for turn in context["prompt"]
+        size = REPLY_OVERHEAD_TOKENS + sum(
+            tokens.count(turn["content"]) + MESSAGE_OVERHEAD_TOKENS for turn in context["prompt"]
         )
         assert budget * 0.7 < size <= budget
         assert context["left_out"]["messages"] > 0

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from memory.context import SessionStore
-from memory.context.checkpoints.connections import connection_in
+from memory.context.checkpoints.connections import tenant_transaction
 from tenants.audit import access_log
 from tests import database
 from tests.konstruct.conftest import Program
@@ -185,7 +185,7 @@ def test_unreadable_state_is_reported_as_unreadable(program_a: Program) -> None:
 def test_session_with_code_is_returned_as_unreadable(program_a: Program, tmp_path: Path) -> None:
     converse(program_a, "thread", HumanMessage("Hello"))
     attack = dict(msgpack_attacks(tmp_path / "made"))["in-a-list"]
-    with connection_in(program_a.tenant.id) as lent:
+    with tenant_transaction(program_a.tenant.id) as lent:
         lent.execute("UPDATE checkpoint_blobs SET type = 'msgpack', blob = %s", (attack,))
     response = program_a.get(path_of("thread"))
     assert response.status_code == 422

@@ -7,14 +7,14 @@ from memory.context.exceptions import CheckpointRefused
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedValue:
     """A value as LangGraph's serializer has written it, from `checked` or from its row."""
 
     type: str
     data: bytes
 
 
-def checked(type_: str, data: bytes) -> Encoded:
+def check_encoded_value(type_: str, data: bytes) -> EncodedValue:
     """Check a value before it is stored, as a saver of this process does.
 
     So a reader builds no object of a class that is not allowed.
@@ -28,7 +28,7 @@ def checked(type_: str, data: bytes) -> Encoded:
     if type_ == "empty":
         raise CheckpointRefused("a checkpoint's value has the encoding 'empty', and no value")
     check_stored_value(type_, data, allowed_classes())
-    return Encoded(type_, data)
+    return EncodedValue(type_, data)
 
 
 class EncodedSerializer:
@@ -40,13 +40,13 @@ class EncodedSerializer:
         Raises:
             CheckpointRefused: it must be decoded, because a LangGraph before 1.0 has saved it.
         """
-        if not isinstance(obj, Encoded):
+        if not isinstance(obj, EncodedValue):
             raise CheckpointRefused(
                 "this checkpoint was saved by an older LangGraph: run its graph once with a"
                 " checkpointer of this deployment's own"
             )
         return obj.type, obj.data
 
-    def loads_typed(self, data: tuple[str, bytes]) -> Encoded:
+    def loads_typed(self, data: tuple[str, bytes]) -> EncodedValue:
         """Return the value as it is stored."""
-        return Encoded(data[0], bytes(data[1] or b""))
+        return EncodedValue(data[0], bytes(data[1] or b""))
