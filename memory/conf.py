@@ -15,7 +15,7 @@ IMPORT_CHANNEL: Final = "import"
 # have no reply, and they are not in the window.
 STORED_CHANNEL: Final = "stored"
 # Bytes of a message's metadata as JSON: labels, not documents.
-MAX_MESSAGE_METADATA: Final = 8_192
+MAX_MESSAGE_METADATA_BYTES: Final = 8_192
 
 # --- Vector search (contract C; sizes and times from docs/decisions) -----------------------------
 
@@ -23,7 +23,7 @@ TOP_K: Final = 3
 THRESHOLD: Final = 0.75
 # At most this many rows of one agent and user are compared one by one: 13 ms at 10,000 rows.
 EXACT_ROWS: Final = 20_000
-# Above it HNSW is walked until enough rows of the scope are found. More candidates than needed are
+# Above it HNSW is scanned until enough rows of the scope are found. More candidates than needed are
 # fetched and sorted by their exact distance: relaxed order alone found .77 at 10,000 rows.
 HNSW_EF_SEARCH: Final = 200
 HNSW_CANDIDATES_PER_ROW: Final = 10

@@ -34,20 +34,19 @@ class IdentityField(models.BigIntegerField):
 
 
 class Packed(models.Func):
-    """Columns in Postgres' binary format, concatenated: see `packed()`."""
+    """Columns in Postgres' binary format, concatenated: see `pack_columns`."""
 
     template = "%(expressions)s"
     arg_joiner = " || "
 
 
-def packed(**sent_by: str) -> Packed:
-    """Return the expression of a generated column that concatenates others, to read many rows at
-    once.
+def pack_columns(**send_functions: str) -> Packed:
+    """Return the expression of a generated column that concatenates others in binary format.
 
     Args:
-        sent_by: for each column, in order, the function that sends its type.
+        send_functions: for each column, in order, the send function of its type.
     """
-    return Packed(*(models.Func(name, function=send) for name, send in sent_by.items()))
+    return Packed(*(models.Func(name, function=send) for name, send in send_functions.items()))
 
 
 class RealField(models.FloatField):

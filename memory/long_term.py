@@ -25,7 +25,7 @@ from memory.conf import (
     TOP_K,
 )
 from memory.embedding.embedder import model_version
-from memory.embedding.vectors import vector_literal, walking_hnsw
+from memory.embedding.vectors import hnsw_scan, vector_literal
 from memory.ids import new_id_argument
 from memory.indexing.service import index_words
 from memory.models import ConversationEmbedding, Message
@@ -109,11 +109,11 @@ def retrieve_relevant(
     }
     with known_tenant(tenant_id) as tenant:
         parameters["tenant"] = tenant
-        small = fetch_value(_COUNT, parameters) <= EXACT_ROWS
-        if not small:
-            found = _nearest(parameters)
-            if found is not None:
-                return found
+        is_small = fetch_value(_COUNT, parameters) <= EXACT_ROWS
+        if not is_small:
+            nearest = _nearest(parameters)
+            if nearest is not None:
+                return nearest
         return fetch_column(_EXACT, parameters)
 
 
@@ -179,7 +179,7 @@ def _nearest(parameters: dict[str, Any]) -> list[str] | None:
     rest of the scope was not read.
     """
     candidates = max(parameters["top_k"] * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
-    with walking_hnsw():
+    with hnsw_scan():
         rows = fetch_all(_NEAREST, {**parameters, "candidates": candidates})
     if not rows or rows[0][2] < candidates:
         return None

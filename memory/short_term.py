@@ -9,7 +9,7 @@ from uuid import UUID
 
 from memory.conf import WINDOW
 from memory.conversations import short_term as windows
-from memory.conversations.reading import Turn
+from memory.conversations.conversation import Turn
 from memory.conversations.short_term import (
     aappend_message,
     aclear_window,
@@ -51,7 +51,7 @@ def append_turns(
     Raises:
         InvalidArgument: the last turn has no message_id, or user_id or the window is invalid.
     """
-    with windows.collecting(tenant_id, agent_id, user_id) as collected:
+    with windows.collect_turns(tenant_id, agent_id, user_id) as collected:
         for turn in turns:
             collected.expect(turn)
             append_message(tenant_id, agent_id, user_id, turn.role, turn.content, window)

@@ -105,7 +105,7 @@ def time_searches(tenant_id: UUID, rounds: int) -> None:
             for number in range(rounds + 1):
                 text = query.format(rare=15_000 + 7 * number, common=number)
                 started = time.perf_counter()
-                found = search_messages(text, narrowed=MessageFilter(**narrowed))
+                found = search_messages(text, message_filter=MessageFilter(**narrowed))
                 times.append(1000 * (time.perf_counter() - started))
                 assert not found.is_partial, text
             warm = sorted(times[1:])

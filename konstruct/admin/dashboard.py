@@ -113,7 +113,7 @@ def _limits() -> list[tuple[str, str, int, int]]:
 
 def _figures() -> list[tuple[str, str, str]]:
     """Return how much there is of everything, each with its list."""
-    amounts = statistics.amounts()
+    amounts = statistics.row_counts()
     figures = (
         (gettext("Messages"), "messages", reverse("admin:conversations")),
         (gettext("People"), "people", reverse("admin:people")),

@@ -12,7 +12,7 @@ from memory.facts import SYSTEM, retract
 from memory.facts.versions import write_attributes
 from memory.models import FactEvidence, FactKind, FactState, MemoryAttribute, MemoryEntry
 from memory.models.attributes import Attribute
-from memory.models.fact_filters import values_of
+from memory.models.metadata_filters import metadata_values
 from tenants import transaction
 
 DIFFERENT = "attributes of a fact differ from its metadata"
@@ -51,7 +51,7 @@ def attributes_differ(metadata: Mapping[str, Any], attributes: Iterable[Attribut
     """Return whether the attributes differ from those of the metadata."""
     expected = sorted(
         (key, value.kind, value.text or "", value.number or 0.0)
-        for key, value in values_of(metadata)
+        for key, value in metadata_values(metadata)
     )
     existing = sorted(
         (attribute.key, attribute.kind, attribute.text or "", attribute.number or 0.0)

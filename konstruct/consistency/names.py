@@ -6,7 +6,7 @@ from django.db.models import Exists, OuterRef
 from django.db.models.functions import Length
 
 from konstruct.consistency.records import Finding
-from memory.conversations.names import MAX_NAME_CHARACTERS, has_name, record_names
+from memory.conversations.names import MAX_NAME_CHARACTERS, has_storable_name, record_names
 from memory.models import Message, PersonName, Role
 
 NO_NAME = "name of a user that is missing in the search of people"
@@ -29,7 +29,7 @@ def check() -> Iterator[Finding]:
     # One message of each name; the others are empty.
     first = named.order_by("user_id", "name", "created_at", "number").distinct("user_id", "name")
     for message in first.only("id", "role", "name").iterator(chunk_size=500):
-        if has_name(message):
+        if has_storable_name(message):
             yield Finding(NO_NAME, str(message.pk))
     messages = Message.objects.filter(
         user_id=OuterRef("user_id"), name=OuterRef("name"), role=Role.USER

@@ -9,7 +9,7 @@ from django_redis import get_redis_connection
 from konstruct.consistency.records import Finding
 from konstruct.orchestrator.models import PendingReply
 from memory.conversations import short_term, thread_window, window_store
-from memory.conversations.reading import Conversation, decode
+from memory.conversations.conversation import Conversation, decode
 from memory.models import Message
 from tenants.context import required_tenant_id
 from tenants.redis_keys import memory_short_key, session_key, thread_windows_pattern
@@ -36,7 +36,7 @@ def check() -> Iterator[Finding]:
         entries = window_store.read(key)
         if not entries or (agent_id, user_id) in in_work:
             continue
-        if not short_term.is_tail(entries, Conversation(tenant_id, agent_id, user_id)):
+        if not short_term.is_end_of_transcript(entries, Conversation(tenant_id, agent_id, user_id)):
             subject = json.dumps([str(agent_id), user_id], ensure_ascii=False)
             detail = f"has {len(_message_ids(entries))} turns of messages"
             yield Finding(NOT_THE_TAIL, subject, detail)
@@ -54,13 +54,13 @@ def _check_threads() -> Iterator[Finding]:
     held = {key.decode() for key in client.scan_iter(match=pattern, count=1000)}
     if not held:
         return
-    threads = Message.objects.filter(channel__in=thread_window.sharing())
+    threads = Message.objects.filter(channel__in=thread_window.shared_channels())
     for thread_id, channel in threads.values_list("thread_id", "channel").order_by().distinct():
         key = session_key(tenant_id, thread_id)
         if key in held:
             held.discard(key)
             entries = window_store.read(key)
-            if not thread_window.is_thread_tail(entries, thread_id, channel):
+            if not thread_window.is_end_of_thread(entries, thread_id, channel):
                 yield Finding(NOT_THE_THREAD, json.dumps([thread_id, channel]))
     for key in sorted(held):
         if _message_ids(window_store.read(key)):

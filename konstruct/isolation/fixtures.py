@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from memory.conf import EMBEDDING_DIMENSIONS
-from memory.conversations.reading import Turn
+from memory.conversations.conversation import Turn
 from memory.conversations.short_term import append_turns
 from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory

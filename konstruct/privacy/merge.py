@@ -213,7 +213,7 @@ def _rebuild_windows(move: HistoryMerge) -> None:
             key = memory_short_key(tenant_id, agent_id, move.user_id)
             if window_store.read(key):
                 short_term.rebuild_window(tenant_id, agent_id, move.user_id)
-    thread_window.forget_all_threads(tenant_id)
+    thread_window.invalidate_all_threads(tenant_id)
 
 
 # --- Locks ----------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
         of_batch = {user_id for _, _, user_id in batch}
         for user_id in sorted(of_batch):
             rebuild_cached_window(agent_id, user_id)
-        thread_window.forget_all_threads(required_tenant_id())
+        thread_window.invalidate_all_threads(required_tenant_id())
         users |= of_batch
     with transaction.atomic():
         values = {"agent": agent_id, "before": before, "users": list(users)}
@@ -151,7 +151,7 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
             tenant_id = required_tenant_id()
             keys = [memory_short_key(tenant_id, agent_id, user_id) for user_id in set(users)]
             get_redis_connection("default").unlink(*keys)
-            thread_window.forget_all_threads(tenant_id)
+            thread_window.invalidate_all_threads(tenant_id)
         yield batch
 
 

@@ -19,11 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="an archive, such as an export")
     parser.add_argument("question", help="the text to search for")
     parser.add_argument("--limit", type=int, default=5, help="hits of each kind (default: 5)")
-    given = parser.parse_args(arguments)
-    if not given.file.is_file():
-        parser.error(f"there is no file {str(given.file)!r}")
+    options = parser.parse_args(arguments)
+    if not options.file.is_file():
+        parser.error(f"there is no file {str(options.file)!r}")
     try:
-        lines = _search(given.file, given.question, given.limit)
+        lines = _search(options.file, options.question, options.limit)
     except KonstructError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
@@ -52,7 +52,8 @@ def _search(file: Path, question: str, limit: int) -> list[str]:
 
 def _line(text: str) -> str:
     """Return the text on one line, without characters that control a terminal."""
-    return "".join(each if each.isprintable() else "�" for each in " ".join(text.split()))
+    line = " ".join(text.split())
+    return "".join(character if character.isprintable() else "�" for character in line)
 
 
 if __name__ == "__main__":

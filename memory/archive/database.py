@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 import sqlite_vec
 
-from memory.archive.exceptions import ArchiveClosed, ArchiveUnavailable, explained
+from memory.archive.exceptions import ArchiveClosed, ArchiveUnavailable, raise_archive_errors
 from memory.exceptions import InvalidArgument
 
 # Seconds that a writer waits for other processes. 10,000 messages are written in about a second.
@@ -31,7 +31,7 @@ class Database(AbstractContextManager["Any"]):
 
     Args:
         path: the file; it is created if it does not exist. ":memory:" for no file.
-        prepare: is called with the new connection and the path, and may refuse the file.
+        migrate: called with the new connection and the path; may raise to refuse the file.
 
     Raises:
         InvalidArgument: `path` cannot be a path.
@@ -39,12 +39,12 @@ class Database(AbstractContextManager["Any"]):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], prepare: Callable[[apsw.Connection, Path], None]
+        self, path: str | os.PathLike[str], migrate: Callable[[apsw.Connection, Path], None]
     ) -> None:
         self.path = Path(IN_MEMORY) if str(path) == IN_MEMORY else _file_path(path)
         self._lock = threading.RLock()
         self._connection: apsw.Connection | None = None
-        with explained(self.path):
+        with raise_archive_errors(self.path):
             connection = apsw.Connection(str(self.path))
             try:
                 connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -52,7 +52,7 @@ class Database(AbstractContextManager["Any"]):
                 connection.load_extension(sqlite_vec.loadable_path())
                 connection.enable_load_extension(False)
                 connection.pragma("foreign_keys", True)
-                prepare(connection, self.path)
+                migrate(connection, self.path)
             except BaseException:
                 connection.close()
                 raise
@@ -71,7 +71,7 @@ class Database(AbstractContextManager["Any"]):
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
-        with self._lock, explained(self.path):
+        with self._lock, raise_archive_errors(self.path):
             return self.db.execute(sql, bindings).fetchall()
 
     @contextmanager
@@ -81,7 +81,7 @@ class Database(AbstractContextManager["Any"]):
         Other threads that share this object wait. Other objects and processes can read, but not
         write. A transaction inside another one is a savepoint.
         """
-        with self._lock, explained(self.path), writing(self.db) as connection:
+        with self._lock, raise_archive_errors(self.path), write_transaction(self.db) as connection:
             yield connection
 
     def close(self) -> None:
@@ -96,8 +96,8 @@ class Database(AbstractContextManager["Any"]):
 
 
 @contextmanager
-def writing(connection: apsw.Connection) -> Iterator[apsw.Connection]:
-    """Open a transaction that has the write lock from its beginning, or a savepoint in one."""
+def write_transaction(connection: apsw.Connection) -> Iterator[apsw.Connection]:
+    """Run the block in a transaction with the write lock, or in a savepoint of an open one."""
     if connection.in_transaction:
         with connection:
             yield connection

@@ -75,7 +75,7 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[ArchiveError], str], ..
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def raise_archive_errors(path: Path) -> Iterator[None]:
     """Raise SQLite's errors about a file as errors of the archive, with a remedy.
 
     Other errors, such as those of the SQL itself, are not changed.

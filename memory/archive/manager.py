@@ -113,17 +113,21 @@ class MemoryManager(SQLiteManager):
         """Insert messages of one conversation, with the vectors of those that have none."""
         # Refuses an unknown conversation before the texts are embedded.
         self.get_conversation(conversation_id)
-        new = [each for each in messages if each.embedding_id is None and each.content.strip()]
+        unembedded = [
+            message
+            for message in messages
+            if message.embedding_id is None and message.content.strip()
+        ]
         version = self._embedder.version
-        vectors = self._encode([message.content for message in new])
+        vectors = self._encode([message.content for message in unembedded])
         with self.transaction():
-            stored = self._vectors.store_batch(vectors, model_version=version)
-            ids = dict(zip((message.id for message in new), stored, strict=True))
+            vector_ids = self._vectors.store_batch(vectors, model_version=version)
+            ids = dict(zip((message.id for message in unembedded), vector_ids, strict=True))
             super().insert_messages(
                 conversation_id,
                 [
-                    replace(each, embedding_id=ids.get(each.id, each.embedding_id))
-                    for each in messages
+                    replace(message, embedding_id=ids.get(message.id, message.embedding_id))
+                    for message in messages
                 ],
             )
 
@@ -154,8 +158,8 @@ class MemoryManager(SQLiteManager):
             if not ids:
                 self.get_conversation(conversation_id)
         version = self._embedder.version
-        if others := self.rows(_OTHER_MODELS, {"version": version}):
-            names = ", ".join(repr(other) for (other,) in others)
+        if other_models := self.rows(_OTHER_MODELS, {"version": version}):
+            names = ", ".join(repr(other) for (other,) in other_models)
             raise ModelMismatch(
                 f"{self.path} has messages that {names} embedded, which {version!r} cannot find:"
                 " open it with that embedder, or call reembed() first"
@@ -167,8 +171,8 @@ class MemoryManager(SQLiteManager):
             ids=ids,
             min_similarity=min_similarity,
         )
-        found = self.messages_of_embeddings([hit.id for hit in hits])
-        return [SearchHit(found[hit.id], hit.similarity) for hit in hits if hit.id in found]
+        messages = self.messages_of_embeddings([hit.id for hit in hits])
+        return [SearchHit(messages[hit.id], hit.similarity) for hit in hits if hit.id in messages]
 
     def search_facts(self, query: str, k: int = 10) -> list[FactHit]:
         """Return the `k` valid facts that are nearest in meaning to a text, best first.
@@ -182,19 +186,21 @@ class MemoryManager(SQLiteManager):
         if not facts:
             return []
         vectors = self._vectors_of(facts)
-        (asked,) = self._encode([query])
-        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
-        similarity = np.clip(vectors @ asked / np.where(lengths > 0, lengths, 1.0), -1.0, 1.0)
+        (query_vector,) = self._encode([query])
+        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query_vector)
+        similarity = np.clip(
+            vectors @ query_vector / np.where(lengths > 0, lengths, 1.0), -1.0, 1.0
+        )
         return [
             FactHit(
-                content=facts[at]["content"],
-                similarity=float(similarity[at]),
-                memory_id=facts[at]["memory_id"],
-                user_id=facts[at].get("user_id"),
-                agent_id=facts[at].get("agent_id"),
-                metadata=facts[at].get("metadata") or {},
+                content=facts[position]["content"],
+                similarity=float(similarity[position]),
+                memory_id=facts[position]["memory_id"],
+                user_id=facts[position].get("user_id"),
+                agent_id=facts[position].get("agent_id"),
+                metadata=facts[position].get("metadata") or {},
             )
-            for at in np.argsort(-similarity, kind="stable")[:k]
+            for position in np.argsort(-similarity, kind="stable")[:k]
         ]
 
     def model_versions(self) -> dict[str, int]:
@@ -215,8 +221,8 @@ class MemoryManager(SQLiteManager):
                 if not stale:
                     return done
                 vectors = self._encode([content for _, content, _ in stale])
-                stored = self._vectors.store_batch(vectors, model_version=version)
-                for (id, _, old), new in zip(stale, stored, strict=True):
+                vector_ids = self._vectors.store_batch(vectors, model_version=version)
+                for (id, _, old), new in zip(stale, vector_ids, strict=True):
                     connection.execute(
                         "UPDATE messages SET embedding_id = ? WHERE id = ?", (new, id)
                     )
@@ -237,11 +243,13 @@ class MemoryManager(SQLiteManager):
     def _vectors_of(self, facts: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
         """Return the stored vectors of facts; those of another model are embedded by this one."""
         version = self._embedder.version
-        others = [fact["content"] for fact in facts if fact["embedding_model"] != version]
-        made = iter(self._encode(others))
+        other_contents = [fact["content"] for fact in facts if fact["embedding_model"] != version]
+        new_vectors = iter(self._encode(other_contents))
         return np.array(
             [
-                next(made) if fact["embedding_model"] != version else json.loads(fact["embedding"])
+                next(new_vectors)
+                if fact["embedding_model"] != version
+                else json.loads(fact["embedding"])
                 for fact in facts
             ],
             dtype=np.float64,

@@ -123,7 +123,7 @@ def new_messages(conversation_id: str, messages: Iterable[Mapping[str, Any]]) ->
     Raises:
         InvalidArgument: names the invalid message and the reason.
     """
-    made = []
+    records = []
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping) or not {"role", "content"} <= message.keys():
             raise InvalidArgument(f"messages[{number}]={str(message)[:80]} lacks role or content")
@@ -132,10 +132,10 @@ def new_messages(conversation_id: str, messages: Iterable[Mapping[str, Any]]) ->
                 f"messages[{number}]: {min(unknown)!r} is not one of {', '.join(MESSAGE_KEYS)}"
             )
         try:
-            made.append(new_message(conversation_id, **message))
+            records.append(new_message(conversation_id, **message))
         except InvalidArgument as error:
             raise InvalidArgument(f"messages[{number}]: {error}") from None
-    return made
+    return records
 
 
 def time_argument(name: str, value: datetime) -> datetime:

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 from memory.archive import database
-from memory.archive.database import writing
+from memory.archive.database import write_transaction
 from memory.archive.exceptions import NewerArchive, NotAnArchive
 
 # "Knst": tells an archive from any other SQLite file. See SQLite's `PRAGMA application_id`.
@@ -96,7 +96,7 @@ END;
 """
 
 
-def prepare(connection: apsw.Connection, path: Path) -> None:
+def migrate(connection: apsw.Connection, path: Path) -> None:
     """Migrate a file that is empty or of an earlier version.
 
     Raises:
@@ -110,7 +110,7 @@ def prepare(connection: apsw.Connection, path: Path) -> None:
     _write_ahead(connection)
     # Ends: each turn raises the version by one, up to the last migration.
     while True:
-        with writing(connection):
+        with write_transaction(connection):
             # Read again inside the transaction: another process may have migrated the file.
             version = version_of(connection, path)
             if version == len(MIGRATIONS):
@@ -121,23 +121,23 @@ def prepare(connection: apsw.Connection, path: Path) -> None:
 
 
 def recorded_dimensions(connection: apsw.Connection) -> int | None:
-    """Dimensions of the file's vectors, or None if it has no table for them yet."""
+    """Return the dimensions of the file's vectors; None if it has no table for them yet."""
     dimensions: int | None = connection.execute(
         "SELECT value FROM properties WHERE name = 'dimensions'"
     ).get
     return dimensions
 
 
-def make_vector_table(connection: apsw.Connection, dimensions: int) -> int:
+def create_vector_table(connection: apsw.Connection, dimensions: int) -> int:
     """Create the table of vectors unless it exists, and return its number of dimensions.
 
     The caller opens the transaction. It is no migration, since the user chooses the dimensions.
     """
-    recorded = recorded_dimensions(connection)
-    if recorded is None:
+    existing = recorded_dimensions(connection)
+    if existing is None:
         connection.execute(_VECTORS.format(dimensions=dimensions))
         connection.execute("INSERT INTO properties VALUES ('dimensions', ?)", (dimensions,))
-    return dimensions if recorded is None else recorded
+    return dimensions if existing is None else existing
 
 
 def version_of(connection: apsw.Connection, path: Path) -> int:

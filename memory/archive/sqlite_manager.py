@@ -46,7 +46,7 @@ class SQLiteManager(Database):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path, schema.prepare)
+        super().__init__(path, schema.migrate)
 
     @property
     def schema_version(self) -> int:
@@ -183,9 +183,9 @@ class SQLiteManager(Database):
         Each is a mapping with "role" and "content", and optionally "id", "timestamp" and
         "embedding_id", as the arguments of `add_message`.
         """
-        made = new_messages(conversation_id, messages)
-        self.insert_messages(conversation_id, made)
-        return [message.id for message in made]
+        records = new_messages(conversation_id, messages)
+        self.insert_messages(conversation_id, records)
+        return [message.id for message in records]
 
     def insert_messages(self, conversation_id: str, messages: Sequence[Message]) -> None:
         """Insert messages of one conversation that `memory.archive.records` has made."""

@@ -16,7 +16,7 @@ from memory.archive.exceptions import (
     DuplicateId,
     ModelMismatch,
     UnknownId,
-    explained,
+    raise_archive_errors,
 )
 from memory.archive.records import StoredVector, VectorHit, new_id
 from memory.archive.sqlite_manager import SQLiteManager
@@ -198,7 +198,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         k = count_argument("k", k)
         if k > MAX_K:
             raise InvalidArgument(f"k={k} is more than the {MAX_K} that sqlite-vec can give")
-        least = (
+        minimum = (
             -1.0
             if min_similarity is None
             else similarity_argument("min_similarity", min_similarity)
@@ -216,7 +216,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
             VectorHit(id, min(1.0, max(-1.0, score)), model_version, message_id, content)
             for id, score, message_id, content in rows
         ]
-        return [hit for hit in hits if hit.similarity >= least]
+        return [hit for hit in hits if hit.similarity >= minimum]
 
     def count(self, model_version: str | None = None) -> int:
         """Return the number of vectors, of one model or of all."""
@@ -239,15 +239,15 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         self.close()
 
     def _require_table(self) -> None:
-        with explained(self._file.path):
-            recorded = schema.recorded_dimensions(self._file.db)
-        if recorded is None:
+        with raise_archive_errors(self._file.path):
+            existing = schema.recorded_dimensions(self._file.db)
+        if existing is None:
             with self._file.transaction() as connection:
-                recorded = schema.make_vector_table(connection, self.dimensions)
-        if recorded != self.dimensions:
+                existing = schema.create_vector_table(connection, self.dimensions)
+        if existing != self.dimensions:
             raise DimensionMismatch(
-                f"{self._file.path} holds vectors of {recorded} dimensions, not"
-                f" {self.dimensions}: open it with dimensions={recorded}, or use another file"
+                f"{self._file.path} holds vectors of {existing} dimensions, not"
+                f" {self.dimensions}: open it with dimensions={existing}, or use another file"
             )
 
     def _only_model_version(self) -> str:
@@ -286,9 +286,9 @@ def _vector_bytes(name: str, vectors: Iterable[ArrayLike], dimensions: int) -> l
         # sqlite-vec sums in single precision: values that overflow or vanish there have no
         # direction.
         lengths = np.einsum("ij,ij->i", single, single)
-    wrong = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
-    if wrong.size:
+    invalid = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
+    if invalid.size:
         raise InvalidArgument(
-            f"{name}[{wrong[0]}] has no direction: its squared length is {lengths[wrong[0]]}"
+            f"{name}[{invalid[0]}] has no direction: its squared length is {lengths[invalid[0]]}"
         )
     return [row.tobytes() for row in single]

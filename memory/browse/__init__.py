@@ -1,1 +1,1 @@
-"""Reads for auditors: threads, users, statistics, words, similar messages."""
+"""Reads of the admin: threads, users, numbers of rows, search, similar messages."""

@@ -1,4 +1,4 @@
-"""Reads along one index, in its order."""
+"""SQL that reads along one index, in its order."""
 
 from collections.abc import Mapping
 
@@ -31,13 +31,13 @@ def rows_in_order(
         `SELECT name` + rows_in_order("memory_message", {"user_id": "person.id"}, "created_at")
     """
 
-    def compared(operator: str, names: tuple[str, ...], values: str) -> str:
+    def comparison(operator: str, names: tuple[str, ...], values: str) -> str:
         left = ", ".join([*scope, *names])
         right = ", ".join([*scope.values(), *filter(None, [values])])
         return f" AND ({left}) {operator} ({right})" if left else ""
 
-    lower = compared(">=", order[:1] if since else (), since)
-    upper = compared("<", order, before) if before else compared("<=", (), "")
+    lower = comparison(">=", order[:1] if since else (), since)
+    upper = comparison("<", order, before) if before else comparison("<=", (), "")
     direction = " DESC" if latest_first else ""
     ordering = ", ".join(f"{column}{direction}" for column in (*scope, *order))
     return f" FROM {table} WHERE true{lower}{upper} {conditions} ORDER BY {ordering} "

@@ -28,8 +28,8 @@ from memory.models import (
 from tenants.context import fetch_all, fetch_column, required_tenant_id
 
 BATCH: Final = 200
+# Items of frameworks can be large.
 ITEM_BATCH: Final = 20
-"""Items of frameworks can be large."""
 
 
 # Limits of counts for one agent and user: for a single user, and in a list.
@@ -113,9 +113,9 @@ LEFT JOIN LATERAL (
 ) AS spoken ON true
 ORDER BY known.user_id {order}, spoken.agent_id
 """
-_WALKED = "SELECT user_id FROM step WHERE user_id IS NOT NULL"
+_ALL_USERS = "SELECT user_id FROM step WHERE user_id IS NOT NULL"
 # Renamed, so that `user_id` is the column of the outer table.
-_SPOKE = """ AND EXISTS (
+_HAS_MESSAGE_IN_PERIOD = """ AND EXISTS (
     SELECT FROM (
         SELECT user_id AS speaker, created_at AS said_at FROM memory_message
         WHERE tenant_id = %(tenant)s
@@ -125,7 +125,7 @@ _SPOKE = """ AND EXISTS (
 # Ids and names are scanned: under row-level security Postgres uses no index for LIKE. Each table is
 # read in the order of the ids, by an index, until the users of one page are found: if all ids
 # contain the text, that is soon.
-_FOUND = """
+_MATCHING_USERS = """
 SELECT user_id FROM (
     SELECT scope.user_id FROM agent_step CROSS JOIN LATERAL (
         SELECT user_id FROM memory_scope
@@ -170,17 +170,17 @@ _EXISTS = """(
          {of_agent} LIMIT 1)
     ) AS known LIMIT 1
 ) AS existing"""
-# With one agent, only the names in messages of this agent are searched.
-_HEARD = """AND EXISTS (
+# With one agent, only names in messages to this agent are searched.
+_NAME_IN_MESSAGES = """AND EXISTS (
     SELECT FROM memory_message
     WHERE agent_id = %(agent)s AND user_id = {name}.user_id AND role = 'user'
       AND name = {name}.name
 )"""
-_PROBE = """
+_FIRST_USER = """
 (SELECT user_id FROM {table} WHERE tenant_id = %(tenant)s{conditions}
  ORDER BY user_id {order} LIMIT 1)
 """
-_SPOKEN = {"agent_id": "agent_step.agent_id", "user_id": "known.user_id"}
+_OF_AGENT_AND_USER = {"agent_id": "agent_step.agent_id", "user_id": "known.user_id"}
 _BY_TIME = ("created_at", "number")
 _IN_TENANT = "AND tenant_id = %(tenant)s"
 _AGENTS = """
@@ -203,7 +203,7 @@ WHERE user_id <> %(user)s AND {_NORMALIZED.format("user_id")} =
 
 @dataclass(frozen=True, slots=True)
 class AgentUserCounts:
-    """The numbers of rows that one agent has of a user; each at most MAX_COUNTED_IN_LIST."""
+    """Numbers of one agent's rows about a user; each at most MAX_COUNTED_IN_LIST."""
 
     agent_id: UUID
     messages: int
@@ -216,11 +216,11 @@ class AgentUserCounts:
 
 _OF_BOTH = {"agent_id": "agent.id", "user_id": "person.id"}
 _EQUAL = " AND ".join(f"{column} = {value}" for column, value in _OF_BOTH.items())
-_SPOKEN_TO = f"first.at IS NOT NULL AND {_EQUAL}"
+_HAS_MESSAGES = f"first.at IS NOT NULL AND {_EQUAL}"
 _FIRST = rows_in_order("memory_message", _OF_BOTH, *_BY_TIME)
 _LATEST = rows_in_order("memory_message", _OF_BOTH, *_BY_TIME, latest_first=True)
 # Messages and recalls are counted only if there are messages.
-_COUNTED = """CROSS JOIN LATERAL (
+_COUNT_ROWS = """CROSS JOIN LATERAL (
     SELECT count(*) FROM (
         SELECT FROM {table}
         WHERE tenant_id = %(tenant)s AND {conditions} LIMIT %(most)s
@@ -232,9 +232,9 @@ FROM unnest(%(agents)s::uuid[]) WITH ORDINALITY AS agent (id, place)
 CROSS JOIN unnest(%(users)s::text[]) AS person (id)
 LEFT JOIN LATERAL (SELECT created_at AS at {_FIRST} LIMIT 1) AS first ON true
 LEFT JOIN LATERAL (SELECT created_at AS at {_LATEST} LIMIT 1) AS latest ON true
-{_COUNTED.format(name="message", table="memory_message", conditions=_SPOKEN_TO)}
-{_COUNTED.format(name="piece", table="memory_conversationembedding", conditions=_EQUAL)}
-{_COUNTED.format(name="recall", table="memory_recallevent", conditions=_SPOKEN_TO)}
+{_COUNT_ROWS.format(name="message", table="memory_message", conditions=_HAS_MESSAGES)}
+{_COUNT_ROWS.format(name="piece", table="memory_conversationembedding", conditions=_EQUAL)}
+{_COUNT_ROWS.format(name="recall", table="memory_recallevent", conditions=_HAS_MESSAGES)}
 CROSS JOIN LATERAL (
     SELECT count(*) FROM (
         SELECT {rows_in_order("memory_memoryentry", _OF_BOTH, conditions=_CURRENT)}
@@ -261,22 +261,23 @@ def counts_by_agent(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[
             "most": MAX_COUNTED_IN_LIST,
         },
     )
-    found = []
-    for agent_id, of_agent in groupby(rows, itemgetter(0)):
-        *counts, firsts, latests = zip(*(row[1:] for row in of_agent), strict=True)
+    results = []
+    for agent_id, agent_rows in groupby(rows, itemgetter(0)):
+        *counts, firsts, latests = zip(*(row[1:] for row in agent_rows), strict=True)
         messages, pieces, recalls, facts = map(sum, counts)
-        acquaintance = AgentUserCounts(
-            agent_id,
-            messages,
-            pieces,
-            recalls,
-            facts,
-            first_at=min(filter(None, firsts), default=None),
-            latest_at=max(filter(None, latests), default=None),
-        )
-        if any((acquaintance.messages, acquaintance.pieces, acquaintance.facts)):
-            found.append(acquaintance)
-    return found
+        if messages or pieces or facts:
+            results.append(
+                AgentUserCounts(
+                    agent_id,
+                    messages,
+                    pieces,
+                    recalls,
+                    facts,
+                    first_at=min(filter(None, firsts), default=None),
+                    latest_at=max(filter(None, latests), default=None),
+                )
+            )
+    return results
 
 
 def names_of(user_ids: Sequence[str]) -> list[str]:
@@ -294,7 +295,7 @@ def names_of(user_ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*filter(None, last), *names]))
 
 
-def name_of_each(user_ids: Iterable[str]) -> dict[str, str]:
+def displayed_names(user_ids: Iterable[str]) -> dict[str, str]:
     """Return the displayed name of each user that has one, by its id."""
     users = sorted(set(user_ids))
     return dict(fetch_all(_NAME_OF_EACH, {"users": users})) if users else {}
@@ -360,14 +361,14 @@ def _in_batches(rows: QuerySet[Any], *order: str, size: int) -> Iterator[Any]:
         yield from batch
         if len(batch) < size:
             return
-        following = rows.order_by(*order).filter(_beyond(batch[-1], *order))
+        following = rows.order_by(*order).filter(_after(batch[-1], *order))
 
 
-def _beyond(row: Any, column: str, *others: str) -> Q:
+def _after(row: Any, column: str, *others: str) -> Q:
     value = getattr(row, column)
     later = Q(**{f"{column}__gt": value})
     # An index can begin only at the first bound; the others filter its rows.
-    return Q(**{f"{column}__gte": value}) & (later | _beyond(row, *others)) if others else later
+    return Q(**{f"{column}__gte": value}) & (later | _after(row, *others)) if others else later
 
 
 def cleared_windows_of(user_id: str, agent_id: UUID) -> list[dict[str, Any]]:
@@ -381,14 +382,14 @@ def _fields(row: Any, *names: str) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class KnownUser:
+class UserSummary:
     """An end user, with numbers of their messages and facts; counts have limits."""
 
     user_id: str
     facts: int
     name: str = ""
     names: list[str] = field(default_factory=list)
-    """All names, the one that was heard first last."""
+    """All names, newest first."""
     channel: str = ""
     first_at: datetime | None = None
     last_at: datetime | None = None
@@ -400,65 +401,67 @@ class KnownUser:
         return sum(self.messages_by_agent.values())
 
 
-def known_users(
+def list_users(
     *,
     agent_id: UUID | None = None,
     user_id: str | None = None,
     containing: str = "",
-    or_ids: Sequence[str] = (),
-    beyond: str | None = None,
+    also_ids: Sequence[str] = (),
+    after: str | None = None,
     descending: bool = False,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int,
-) -> list[KnownUser]:
+) -> list[UserSummary]:
     """Return the users of the current tenant with messages or facts, sorted by id.
 
     Args:
         agent_id: only users of this agent, with its messages and facts only.
-        user_id: only this user, if known; counted up to MAX_COUNTED, not MAX_COUNTED_IN_LIST.
+        user_id: only this user; counted up to MAX_COUNTED, not MAX_COUNTED_IN_LIST.
         containing: only users whose id contains this text, in any case, or one of whose names has
-        each
-            word of it, regardless of case and accents. A part of an id is found once a message is
-            indexed, a whole id immediately.
-        or_ids: with `containing`, these users too, if they are known.
-        beyond: only users after this id (before it, if descending).
+            each word of it, regardless of case and accents. A part of an id is found once a message
+            is indexed, a whole id immediately.
+        also_ids: with `containing`, these users too, if they have messages or facts.
+        after: only users after this id (before it, if descending).
         since: only users with a message at or after this time.
         until: only users with a message before this time; with `since`, between the two.
+        limit: maximum number of users.
     """
     narrowing = " AND user_id IS NOT NULL"
     of_agent = "" if agent_id is None else " AND agent_id = %(agent)s"
-    named = "" if user_id is None else " AND user_id = %(user)s"
-    narrowing += named
+    of_user = "" if user_id is None else " AND user_id = %(user)s"
+    narrowing += of_user
     compare, order = ("<", "DESC") if descending else (">", "ASC")
-    start = "" if beyond is None else f" AND user_id {compare} %(beyond)s"
-    spoke = _SPOKE if since or until else ""
-    users = _WALKED + spoke
+    start = "" if after is None else f" AND user_id {compare} %(beyond)s"
+    has_message = _HAS_MESSAGE_IN_PERIOD if since or until else ""
+    users = _ALL_USERS + has_message
     if containing:
-        users = _FOUND.format(
-            narrowing=start + named + spoke,
+        users = _MATCHING_USERS.format(
+            narrowing=start + of_user + has_message,
             of_agent=of_agent,
-            heard="" if agent_id is None else _HEARD.format(name="candidate"),
+            heard="" if agent_id is None else _NAME_IN_MESSAGES.format(name="candidate"),
             holds_text=_HOLDS_TEXT,
             exists=_EXISTS.format(of_agent=of_agent),
             order=order,
         )
     following = f" AND user_id {compare} step.user_id"
-    spoken = partial(rows_in_order, "memory_message", _SPOKEN, *_BY_TIME)
+    messages_in_order = partial(rows_in_order, "memory_message", _OF_AGENT_AND_USER, *_BY_TIME)
     sql = _USERS.format(
         extreme="max" if descending else "min",
         first=_probes(narrowing + of_agent + start, order),
         following=_probes(narrowing + of_agent + following, order),
         first_agent=_AGENTS if agent_id is None else "SELECT %(agent)s::uuid AS agent_id",
         users=users,
-        heard="" if agent_id is None else _HEARD.format(name="memory_personname"),
+        heard="" if agent_id is None else _NAME_IN_MESSAGES.format(name="memory_personname"),
         of_agent=of_agent,
         facts=rows_in_order(
             "memory_memoryentry", {"user_id": "known.user_id"}, conditions=_CURRENT + of_agent
         ),
-        messages=spoken(conditions=_IN_TENANT),
-        latest_messages=spoken(latest_first=True, conditions=_IN_TENANT),
-        questions=spoken(latest_first=True, conditions=f"{_IN_TENANT} AND role = 'user'"),
+        messages=messages_in_order(conditions=_IN_TENANT),
+        latest_messages=messages_in_order(latest_first=True, conditions=_IN_TENANT),
+        questions=messages_in_order(
+            latest_first=True, conditions=f"{_IN_TENANT} AND role = 'user'"
+        ),
         order=order,
     )
     parameters = {
@@ -466,9 +469,9 @@ def known_users(
         "agent": agent_id,
         "user": user_id,
         "containing": containing,
-        "words": [_holding(word) for word in fold(containing).split()] or [""],
-        "user_ids": [containing, *or_ids],
-        "beyond": beyond,
+        "words": [_like_pattern(word) for word in fold(containing).split()] or [""],
+        "user_ids": [containing, *also_ids],
+        "beyond": after,
         "since": since or datetime.min.replace(tzinfo=UTC),
         "until": until or datetime.max.replace(tzinfo=UTC),
         "limit": limit,
@@ -476,8 +479,8 @@ def known_users(
         "most": MAX_COUNTED_IN_LIST if user_id is None else MAX_COUNTED,
     }
     return [
-        _known_user(found, rows)
-        for found, rows in groupby(fetch_all(sql, parameters), itemgetter(0))
+        _user_summary(found_id, rows)
+        for found_id, rows in groupby(fetch_all(sql, parameters), itemgetter(0))
     ]
 
 
@@ -491,32 +494,32 @@ def similar_user_ids(user_id: str, limit: int = 5) -> list[str]:
     return fetch_column(_SIMILAR_IDS, {"user": user_id, "limit": limit})
 
 
-def _holding(text: str) -> str:
-    """Return the LIKE pattern for texts that contain this one."""
+def _like_pattern(text: str) -> str:
+    """Return the LIKE pattern of texts that contain this text."""
     escaped = text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
     return f"%{escaped}%"
 
 
-def _known_user(user_id: str, rows: Iterable[tuple[Any, ...]]) -> KnownUser:
-    """Return a user from rows: one for each of the user's agents, or one without an agent."""
-    known = KnownUser(user_id, 0)
-    for _, known.facts, names, agent_id, messages, first_at, last_at, name, channel in rows:
-        known.names = names or []
+def _user_summary(user_id: str, rows: Iterable[tuple[Any, ...]]) -> UserSummary:
+    """Return a user from its rows: one for each agent, or one without an agent."""
+    user = UserSummary(user_id, 0)
+    for _, user.facts, names, agent_id, messages, first_at, last_at, name, channel in rows:
+        user.names = names or []
         if agent_id is None:
             continue
-        known.messages_by_agent[agent_id] = messages
-        known.first_at = min(known.first_at or first_at, first_at)
-        if known.last_at is None or last_at >= known.last_at:
-            known.last_at, known.name, known.channel = last_at, name or "", channel or ""
+        user.messages_by_agent[agent_id] = messages
+        user.first_at = min(user.first_at or first_at, first_at)
+        if user.last_at is None or last_at >= user.last_at:
+            user.last_at, user.name, user.channel = last_at, name or "", channel or ""
     # The last message may lack a name that earlier ones have.
-    known.name = known.name or next(iter(known.names), "")
-    return known
+    user.name = user.name or next(iter(user.names), "")
+    return user
 
 
 def _probes(conditions: str, order: str) -> str:
     # Old versions of facts do not count, and the index does not contain them.
     entries = f"{conditions} AND version_of IS NULL"
     return " UNION ALL ".join(
-        _PROBE.format(table=table, conditions=narrowing, order=order)
+        _FIRST_USER.format(table=table, conditions=narrowing, order=order)
         for table, narrowing in (("memory_message", conditions), ("memory_memoryentry", entries))
     )

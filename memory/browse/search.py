@@ -24,7 +24,7 @@ from memory.text import lexical
 from tenants import transaction
 from tenants.context import fetch_all, tenant_connection
 
-MAX_FOUND: Final = 100
+MAX_HITS: Final = 100
 MAX_TERMS: Final = 16
 # A word is counted up to this many messages; filters that leave few messages read at most MAX_READ.
 MAX_COUNTED: Final = 1_000
@@ -113,8 +113,8 @@ ORDER BY embedding <=> %(vector)s::vector LIMIT %(candidate_pieces)s
 _AND_NARROWING: Final = """AND EXISTS (
     SELECT FROM memory_message AS message WHERE message.id = piece.message_id AND {narrowing}
 )"""
-_BY_INDEX: Final = {"enable_seqscan": "off"}
-_WALK: Final = {
+_INDEX_SETTINGS: Final = {"enable_seqscan": "off"}
+_HNSW_SETTINGS: Final = {
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": str(CANDIDATE_PIECES),
     # For a filter that few rows match.
@@ -143,16 +143,16 @@ WHERE message.number = ANY (%(numbers)s::bigint[]) OR message.id = ANY (%(ids)s:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessage:
+class MessageHit:
     """A message that matches a search."""
 
     message: Message
     score: float
-    """The cosine, and WORDS_WEIGHT times the share of the words."""
+    """The cosine plus WORDS_WEIGHT times `words`."""
     cosine: float | None
     """Similarity in meaning of its nearest piece; None before it is embedded."""
     words: float
-    """Share of the query's words that it holds, each weighed by its rarity."""
+    """Share of the query's words in the message, by their rarity, from 0 to 1."""
 
     @property
     def words_percent(self) -> int:
@@ -161,12 +161,12 @@ class FoundMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMessages:
+class MessageSearchResult:
     """The result of a search, best first."""
 
-    found: list[FoundMessage]
+    hits: list[MessageHit]
     is_partial: bool
-    """A part of the search took too long, and was left out."""
+    """Whether a part of the search took longer than LIMIT_SECONDS, and was left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,10 +181,10 @@ class MessageFilter:
 
     def condition(self, *names: str) -> str:
         """Return the filters, or those with these names, as an SQL condition."""
-        narrowing = (
+        conditions = (
             _NARROWING[name] for name in names or _NARROWING if getattr(self, name) is not None
         )
-        return " AND ".join(narrowing)
+        return " AND ".join(conditions)
 
     def values(self) -> dict[str, Any]:
         """Return the values of the condition."""
@@ -197,15 +197,15 @@ NO_FILTER: Final = MessageFilter()
 def search_messages(
     query: str,
     *,
-    narrowed: MessageFilter = NO_FILTER,
+    message_filter: MessageFilter = NO_FILTER,
     limit: int = 25,
     query_embedding: list[float] | None = None,
-) -> FoundMessages:
+) -> MessageSearchResult:
     """Find messages of all people of the current tenant.
 
     Args:
         query: words, of which the first MAX_TERMS are used, or a description.
-        narrowed: the filters.
+        message_filter: the filters.
         limit: maximum number of results, up to MAX_FOUND.
         query_embedding: the vector of the query, if the caller has it.
 
@@ -215,7 +215,7 @@ def search_messages(
     lexemes = list(dict.fromkeys(lexical.lexemes(query)))[:MAX_TERMS]
     vector = embed([query])[0] if query_embedding is None else query_embedding
     values = {
-        **narrowed.values(),
+        **message_filter.values(),
         "terms": [lexical.lexeme_hash(lexeme) for lexeme in lexemes],
         "model": model_version(),
         "vector": vector_literal(vector),
@@ -226,41 +226,47 @@ def search_messages(
         "candidate_pieces": CANDIDATE_PIECES,
         "compared_whole": MAX_COMPARED,
     }
-    by_words = _within_limit(_by_words(narrowed), values, _BY_INDEX) if lexemes else [(None,) * 4]
-    by_meaning = _nearest_pieces(narrowed, values)
+    by_words = (
+        _fetch_within_limit(_words_sql(message_filter), values, _INDEX_SETTINGS)
+        if lexemes
+        else [(None,) * 4]
+    )
+    by_meaning = _nearest_pieces(message_filter, values)
     numbers, terms, counts, messages = by_words[0] if by_words else (None,) * 4
     rarity = _rarity(values["terms"], dict(zip(terms or (), counts or (), strict=True)), messages)
-    values["numbers"] = [*(numbers or ()), *_waiting_numbers(set(lexemes), narrowed)]
+    values["numbers"] = [*(numbers or ()), *_unindexed_numbers(set(lexemes), message_filter)]
     values["ids"] = list({message_id for (message_id,) in by_meaning or ()})
-    scored = _within_limit(_SCORED, values)
-    found = _best(scored or (), rarity, limit=min(limit, MAX_FOUND))
-    return FoundMessages(found, is_partial=None in (by_words, by_meaning, scored))
+    scored = _fetch_within_limit(_SCORED, values)
+    hits = _best(scored or (), rarity, limit=min(limit, MAX_HITS))
+    return MessageSearchResult(hits, is_partial=None in (by_words, by_meaning, scored))
 
 
-def _by_words(narrowed: MessageFilter) -> str:
-    of_scope = narrowed.condition("agent_id", "user_id")
-    if narrowed.user_id is not None:
+def _words_sql(message_filter: MessageFilter) -> str:
+    of_scope = message_filter.condition("agent_id", "user_id")
+    if message_filter.user_id is not None:
         word = _WORD_OF_PERSON.format(of_scope=of_scope)
     else:
         word = _WORD.format(of_agent=_OF_AGENT.format(of_scope=of_scope) if of_scope else "")
-    of_message = narrowed.condition("channel", "since", "until")
+    of_message = message_filter.condition("channel", "since", "until")
     return _BY_WORDS.format(
         word=word,
         of_message=_OF_MESSAGE.format(narrowing=of_message) if of_message else "",
     )
 
 
-def _nearest_pieces(narrowed: MessageFilter, values: dict[str, Any]) -> list[Any] | None:
-    narrowing = narrowed.condition()
-    if narrowing:
-        few = _within_limit(_FEW.format(narrowing=narrowing), values)
+def _nearest_pieces(message_filter: MessageFilter, values: dict[str, Any]) -> list[Any] | None:
+    condition = message_filter.condition()
+    if condition:
+        few = _fetch_within_limit(_FEW.format(narrowing=condition), values)
         if few is not None and few[0][0]:
-            return _within_limit(_BY_MEANING_OF_FEW.format(narrowing=narrowing), values)
-    and_narrowing = _AND_NARROWING.format(narrowing=narrowing) if narrowing else ""
-    return _within_limit(_BY_MEANING.format(and_narrowing=and_narrowing), values, _WALK)
+            return _fetch_within_limit(_BY_MEANING_OF_FEW.format(narrowing=condition), values)
+    and_narrowing = _AND_NARROWING.format(narrowing=condition) if condition else ""
+    return _fetch_within_limit(
+        _BY_MEANING.format(and_narrowing=and_narrowing), values, _HNSW_SETTINGS
+    )
 
 
-def _within_limit(
+def _fetch_within_limit(
     statement: str, values: dict[str, Any], settings: dict[str, str] | None = None
 ) -> list[Any] | None:
     """Return the rows of a read, or None if it takes longer than LIMIT_SECONDS."""
@@ -281,46 +287,47 @@ def _within_limit(
 def _rarity(
     terms: Iterable[int], counts: dict[int, float], messages: float | None
 ) -> dict[int, float]:
-    """Return the rarity of each word, as shares of 1."""
+    """Return the rarity of each word; the sum is 1."""
     total = max([messages or 0, *counts.values(), 1])
     idf = {
-        h: math.log1p((total - counts.get(h, 0) + 0.5) / (counts.get(h, 0) + 0.5)) for h in terms
+        term: math.log1p((total - counts.get(term, 0) + 0.5) / (counts.get(term, 0) + 0.5))
+        for term in terms
     }
-    return {h: value / sum(idf.values()) for h, value in idf.items()}
+    return {term: value / sum(idf.values()) for term, value in idf.items()}
 
 
-def _waiting_numbers(lexemes: set[str], narrowed: MessageFilter) -> list[int]:
+def _unindexed_numbers(lexemes: set[str], message_filter: MessageFilter) -> list[int]:
     """Return the numbers of messages with all words that are not indexed yet."""
-    narrowing: dict[str, Any] = {
-        "message__agent_id": narrowed.agent_id,
-        "message__user_id": narrowed.user_id,
-        "message__channel": narrowed.channel,
-        "message__created_at__gte": narrowed.since,
-        "message__created_at__lt": narrowed.until,
+    conditions: dict[str, Any] = {
+        "message__agent_id": message_filter.agent_id,
+        "message__user_id": message_filter.user_id,
+        "message__channel": message_filter.channel,
+        "message__created_at__gte": message_filter.since,
+        "message__created_at__lt": message_filter.until,
     }
-    waiting = messages_not_indexed().filter(
-        **{name: value for name, value in narrowing.items() if value is not None}
+    rows = messages_not_indexed().filter(
+        **{name: value for name, value in conditions.items() if value is not None}
     )
-    texts = waiting.values_list("message__number", "message__content")
+    texts = rows.values_list("message__number", "message__content")
     return [number for number, text in texts if lexemes and lexemes <= set(lexical.lexemes(text))]
 
 
 def _best(
-    scored: Iterable[tuple[UUID, float | None, list[int] | None]],
+    rows: Iterable[tuple[UUID, float | None, list[int] | None]],
     rarity: dict[int, float],
     *,
     limit: int,
-) -> list[FoundMessage]:
-    weighed = []
-    for message_id, cosine, terms in scored:
+) -> list[MessageHit]:
+    scored = []
+    for message_id, cosine, terms in rows:
         # Without vector and words, the message was found among those that are not indexed yet.
-        words = 1.0 if cosine is None and not terms else sum(rarity[h] for h in terms or ())
+        words = 1.0 if cosine is None and not terms else sum(rarity[term] for term in terms or ())
         if words or (cosine or 0) >= SEARCH_FLOOR:
-            weighed.append(((cosine or 0) + WORDS_WEIGHT * words, message_id, cosine, words))
-    weighed.sort(key=lambda each: (-each[0], each[1]))
-    messages = Message.objects.in_bulk([message_id for _, message_id, *_ in weighed[:limit]])
+            scored.append(((cosine or 0) + WORDS_WEIGHT * words, message_id, cosine, words))
+    scored.sort(key=lambda item: (-item[0], item[1]))
+    messages = Message.objects.in_bulk([message_id for _, message_id, *_ in scored[:limit]])
     return [
-        FoundMessage(messages[message_id], score, cosine, words)
-        for score, message_id, cosine, words in weighed[:limit]
+        MessageHit(messages[message_id], score, cosine, words)
+        for score, message_id, cosine, words in scored[:limit]
         if message_id in messages
     ]

@@ -1,4 +1,4 @@
-"""Numbers of a tenant's rows for people. Each takes the same time for any number of rows."""
+"""Numbers of a tenant's rows. Large tables are estimated, so that the time does not grow."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ MAX_EXACT_COUNT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class RowCount:
     """A number of rows; an estimate for large tables."""
 
     rows: int
@@ -23,25 +23,25 @@ class Amount:
         return f"{'about ' if self.is_estimate else ''}{self.rows:,}"
 
 
-def amounts() -> dict[str, Amount]:
+def row_counts() -> dict[str, RowCount]:
     """Return the number of rows of each kind."""
     return {
-        "messages": amount_of(Message),
-        "pieces": amount_of(ConversationEmbedding),
-        "facts": Amount(MemoryEntry.objects.as_of()[: MAX_EXACT_COUNT + 1].count()),
-        "people": Amount(Scope.objects.aggregate(users=Count("user_id", distinct=True))["users"]),
+        "messages": count_rows(Message),
+        "pieces": count_rows(ConversationEmbedding),
+        "facts": RowCount(MemoryEntry.objects.as_of()[: MAX_EXACT_COUNT + 1].count()),
+        "people": RowCount(Scope.objects.aggregate(users=Count("user_id", distinct=True))["users"]),
     }
 
 
-def amount_of(model: type[models.Model]) -> Amount:
+def count_rows(model: type[models.Model]) -> RowCount:
     """Return the number of rows of a table of the current tenant, without reading a large one."""
     estimate = fetch_value(
         "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [model._meta.db_table]
     )
     if estimate > MAX_EXACT_COUNT:
-        return Amount(estimate, is_estimate=True)
-    counted = model._default_manager.order_by().values("pk")[: MAX_EXACT_COUNT + 1].count()
-    return Amount(counted, is_estimate=counted > MAX_EXACT_COUNT)
+        return RowCount(estimate, is_estimate=True)
+    rows = model._default_manager.order_by().values("pk")[: MAX_EXACT_COUNT + 1].count()
+    return RowCount(rows, is_estimate=rows > MAX_EXACT_COUNT)
 
 
 def size_in_bytes() -> int:

@@ -1,4 +1,4 @@
-"""Conversations for people: the threads of a tenant by their latest turn, and the turns of one.
+"""Lists of the admin: the threads of a tenant by their latest turn, and the turns of a thread.
 
 Both read indexes and have limits: a tenant may have a million messages, and a thread all of them.
 """
@@ -14,7 +14,7 @@ from django.db.models.functions import Left, Length
 from pgvector.django import CosineDistance
 
 from memory.browse.index_order import rows_in_order
-from memory.embedding.vectors import walking_hnsw
+from memory.embedding.vectors import hnsw_scan
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Role, Scope
 from memory.text import lexical
 from tenants.context import fetch_all, fetch_column, fetch_value
@@ -32,7 +32,7 @@ MAX_TERMS = 32
 MAX_POSTINGS_CHECKED = 5_000
 # Limit for counting how rare a word is.
 MAX_COUNTED = 1_000
-_RAREST = """
+_RAREST_SQL = """
     SELECT lexeme_hash FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash)
     ORDER BY (
         SELECT count(*) FROM (
@@ -44,7 +44,7 @@ _RAREST = """
     ), lexeme_hash LIMIT 1
 """
 # From each scope at most the number that the whole search may return.
-_WITH_ALL_WORDS = """
+_WITH_ALL_WORDS_SQL = """
     SELECT message_number FROM memory_scope CROSS JOIN LATERAL (
         SELECT message_number FROM (
             SELECT message_number FROM memory_posting
@@ -70,7 +70,7 @@ MAX_SCANS = 10
 MAX_WALKED_THREADS = 1_000
 # A longer text is cut here in the view of a conversation.
 SHOWN_CHARACTERS = 4_000
-_SCANNED = """
+_SCAN_SQL = """
 WITH looked_at AS MATERIALIZED (
     SELECT turn.* FROM (SELECT) AS always {scopes} CROSS JOIN LATERAL (
         SELECT created_at, number, agent_id, user_id, thread_id {latest} LIMIT %(most)s
@@ -88,7 +88,7 @@ WITH looked_at AS MATERIALIZED (
     ORDER BY created_at DESC, number DESC LIMIT %(limit)s
 )
 """
-_WALKED = """
+_WALK_SQL = """
 WITH RECURSIVE step AS (
     SELECT first.* FROM (SELECT) AS always {scopes} CROSS JOIN LATERAL (
         SELECT agent_id, user_id, thread_id {first} LIMIT 1
@@ -110,7 +110,7 @@ WITH RECURSIVE step AS (
 )
 """
 _THREAD = ("agent_id", "user_id", "thread_id")
-_SUMMARIES = """
+_SUMMARIES_SQL = """
 SELECT message.agent_id, message.user_id, message.thread_id, message.number, message.id,
        message.channel, message.role, message.name, left(message.content, 200), message.created_at,
        (SELECT count(*) FROM looked_at), last.created_at, last.number
@@ -124,7 +124,7 @@ ORDER BY message.created_at DESC, message.number DESC
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class SimilarMessage:
     """A similar message, with its nearest piece."""
 
     message_id: UUID | None
@@ -133,7 +133,7 @@ class Neighbour:
     similarity: float
 
 
-def nearest_neighbours(message: Message, *, limit: int = 10) -> list[Neighbour]:
+def similar_messages(message: Message, *, limit: int = 10) -> list[SimilarMessage]:
     """Return the most similar messages of the same agent and user, nearest first.
 
     The similarity is that of the nearest pair of pieces; only vectors of one model are compared.
@@ -145,12 +145,14 @@ def nearest_neighbours(message: Message, *, limit: int = 10) -> list[Neighbour]:
     if not pieces:
         return []
     model = pieces[0].embedding_model
-    best: dict[UUID, Neighbour] = {}
+    best: dict[UUID, SimilarMessage] = {}
     for piece in (piece for piece in pieces if piece.embedding_model == model):
         for near in _nearest(message, piece, 3 * limit):
             key = near.message_id or near.pk
             if key not in best or near.similarity > best[key].similarity:
-                best[key] = Neighbour(near.message_id, near.content, near.role, near.similarity)
+                best[key] = SimilarMessage(
+                    near.message_id, near.content, near.role, near.similarity
+                )
     return sorted(best.values(), key=lambda near: -near.similarity)[:limit]
 
 
@@ -168,7 +170,7 @@ def _nearest(message: Message, piece: ConversationEmbedding, limit: int) -> list
     distance = CosineDistance("embedding", piece.embedding)
     others = others.annotate(similarity=1.0 - distance)
     if others.values("pk")[: MAX_COMPARED + 1].count() > MAX_COMPARED:
-        with walking_hnsw():
+        with hnsw_scan():
             return list(others.order_by(distance)[:limit])
     # "+ 0" hides the distance from the planner, which would use HNSW for a scope of any size.
     return list(others.order_by(distance + 0.0)[:limit])
@@ -184,36 +186,36 @@ def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
     if not lexemes:
         return []
     terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
-    rarest = fetch_value(_RAREST, {"terms": terms, "counted": MAX_COUNTED})
-    found = fetch_column(
-        _WITH_ALL_WORDS,
+    rarest = fetch_value(_RAREST_SQL, {"terms": terms, "counted": MAX_COUNTED})
+    indexed = fetch_column(
+        _WITH_ALL_WORDS_SQL,
         {"terms": terms, "rarest": rarest, "looked_at": MAX_POSTINGS_CHECKED, "limit": limit},
     )
-    waiting = [
+    unindexed = [
         number
         for number, content in messages_not_indexed().values_list(
             "message__number", "message__content"
         )
         if set(lexemes) <= set(lexical.lexemes(content))
     ]
-    return [*waiting, *found][:limit]
+    return [*unindexed, *indexed][:limit]
 
 
 def numbers_of_messages_of(user_id: str, *, limit: int = 1000) -> list[int]:
     """Return the numbers of the newest messages between one user and any agent."""
     agents = list(Scope.objects.filter(user_id=user_id).values_list("agent_id", flat=True))
-    known = (
+    indexed = (
         Message.objects.filter(agent_id__in=agents, user_id=user_id)
         .order_by("-number")
         .values_list("number", flat=True)[:limit]
     )
     # An agent without indexed messages of the user has no scope.
-    waiting = messages_not_indexed().filter(message__user_id=user_id)
-    return [*known, *waiting.values_list("message__number", flat=True)]
+    unindexed = messages_not_indexed().filter(message__user_id=user_id)
+    return [*indexed, *unindexed.values_list("message__number", flat=True)]
 
 
 def messages_not_indexed() -> QuerySet[PendingEmbedding]:
-    """Return the newest messages that are not indexed: few, except during an import."""
+    """Return the newest MAX_UNINDEXED_SEARCHED messages that are not indexed yet."""
     newest = PendingEmbedding.objects.order_by("-message__number").values("pk")[
         :MAX_UNINDEXED_SEARCHED
     ]
@@ -275,76 +277,100 @@ def latest_threads(
         until: only messages before this moment.
         limit: maximum number of threads.
     """
-    scopes, scope = "", {}
-    if agent_ids is not None:
-        scopes += " CROSS JOIN unnest(%(agents)s::uuid[]) AS agent (id)"
-        scope["agent_id"] = "agent.id"
-    if user_ids is not None:
-        scopes += " CROSS JOIN unnest(%(users)s::text[]) AS person (id)"
-        scope["user_id"] = "person.id"
-    in_time = "AND created_at >= %(since)s " if since is not None else ""
-    in_time += "AND created_at < %(until)s" if until is not None else ""
-    columns, values = ", ".join(scope), ", ".join(f"step.{column}" for column in scope)
-
-    def read(statement: str, most: int, limit: int) -> tuple[list[ThreadSummary], Any]:
-        """Return threads before `position`, and where reading stopped; None at the end."""
-        rows = fetch_all(
-            (statement + _SUMMARIES).format(
-                scopes=scopes,
-                in_time=in_time,
-                first=rows_in_order("memory_message", scope, *_THREAD[len(scope) :]),
-                same=f"AND ({columns}) <= ({values})" if scope else "",
-                # With a lower bound of the time, Postgres expects more than a few messages of an
-                # agent, and stops early instead of sorting all of them.
-                latest=_by_time(
-                    scope,
-                    since="%(since)s" if since is not None else "'-infinity'",
-                    before="%(at)s, %(number)s" if position else "",
-                ),
-                latest_of_thread=_by_time(
-                    {column: f"step.{column}" for column in _THREAD}, conditions=in_time
-                ),
-                before="AND (created_at, number) < (%(at)s, %(number)s)" if position else "",
-                listed="(created_at, number) >= (%(at)s, %(number)s)" if position else "false",
-            ),
-            {
-                "agents": list(agent_ids or ()),
-                "users": list(user_ids or ()),
-                "since": since,
-                "until": until,
-                "at": position and position.created_at,
-                "number": position and position.number,
-                "most": most,
-                "limit": limit,
-            },
-        )
-        *_, looked_at, created_at, number = rows[0]
-        threads = [ThreadSummary(*row[:-3]) for row in rows if row[0] is not None]
-        return threads, ThreadPosition(created_at, number) if looked_at >= most else None
-
-    found: list[ThreadSummary] = []
+    query = _ThreadQuery(agent_ids, user_ids, since, until)
+    threads: list[ThreadSummary] = []
     position = before
     if until is not None:
         position = min(filter(None, (before, ThreadPosition(until, 0))))
-    for scans in range(MAX_SCANS):
-        threads, end = read(_SCANNED, MAX_SCANNED_MESSAGES, limit - len(found))
-        found += threads
-        if len(found) == limit:
-            return ThreadPage(found, _position_of(found[-1]))
+    for scan in range(MAX_SCANS):
+        scanned, end = query.read(
+            _SCAN_SQL, position, max_rows=MAX_SCANNED_MESSAGES, limit=limit - len(threads)
+        )
+        threads += scanned
+        if len(threads) == limit:
+            return ThreadPage(threads, _position_of(threads[-1]))
         if end is None:
-            return ThreadPage(found, None)
-        if scans == 0:
-            walked, more = read(_WALKED, MAX_WALKED_THREADS, limit)
-            if more is None:
+            return ThreadPage(threads, None)
+        if scan == 0:
+            walked, rest = query.read(_WALK_SQL, position, max_rows=MAX_WALKED_THREADS, limit=limit)
+            if rest is None:
                 is_last = len(walked) < limit
                 return ThreadPage(walked, None if is_last else _position_of(walked[-1]))
         position = end
-    return ThreadPage(found, position)
+    return ThreadPage(threads, position)
 
 
-def _by_time(scope: Mapping[str, str], **narrowing: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _ThreadQuery:
+    """The filters of `latest_threads`, in SQL."""
+
+    agent_ids: Sequence[UUID] | None
+    user_ids: Sequence[str] | None
+    since: datetime | None
+    until: datetime | None
+
+    def read(
+        self, statement: str, position: ThreadPosition | None, *, max_rows: int, limit: int
+    ) -> tuple[list[ThreadSummary], ThreadPosition | None]:
+        """Return threads before a position, and where reading stopped; None at the end.
+
+        Args:
+            statement: _SCAN_SQL or _WALK_SQL.
+            position: where the last page ended; None: at the latest thread.
+            max_rows: number of messages or threads to read.
+            limit: maximum number of threads.
+        """
+        rows = fetch_all(
+            self._sql(statement, position),
+            {
+                "agents": list(self.agent_ids or ()),
+                "users": list(self.user_ids or ()),
+                "since": self.since,
+                "until": self.until,
+                "at": position and position.created_at,
+                "number": position and position.number,
+                "most": max_rows,
+                "limit": limit,
+            },
+        )
+        *_, number_read, created_at, number = rows[0]
+        threads = [ThreadSummary(*row[:-3]) for row in rows if row[0] is not None]
+        return threads, ThreadPosition(created_at, number) if number_read >= max_rows else None
+
+    def _sql(self, statement: str, position: ThreadPosition | None) -> str:
+        tables, scope = "", {}
+        if self.agent_ids is not None:
+            tables += " CROSS JOIN unnest(%(agents)s::uuid[]) AS agent (id)"
+            scope["agent_id"] = "agent.id"
+        if self.user_ids is not None:
+            tables += " CROSS JOIN unnest(%(users)s::text[]) AS person (id)"
+            scope["user_id"] = "person.id"
+        in_time = "AND created_at >= %(since)s " if self.since is not None else ""
+        in_time += "AND created_at < %(until)s" if self.until is not None else ""
+        columns, values = ", ".join(scope), ", ".join(f"step.{column}" for column in scope)
+        return (statement + _SUMMARIES_SQL).format(
+            scopes=tables,
+            in_time=in_time,
+            first=rows_in_order("memory_message", scope, *_THREAD[len(scope) :]),
+            same=f"AND ({columns}) <= ({values})" if scope else "",
+            # With a lower bound of the time, Postgres expects more than a few messages of an
+            # agent, and stops early instead of sorting all of them.
+            latest=_by_time(
+                scope,
+                since="%(since)s" if self.since is not None else "'-infinity'",
+                before="%(at)s, %(number)s" if position else "",
+            ),
+            latest_of_thread=_by_time(
+                {column: f"step.{column}" for column in _THREAD}, conditions=in_time
+            ),
+            before="AND (created_at, number) < (%(at)s, %(number)s)" if position else "",
+            listed="(created_at, number) >= (%(at)s, %(number)s)" if position else "false",
+        )
+
+
+def _by_time(scope: Mapping[str, str], **conditions: str) -> str:
     return rows_in_order(
-        "memory_message", scope, "created_at", "number", latest_first=True, **narrowing
+        "memory_message", scope, "created_at", "number", latest_first=True, **conditions
     )
 
 
@@ -353,7 +379,7 @@ def _position_of(thread: ThreadSummary) -> ThreadPosition:
 
 
 def turns_around(anchor: Message, *, earlier: int = 30, later: int = 20) -> list[Message]:
-    """Return turns of the anchor's thread around it, oldest first, with the values of the page.
+    """Return turns of the anchor's thread around it, oldest first, with annotations.
 
     Each has `shown` (its text, or the beginning of a long one), `length`, `reply_pk`, `is_embedded`
     (None while it is queued), `embedding_error` and `has_trace`.
@@ -361,8 +387,8 @@ def turns_around(anchor: Message, *, earlier: int = 30, later: int = 20) -> list
     position = (anchor.created_at, anchor.number)
     before = _turns(anchor, Q(created_at__lt=position[0]) | _same_time(position, "lte"))
     after = _turns(anchor, Q(created_at__gt=position[0]) | _same_time(position, "gt"))
-    found = [*before.order_by("-created_at", "-number")[:earlier]]
-    return [*reversed(found), *after.order_by("created_at", "number")[:later]]
+    newest_first = [*before.order_by("-created_at", "-number")[:earlier]]
+    return [*reversed(newest_first), *after.order_by("created_at", "number")[:later]]
 
 
 def last_name(turns: Sequence[Message]) -> str:

@@ -18,7 +18,7 @@ __all__ = [
     "WorkingContextCompiler",
 ]
 
-_HOMES = {
+_MODULES = {
     "ContextManager": "memory.context.manager",
     "LongTermMemory": "memory.facts",
     "MemoryEntry": "memory.models",
@@ -29,6 +29,6 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a name on first access: the compiler alone needs neither Django nor LangGraph."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

@@ -61,7 +61,7 @@ def fact_line(content: str, quote: str = "", said_at: datetime | None = None) ->
 
 
 def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> str:
-    """Return a list item with a turn, its speaker, and the date that "yesterday" in it refers to."""
+    """Return a list item with a turn, its speaker and its date ("yesterday" refers to the date)."""
     when = f"{date_prefix(said_at)} " if said_at else ""
     return list_item(f"{when}{speaker}: {content}")
 

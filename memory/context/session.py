@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.errors import UndefinedTable
 
 from memory.arguments import count_argument, id_argument
-from memory.configured import require_configured_database
+from memory.configuration_checks import require_configured_database
 from memory.context.chat import as_turn
 from memory.context.checkpoints.connections import tenant_transaction
 from memory.context.exceptions import NoTenant, UnreadableSession

@@ -45,85 +45,97 @@ _LAST: Final = """
 MAX_EXTERNAL_ID = 255
 
 
-class Place(NamedTuple):
-    """A thread of a user with an agent."""
+class Thread(NamedTuple):
+    """The thread of a turn, with its agent and user."""
 
     agent_id: UUID
     user_id: str
     thread_id: str
 
 
-class Said(NamedTuple):
-    """A turn without an external id. `at` is its time as text, empty without a time."""
+class UnidentifiedTurn(NamedTuple):
+    """A turn without an external id."""
 
-    place: Place
+    thread: Thread
     role: str
     name: str
     content: str
     at: str
+    """ISO time in UTC; empty without a time."""
 
 
 class DerivedIds:
-    """Gives external ids to the turns of a history that comes in several parts."""
+    """Derives external ids for the turns of a history that is imported in several parts.
+
+    Args:
+        seed: identifies the whole history, such as its name; "": its threads identify it.
+    """
 
     def __init__(self, seed: str = "") -> None:
-        """`seed`: identifies the whole history, such as a name; "": its threads identify it."""
         self._seed = seed
-        self._last: dict[Place, str] = {}
+        self._last: dict[Thread, str] = {}
         self._seen: Counter[str] = Counter()
 
-    def of(self, turns: Sequence[Said]) -> list[str]:
+    def derive(self, turns: Sequence[UnidentifiedTurn]) -> list[str]:
         """Return the ids of turns of the current tenant, in their order."""
         keys: dict[int, str] = {}
-        untimed: dict[Place, list[int]] = defaultdict(list)
+        untimed: dict[Thread, list[int]] = defaultdict(list)
         for index, turn in enumerate(turns):
-            words = [turn.place.thread_id, turn.role, turn.name, turn.content]
+            words = [turn.thread.thread_id, turn.role, turn.name, turn.content]
             if turn.at:
                 key = _digest(turn.at, *words)
                 keys[index] = _digest(key, str(self._seen[key]))
                 self._seen[key] += 1
             else:
-                before = self._last.get(turn.place, "")
-                keys[index] = self._last[turn.place] = _digest(before, *words)
-                untimed[turn.place].append(index)
-        chains = {place: [keys[index] for index in of] for place, of in untimed.items()}
-        begins = dict.fromkeys(chains, self._seed) if self._seed else _begins(chains)
-        for place, of in untimed.items():
-            for index in of:
-                keys[index] = _id_at(begins[place], keys[index])
+                before = self._last.get(turn.thread, "")
+                keys[index] = self._last[turn.thread] = _digest(before, *words)
+                untimed[turn.thread].append(index)
+        chains = {thread: [keys[index] for index in indexes] for thread, indexes in untimed.items()}
+        anchors = dict.fromkeys(chains, self._seed) if self._seed else _find_anchors(chains)
+        for thread, indexes in untimed.items():
+            for index in indexes:
+                keys[index] = _id_at(anchors[thread], keys[index])
         return [f"{PREFIX}{keys[index]}" for index in range(len(turns))]
 
 
-def _begins(chains: Mapping[Place, Sequence[str]]) -> dict[Place, str]:
-    """Return the message after which each chain begins: its position if it exists, else the last
-    one.
+def _find_anchors(chains: Mapping[Thread, Sequence[str]]) -> dict[Thread, str]:
+    """Return for each thread the number of the message after which its chain of keys begins.
+
+    If the chain was imported before, it is the message before it; otherwise the thread's last one.
     """
-    last = _last_messages((place, len(chain) + 1) for place, chain in chains.items())
-    return {place: _begin(chain, last[place]) for place, chain in chains.items()}
+    last = _last_messages((thread, len(chain) + 1) for thread, chain in chains.items())
+    return {thread: _find_anchor(chain, last[thread]) for thread, chain in chains.items()}
 
 
-def _begin(chain: Sequence[str], last: Sequence[tuple[int, str]]) -> str:
-    """`last`: numbers and external ids of the thread's last messages, the newest first."""
+def _find_anchor(chain: Sequence[str], last: Sequence[tuple[int, str]]) -> str:
+    """Return the number of the message after which a chain begins.
+
+    Args:
+        chain: the keys of the turns.
+        last: numbers and external ids of the thread's last messages, newest first.
+    """
     numbers = [str(number) for number, _ in last] + ["0"]
-    for stand in range(min(len(chain), len(last)), 0, -1):
-        if last[0][1] == f"{PREFIX}{_id_at(numbers[stand], chain[stand - 1])}":
-            return numbers[stand]
+    # The newest message may be any turn of the chain.
+    for length in range(min(len(chain), len(last)), 0, -1):
+        if last[0][1] == f"{PREFIX}{_id_at(numbers[length], chain[length - 1])}":
+            return numbers[length]
     return numbers[0]
 
 
-def _last_messages(asked: Iterable[tuple[Place, int]]) -> dict[Place, list[tuple[int, str]]]:
-    wanted = [(*place, most) for place, most in asked]
-    found: dict[Place, list[tuple[int, str]]] = {Place(*each[:3]): [] for each in wanted}
-    if wanted:
-        places = list(found)
-        columns: list[Any] = [list(column) for column in zip(*wanted, strict=True)]
+def _last_messages(limits: Iterable[tuple[Thread, int]]) -> dict[Thread, list[tuple[int, str]]]:
+    """Return numbers and external ids of the last messages of threads, newest first."""
+    rows = [(*thread, limit) for thread, limit in limits]
+    messages: dict[Thread, list[tuple[int, str]]] = {Thread(*row[:3]): [] for row in rows}
+    if rows:
+        threads = list(messages)
+        columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
         for place, number, external_id in fetch_all(_LAST, columns):
-            found[places[place - 1]].append((number, external_id or ""))
-    return found
+            messages[threads[place - 1]].append((number, external_id or ""))
+    return messages
 
 
-def _id_at(begin: str, key: str) -> str:
-    return _digest(begin, key)
+def _id_at(anchor: str, key: str) -> str:
+    return _digest(anchor, key)
 
 
 def _digest(*parts: str) -> str:
@@ -139,7 +151,7 @@ class ImportedTurn:
     """
 
     external_id: str | None
-    """Its id where it comes from; unique for one agent and user. None: it is given one."""
+    """Its id in the other system, unique for one agent and user. None: an id is derived."""
     agent_id: UUID
     user_id: str
     thread_id: str
@@ -176,7 +188,7 @@ class ImportedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """The message of an imported turn, and whether this import wrote it."""
 
     message: Message
@@ -185,14 +197,14 @@ class Imported:
 
 def import_turns(
     tenant_id: UUID | str, turns: Sequence[ImportedTurn], *, ids: DerivedIds | None = None
-) -> list[Imported]:
+) -> list[ImportResult]:
     """Write turns into the transcript, all or none, and queue their embeddings.
 
     Idempotent by external id: a turn that exists already, or that is repeated, is written once and
     is not changed.
 
     Args:
-        ids: gives ids to turns without; by default those of `DerivedIds()`.
+        ids: derives ids for turns without one; by default `DerivedIds()`.
 
     Returns:
         A result per turn, in their order.
@@ -202,52 +214,52 @@ def import_turns(
     """
     with known_tenant(tenant_id), transaction.atomic():
         turns = _with_ids(turns, ids or DerivedIds())
-        moment = time_now()
+        now = time_now()
         rows: dict[tuple[UUID, str, str | None], Message] = {}
         for turn in turns:
-            rows.setdefault(turn.identity, _message(turn, turn.created_at or moment))
+            rows.setdefault(turn.identity, _message(turn, turn.created_at or now))
         # In one order for all imports, so that two imports of the same history cannot deadlock;
         # numbers follow it, so that turns with the same time keep the order of the history.
-        in_order = sorted(rows.values(), key=lambda row: row.created_at)
-        Message.objects.bulk_create(in_order, ignore_conflicts=True)
+        by_time = sorted(rows.values(), key=lambda row: row.created_at)
+        Message.objects.bulk_create(by_time, ignore_conflicts=True)
         existing = {
             (row.agent_id, row.user_id, row.external_id): row
             for row in Message.objects.filter(
-                agent_id__in={row.agent_id for row in in_order},
-                user_id__in={row.user_id for row in in_order},
-                external_id__in={row.external_id for row in in_order},
+                agent_id__in={row.agent_id for row in by_time},
+                user_id__in={row.user_id for row in by_time},
+                external_id__in={row.external_id for row in by_time},
             ).only("agent_id", "user_id", "thread_id", "external_id", "created_at")
         }
-        new = {row.pk for row in in_order} & {row.pk for row in existing.values()}
-        written = [row for row in in_order if row.pk in new]
+        new = {row.pk for row in by_time} & {row.pk for row in existing.values()}
+        written = [row for row in by_time if row.pk in new]
         write_attributes(written)
         record_names(written)
         embedding_queue.enqueue(new)
         for agent_id, user_id in {(row.agent_id, row.user_id) for row in written}:
             transaction.on_commit(partial(refresh_window, tenant_id, agent_id, user_id))
-    answers = []
+    results = []
     for turn in turns:
         message = existing[turn.identity]
-        answers.append(Imported(message, created=message.pk in new))
+        results.append(ImportResult(message, created=message.pk in new))
         new.discard(message.pk)
-    return answers
+    return results
 
 
 aimport_turns = asynchronous(import_turns)
 
 
 def _with_ids(turns: Sequence[ImportedTurn], ids: DerivedIds) -> list[ImportedTurn]:
-    derived = iter(ids.of([_said(turn) for turn in turns if turn.external_id is None]))
+    derived = iter(ids.derive([_unidentified(turn) for turn in turns if turn.external_id is None]))
     return [
         replace(turn, external_id=next(derived)) if turn.external_id is None else turn
         for turn in turns
     ]
 
 
-def _said(turn: ImportedTurn) -> Said:
-    place = Place(turn.agent_id, turn.user_id, turn.thread_id)
+def _unidentified(turn: ImportedTurn) -> UnidentifiedTurn:
+    thread = Thread(turn.agent_id, turn.user_id, turn.thread_id)
     at = "" if turn.created_at is None else turn.created_at.astimezone(UTC).isoformat()
-    return Said(place, turn.role, turn.name, turn.content, at)
+    return UnidentifiedTurn(thread, turn.role, turn.name, turn.content, at)
 
 
 def _message(turn: ImportedTurn, created_at: datetime) -> Message:

@@ -6,28 +6,29 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from memory.conf import MAX_MESSAGE_METADATA
+from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.exceptions import InvalidArgument
 from memory.models import Message, MessageAttribute
 from memory.models.attributes import attributes_of, with_metadata
-from memory.models.fact_filters import values_of
+from memory.models.metadata_filters import metadata_values
 
 
 def metadata_argument(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return a small JSON object, by the rules of facts' metadata; None if it is empty."""
     if metadata is None:
         return None
-    values_of(metadata)
+    metadata_values(metadata)
     size = len(json.dumps(metadata, ensure_ascii=False, default=list).encode())
-    if size > MAX_MESSAGE_METADATA:
+    if size > MAX_MESSAGE_METADATA_BYTES:
         raise InvalidArgument(
-            f"metadata has {size} bytes as JSON, more than {MAX_MESSAGE_METADATA}; leave some out"
+            f"metadata has {size} bytes as JSON, more than {MAX_MESSAGE_METADATA_BYTES}; leave some"
+            " out"
         )
     return dict(metadata) or None
 
 
-def narrowed_by_metadata(messages: "QuerySet[Message]", filters: Mapping[str, Any]) -> Any:
-    """Return the messages whose metadata matches the filters: see `memory.models.fact_filters`."""
+def filter_by_metadata(messages: "QuerySet[Message]", filters: Mapping[str, Any]) -> Any:
+    """Return the messages with metadata that match: see `memory.models.metadata_filters`."""
     return with_metadata(messages, filters, MessageAttribute, "message_id")
 
 

@@ -31,12 +31,12 @@ ON CONFLICT DO NOTHING
 def fold(text: str) -> str:
     """Return a text without case, accents and repeated blanks: "Łukasz  É." becomes "lukasz e."."""
     decomposed = unicodedata.normalize("NFKD", text).casefold()
-    plain = "".join(each for each in decomposed if not unicodedata.combining(each))
+    plain = "".join(character for character in decomposed if not unicodedata.combining(character))
     return " ".join(plain.translate(_LETTERS).split())
 
 
-def has_name(message: Message) -> bool:
-    """Return whether the message has a name of its user that is stored."""
+def has_storable_name(message: Message) -> bool:
+    """Return whether the message has a name of its user that fits into the table of names."""
     name = message.name
     return message.role == Role.USER and bool(name.strip()) and len(name) <= MAX_NAME_CHARACTERS
 
@@ -47,9 +47,9 @@ def record_names(messages: Iterable[Message]) -> None:
     Call it in the transaction that writes the messages. The statement is sent with the next one.
     """
     rows = [
-        (each.user_id, each.name, fold(each.name), _sent_at(each))
-        for each in messages
-        if has_name(each)
+        (message.user_id, message.name, fold(message.name), _sent_at(message))
+        for message in messages
+        if has_storable_name(message)
     ]
     if rows:
         columns = zip(*rows, strict=True)
@@ -58,5 +58,5 @@ def record_names(messages: Iterable[Message]) -> None:
 
 
 def _sent_at(message: Message) -> Any:
-    """The time of a message; None if Postgres sets it."""
+    """Return the time of a message; None if Postgres sets it."""
     return message.created_at if isinstance(message.created_at, datetime) else None

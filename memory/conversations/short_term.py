@@ -19,12 +19,12 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
-from memory.conversations.reading import Conversation, Turn, decode
+from memory.conversations.conversation import Conversation, Turn, decode
 from memory.conversations.window_store import (
     MAX_ATTEMPTS,
     WindowCopy,
     is_current,
-    logging_cache_outage,
+    log_cache_outage,
 )
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
@@ -57,7 +57,7 @@ def get_recent_messages(
     if n == 0:
         return []
     size = max(n, WINDOW)
-    with window.entered():
+    with window.in_tenant():
         try:
             return window.read(size)[-n:]
         except RedisError as error:
@@ -96,21 +96,21 @@ def append_message(
     if collected is not None and collected.take(target.key, turn):
         return
     new_id_argument("user_id", user_id)
-    with target.entered(), logging_cache_outage(target):
+    with target.in_tenant(), log_cache_outage(target):
         for _ in range(MAX_ATTEMPTS):
             turn = replace(turn, clear=target.clear_token())
             if window_store.append(target.key, [turn], window=size):
                 return
-            held = window_store.read(target.key)
-            # Another writer may have written the copy since, with a turn that is nowhere else. This
-            # call sees the copy that was read, or a later one, which is not replaced.
+            expected = window_store.read(target.key)
+            # Another writer may have written the copy since, with a turn that only the copy has.
+            # This call sees the copy that was read, or a later one, which is not replaced.
             if window_store.append(target.key, [turn], window=size):
                 return
-            written = target.write_transcript(size, more_turns=[turn], held=held)
+            written = target.write_transcript(size, more_turns=[turn], expected=expected)
             # A concurrent clear covers the written transcript, and not this turn.
             if written and target.clear_token() == turn.clear:
                 return
-        target.forget()
+        target.invalidate()
 
 
 aappend_message = asynchronous(append_message)
@@ -144,7 +144,7 @@ _collected: ContextVar[CollectedTurns | None] = ContextVar("collected_turns", de
 
 
 @contextmanager
-def collecting(
+def collect_turns(
     tenant_id: UUID | str, agent_id: UUID | str, user_id: str
 ) -> Iterator[CollectedTurns]:
     """Collect the turns of calls of `append_message` in the block, for `append_turns`."""
@@ -186,18 +186,20 @@ def append_turns(
     target = WindowCopy.of(tenant_id, agent_id, user_id)
     if not turns:
         return
-    with target.entered(), logging_cache_outage(target):
-        place = target.place_of(last or turns[-1])
-        if place is not None and place.cleared:
+    with target.in_tenant(), log_cache_outage(target):
+        position = target.position_of(last or turns[-1])
+        if position is not None and position.is_cleared:
             return
-        before = "" if place is None else str(place.before or window_store.FIRST)
-        # A transcript with a position for these turns has the turns.
-        missing = turns if place is None else []
+        before = ""
+        if position is not None:
+            before = str(position.previous_id or window_store.NO_PREVIOUS_TURN)
+        # Turns without a position are not in the transcript.
+        missing = turns if position is None else []
         for _ in range(MAX_ATTEMPTS):
             appended = window_store.append(target.key, turns, window=size, before=before)
             if appended or target.write_transcript(size, more_turns=missing, changed=turns):
                 return
-        target.forget()
+        target.invalidate()
 
 
 aappend_turns = asynchronous(append_turns)
@@ -215,21 +217,21 @@ def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> N
     """
     window = WindowCopy.of(tenant_id, agent_id, user_id)
     if window.conversation is None:
-        window_store.forget(window.key)
+        window_store.invalidate(window.key)
         return
-    with known_tenant(tenant_id) as entered:
+    with known_tenant(tenant_id) as tenant:
         window.conversation.clear()
         threads = thread_window.threads_of(window.conversation.agent_id, user_id)
-        transaction.on_commit(partial(_forget_copies, entered, window.key, threads))
+        transaction.on_commit(partial(_invalidate_copies, tenant, window.key, threads))
 
 
 aclear_window = asynchronous(clear_window)
 
 
-def _forget_copies(tenant_id: UUID, key: str, threads: Sequence[str]) -> None:
+def _invalidate_copies(tenant_id: UUID, key: str, threads: Sequence[str]) -> None:
     try:
-        window_store.forget(key)
-        thread_window.forget_threads(tenant_id, threads)
+        window_store.invalidate(key)
+        thread_window.invalidate_threads(tenant_id, threads)
     except RedisError as error:
         logger.warning("window %s is cleared; the cache still has its copy: %s", key, error)
 
@@ -240,27 +242,27 @@ def rebuild_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) ->
     Turns that were only appended to the window are lost.
     """
     window = WindowCopy.of(tenant_id, agent_id, user_id)
-    with window.entered():
+    with window.in_tenant():
         window.rebuild()
 
 
-def is_tail(entries: Sequence[bytes], conversation: Conversation) -> bool:
-    """Return whether a window of the cache is the end of its transcript.
+def is_end_of_transcript(entries: Sequence[bytes], conversation: Conversation) -> bool:
+    """Return whether the entries of a window are the end of its transcript.
 
     Turns that were only appended to the window are in no transcript, and may have displaced others.
     """
     clear = conversation.last_clear()
     turns = [turn for turn in map(decode, entries) if turn is not None]
-    held = [turn for turn in turns if is_current(turn, clear.token)]
-    ids = [turn["message_id"] for turn in held if "message_id" in turn]
+    current = [turn for turn in turns if is_current(turn, clear.token)]
+    ids = [turn["message_id"] for turn in current if "message_id" in turn]
     expected = conversation.recent_turns(max(WINDOW, len(ids)), after=clear)
     if not ids:
-        return not expected or len(held) >= WINDOW
+        return not expected or len(current) >= WINDOW
     return ids == [turn.message_id for turn in expected][-len(ids) :]
 
 
 def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
-    """Rebuild a window of the cache that is not the end of its transcript any more.
+    """Rebuild a window if it is not the end of its transcript any more.
 
     Call it after writing to the transcript without `append_turns`. While the cache is down, a line
     is logged.
@@ -268,7 +270,7 @@ def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) ->
     window = WindowCopy.of(tenant_id, agent_id, user_id)
     if window.conversation is None:
         return
-    with window.entered(), logging_cache_outage(window):
+    with window.in_tenant(), log_cache_outage(window):
         entries = window_store.read(window.key)
-        if entries and not is_tail(entries, window.conversation):
+        if entries and not is_end_of_transcript(entries, window.conversation):
             window.rebuild()

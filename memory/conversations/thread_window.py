@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, id_argument
 from memory.conf import WINDOW
 from memory.conversations import window_store
-from memory.conversations.reading import Turn, decode
+from memory.conversations.conversation import Turn, decode
 from memory.conversations.window_store import MAX_ATTEMPTS
 from memory.models import Message, WindowClear
 from tenants.context import required_tenant_id, tenant_scope
@@ -26,17 +26,17 @@ from tenants.redis_keys import session_key, thread_windows_pattern
 
 logger = logging.getLogger(__name__)
 
-_sharing: set[str] = set()
+_shared_channels: set[str] = set()
 
 
-def share(channel: str) -> None:
+def register_shared_channel(channel: str) -> None:
     """Register a channel in which all participants of a thread read all its messages."""
-    _sharing.add(channel)
+    _shared_channels.add(channel)
 
 
-def sharing() -> frozenset[str]:
+def shared_channels() -> frozenset[str]:
     """Return the channels with threads that all participants share."""
-    return frozenset(_sharing)
+    return frozenset(_shared_channels)
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,19 @@ class ThreadTurn(Turn):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its fields as a dict."""
+        """Return the fields as a dict."""
         return {**super().as_dict(), "user_id": self.user_id, "answered_by": self.answered_by}
 
 
-def forget_all_threads(tenant_id: UUID | str) -> None:
-    """Remove the copies of all threads of a tenant; readers rebuild them from the transcript.
+def invalidate_all_threads(tenant_id: UUID | str) -> None:
+    """Invalidate the windows of all threads of a tenant; readers rebuild them.
 
     For erasing, moving and retention, after they have changed the transcript.
     """
     with tenant_scope(tenant_id):
         client = get_redis_connection("default")
         for key in client.scan_iter(match=thread_windows_pattern(required_tenant_id()), count=1000):
-            window_store.forget(key.decode())
+            window_store.invalidate(key.decode())
 
 
 def get_thread_turns(
@@ -91,13 +91,13 @@ def get_thread_turns(
     with tenant_scope(tenant_id):
         try:
             key = _key(thread_id)
-            held = window_store.read(key)
-            turns = _decoded(held)
+            entries = window_store.read(key)
+            turns = _decode_all(entries)
             if not _are_current(turns, thread_id, channel):
-                turns = _rebuild(key, thread_id, channel, held)
+                turns = _rebuild(key, thread_id, channel, entries)
         except RedisError as error:
             logger.warning("thread %s is read from the transcript: %s", thread_id, error)
-            turns = [turn.as_dict() for turn in transcript_of(thread_id, channel)]
+            turns = [turn.as_dict() for turn in last_turns_of_thread(thread_id, channel)]
     # Two simultaneous turns may be appended in the other order.
     turns.sort(key=lambda turn: str(turn.get("at", "")))
     return turns[-n:] if n else []
@@ -121,29 +121,29 @@ def append_to_thread(tenant_id: UUID | str, message: Message) -> None:
                 key,
                 [ThreadTurn.of(message)],
                 window=WINDOW,
-                before=str(previous or window_store.FIRST),
+                before=str(previous or window_store.NO_PREVIOUS_TURN),
             ):
                 _rebuild(key, message.thread_id, message.channel, window_store.read(key))
         except RedisError as error:
             logger.warning("thread %s was not appended to: %s", message.thread_id, error)
 
 
-def forget_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
-    """Remove the copies of these threads, after the commit that changed the transcript.
+def invalidate_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
+    """Invalidate the windows of these threads; readers rebuild them.
 
-    Readers rebuild them.
+    Call it after the commit that changed the transcript.
 
     Raises:
         RedisError: the cache is down.
     """
     with tenant_scope(tenant_id):
         for thread_id in thread_ids:
-            window_store.forget(_key(thread_id))
+            window_store.invalidate(_key(thread_id))
 
 
 def threads_of(agent_id: UUID, user_id: str) -> list[str]:
     """Return the shared threads in which a user has spoken with an agent of the current tenant."""
-    rows = Message.objects.filter(agent_id=agent_id, user_id=user_id, channel__in=_sharing)
+    rows = Message.objects.filter(agent_id=agent_id, user_id=user_id, channel__in=_shared_channels)
     return list(rows.values_list("thread_id", flat=True).order_by().distinct())
 
 
@@ -154,21 +154,23 @@ def rebuild_thread(tenant_id: UUID | str, thread_id: str, channel: str) -> None:
         _rebuild(key, thread_id, channel, window_store.read(key))
 
 
-def is_thread_tail(entries: Sequence[bytes], thread_id: str, channel: str) -> bool:
-    """Return whether a window of the cache is the end of its thread in the transcript."""
-    held = {turn.get("message_id") for turn in _decoded(entries)}
-    if not held:
-        return True  # it was removed; the next reader rebuilds it
-    return held == {turn.message_id for turn in transcript_of(thread_id, channel)[-len(held) :]}
+def is_end_of_thread(entries: Sequence[bytes], thread_id: str, channel: str) -> bool:
+    """Return whether the entries of a window are the end of its thread in the transcript."""
+    ids = {turn.get("message_id") for turn in _decode_all(entries)}
+    if not ids:
+        return True  # it was invalidated; the next reader rebuilds it
+    return ids == {
+        turn.message_id for turn in last_turns_of_thread(thread_id, channel)[-len(ids) :]
+    }
 
 
-def transcript_of(thread_id: str, channel: str) -> list[ThreadTurn]:
+def last_turns_of_thread(thread_id: str, channel: str) -> list[ThreadTurn]:
     """Return the last turns of a thread of the current tenant, oldest first."""
     return [ThreadTurn.of(row) for row in reversed(_turns(thread_id, channel)[:WINDOW])]
 
 
 def _turns(thread_id: str, channel: str) -> QuerySet[Message]:
-    """Return the turns of the thread that are in no cleared window, newest first."""
+    """Return the turns of a thread that no cleared window covers, newest first."""
     clears = WindowClear.objects.filter(
         Q(last_number__gte=OuterRef("number")) | Q(created_at__gt=OuterRef("created_at")),
         agent_id=OuterRef("agent_id"),
@@ -191,20 +193,22 @@ def _are_current(turns: Sequence[Mapping[str, Any]], thread_id: str, channel: st
     return _turns(thread_id, channel).filter(pk__in=ids).count() == len(ids)
 
 
-def _rebuild(key: str, thread_id: str, channel: str, held: Sequence[bytes]) -> list[dict[str, Any]]:
+def _rebuild(
+    key: str, thread_id: str, channel: str, expected: Sequence[bytes]
+) -> list[dict[str, Any]]:
     """Write the window from the transcript; repeat it if another writer changed the window."""
     for _ in range(MAX_ATTEMPTS):
-        turns = transcript_of(thread_id, channel)
+        turns = last_turns_of_thread(thread_id, channel)
         entries = [turn.encode() for turn in turns]
-        if window_store.write(key, entries, window=WINDOW, held=held):
+        if window_store.write(key, entries, window=WINDOW, expected=expected):
             break
-        held = window_store.read(key)
+        expected = window_store.read(key)
     else:
-        window_store.forget(key)
+        window_store.invalidate(key)
     return [turn.as_dict() for turn in turns]
 
 
-def _decoded(entries: Iterable[bytes]) -> list[dict[str, Any]]:
+def _decode_all(entries: Iterable[bytes]) -> list[dict[str, Any]]:
     return [turn for turn in map(decode, entries) if turn is not None]
 
 

@@ -1,4 +1,4 @@
-"""The transcript: every turn, verbatim, written before any other effect of it."""
+"""The transcript: every turn, verbatim. A turn is written before anything else happens with it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,9 +13,9 @@ from django.utils.timezone import is_naive
 from memory.arguments import id_argument, role_argument, text_argument, uuid_argument
 from memory.conf import OUTBOX_GRACE
 from memory.conversations import embedding_queue
+from memory.conversations.conversation import Conversation, TurnPosition
 from memory.conversations.metadata import metadata_argument, write_attributes
 from memory.conversations.names import record_names
-from memory.conversations.reading import Conversation, Place
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
@@ -23,7 +23,7 @@ from memory.models import Message, Role
 from tenants import transaction
 from tenants.context import asynchronous, known_tenant
 
-__all__ = ["Conversation", "Place", "arecord_message", "record_message"]
+__all__ = ["Conversation", "TurnPosition", "arecord_message", "record_message"]
 
 
 def record_message(
@@ -53,15 +53,15 @@ def record_message(
     user) or this `in_reply_to` exists, that message is returned and nothing is written.
 
     Args:
-        answered_by: the agent that wrote this reply, also in another agent's thread.
+        answered_by: the agent that wrote this reply, which may be in another agent's thread.
         created_at: the original time, for imported turns; by default now(), by Postgres.
         recall_trace: the recall for this reply; becomes a RecallEvent when the reply is embedded.
         metadata: labels of the program, up to the size in memory.conf.
         usage: tokens that the language model reports for this reply.
         finish_reason: why the language model ended this reply: "stop", "length" or
             "content_filter"; empty if it wrote none.
-        appended: the caller appends the turn to the window (`short_term.append_turns`). Otherwise
-            the window is updated if the cache has it and the message ends a turn.
+        appended: True if the caller appends the turn to the window (`short_term.append_turns`).
+            Otherwise a window in the cache is refreshed after a reply.
 
     Returns:
         The message, and whether it is new.
@@ -122,14 +122,14 @@ def _key_argument(name: str, value: str | None) -> str | None:
 
 
 def _existing(message: Message) -> Message | None:
-    """Return the message that exists with a unique value of this one."""
-    same = Q(pk__in=[])
+    """Return the message that has a unique value of this one already."""
+    has_same_value = Q(pk__in=[])
     if message.in_reply_to_id is not None:
-        same |= Q(in_reply_to=message.in_reply_to_id)
+        has_same_value |= Q(in_reply_to=message.in_reply_to_id)
     if message.idempotency_key is not None:
-        same |= Q(idempotency_key=message.idempotency_key)
+        has_same_value |= Q(idempotency_key=message.idempotency_key)
     if message.external_id is not None:
-        same |= Q(
+        has_same_value |= Q(
             agent_id=message.agent_id, user_id=message.user_id, external_id=message.external_id
         )
-    return Message.objects.filter(same).first()
+    return Message.objects.filter(has_same_value).first()

@@ -1,4 +1,4 @@
-"""The list in the cache that holds a window. Each change is one atomic round trip.
+"""The list of a window in the cache. Each change is one atomic round trip.
 
 The list is a copy of the transcript, and its readers compare it with the transcript. A writer that
 has read the transcript replaces the list only if the list has not changed meanwhile.
@@ -18,7 +18,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from memory.arguments import id_argument
 from memory.conf import WINDOW
-from memory.conversations.reading import Clear, Conversation, Place, Turn, decode
+from memory.conversations.conversation import Clear, Conversation, Turn, TurnPosition, decode
 from tenants.context import known_tenant, tenant_scope
 from tenants.exceptions import UnknownTenant
 from tenants.redis_keys import memory_short_key
@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 # How often a writer reads list and transcript again after a concurrent change of the list.
 MAX_ATTEMPTS: Final = 5
 # Returns 1 if the turns are in the window (now or already), 0 if it must be rebuilt first: it is
-# missing, it is no list, it was forgotten (or cleared, by an earlier version), or it lacks the turn
-# before these (FIRST: there is none, but the window has other messages).
-APPEND = """
+# missing, it is no list, it was invalidated (or cleared, by an earlier version), or it lacks the
+# turn before these (NO_PREVIOUS_TURN: there is none, but the window has other messages).
+APPEND_SCRIPT = """
 local window, before = tonumber(ARGV[1]), ARGV[2]
 if redis.call('TYPE', KEYS[1]).ok ~= 'list' then return 0 end
 local held = redis.call('LRANGE', KEYS[1], 0, -1)
@@ -56,7 +56,7 @@ redis.call('LTRIM', KEYS[1], -window, -1)
 return 1
 """
 # Returns 1 if the window was written, 0 if the list is not the one that was read.
-WRITE = """
+WRITE_SCRIPT = """
 local window, kind = tonumber(ARGV[1]), redis.call('TYPE', KEYS[1]).ok
 local held = {}
 if kind == 'list' then held = redis.call('LRANGE', KEYS[1], 0, -1) end
@@ -68,11 +68,11 @@ return 1
 """
 # The entry is no turn, and no other list has it: readers rebuild the window, and a writer that read
 # the list and the transcript before it does not overwrite it.
-FORGET = """
+INVALIDATE_SCRIPT = """
 redis.call('DEL', KEYS[1])
 redis.call('RPUSH', KEYS[1], '{"forgotten":"' .. ARGV[1] .. '"}')
 """
-FIRST = "first"
+NO_PREVIOUS_TURN = "first"
 
 
 def read(key: str) -> list[bytes]:
@@ -90,27 +90,29 @@ def append(key: str, turns: Sequence[Turn], *, window: int, before: str = "") ->
     """Append turns that are not in the window yet; return False if it must be rebuilt first.
 
     Args:
-        before: id of the message that ended the turn before these, or FIRST. A window without it is
-            incomplete: the cache was down or restored from an old snapshot. Or it is further ahead,
-            and these turns have left it already.
+        before: id of the message that ended the turn before these, or NO_PREVIOUS_TURN. A window
+            without it is incomplete: the cache was down or restored from an old snapshot. Or it is
+            further ahead, and these turns have left it already.
     """
     arguments = [part for turn in turns for part in (turn.message_id, turn.encode())]
-    return bool(_run(APPEND, key, window, before, *arguments))
+    return bool(_run(APPEND_SCRIPT, key, window, before, *arguments))
 
 
-def write(key: str, entries: Sequence[str | bytes], *, window: int, held: Sequence[bytes]) -> bool:
+def write(
+    key: str, entries: Sequence[str | bytes], *, window: int, expected: Sequence[bytes]
+) -> bool:
     """Replace the list by the last `window` entries; return False if another writer changed it.
 
     Args:
-        held: the list as `read` returned it, before the transcript was read.
+        expected: the list as `read` returned it, before the transcript was read.
     """
-    digest = hashlib.sha1(b"\n".join(held), usedforsecurity=False).hexdigest()
-    return bool(_run(WRITE, key, window, digest, *entries))
+    digest = hashlib.sha1(b"\n".join(expected), usedforsecurity=False).hexdigest()
+    return bool(_run(WRITE_SCRIPT, key, window, digest, *entries))
 
 
-def forget(key: str) -> None:
-    """Remove all turns: the next reader rebuilds the window."""
-    _run(FORGET, key, str(uuid4()))
+def invalidate(key: str) -> None:
+    """Invalidate the window: the next reader rebuilds it."""
+    _run(INVALIDATE_SCRIPT, key, str(uuid4()))
 
 
 def _run(script: str, key: str, *arguments: str | bytes | int) -> int:
@@ -143,7 +145,7 @@ class WindowCopy:
         return cls(key, Conversation(tenant, agent, user_id))
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
+    def in_tenant(self) -> Iterator[None]:
         """Enter the tenant, so that code of one tenant cannot reach another's window."""
         if self.conversation is None:
             yield
@@ -153,24 +155,24 @@ class WindowCopy:
 
     def read(self, size: int) -> list[dict[str, Any]]:
         """Return the turns of the copy. It is written again first if it is not current."""
-        held = read(self.key)
-        turns = [turn for turn in map(decode, held) if turn is not None]
+        stored = read(self.key)
+        turns = [turn for turn in map(decode, stored) if turn is not None]
         ids = {turn["message_id"] for turn in turns if "message_id" in turn}
         if turns:
             count, clear = self.count_current(ids)
-            current = [_shown(turn) for turn in turns if is_current(turn, clear)]
+            current = [_without_clear(turn) for turn in turns if is_current(turn, clear)]
             if current and count == len(ids):
                 return current
         for _ in range(MAX_ATTEMPTS):
-            found, last_clear = self.transcript(size)
-            alone = _appended_without_message(held, last_clear.token)
-            entries: list[str | bytes] = [turn.encode() for turn in found]
-            entries += alone
-            if write(self.key, entries, window=size, held=held):
+            transcript, last_clear = self.transcript(size)
+            appended = _appended_without_message(stored, last_clear.token)
+            entries: list[str | bytes] = [turn.encode() for turn in transcript]
+            entries += appended
+            if write(self.key, entries, window=size, expected=stored):
                 break
-            held = read(self.key)
-        shown = [_shown(turn) for turn in map(decode, alone) if turn is not None]
-        return [*(turn.as_dict() for turn in found), *shown][-size:]
+            stored = read(self.key)
+        further = [_without_clear(turn) for turn in map(decode, appended) if turn is not None]
+        return [*(turn.as_dict() for turn in transcript), *further][-size:]
 
     def write_transcript(
         self,
@@ -178,38 +180,38 @@ class WindowCopy:
         *,
         more_turns: Sequence[Turn] = (),
         changed: Sequence[Turn] = (),
-        held: Sequence[bytes] | None = None,
+        expected: Sequence[bytes] | None = None,
     ) -> bool:
         """Replace the copy by the transcript and more turns; return False if it has changed.
 
         Args:
             more_turns: turns that follow those of the transcript.
             changed: turns of the transcript that a wrapper of `append_message` has changed.
-            held: the entries of the copy when it was last read; by default they are read now.
+            expected: the entries of the copy when it was last read; by default they are read now.
         """
-        held = read(self.key) if held is None else held
-        found, _ = self.transcript(size)
-        given = {turn.message_id: turn for turn in changed}
-        shown = [given.get(turn.message_id, turn) for turn in found]
-        entries = [turn.encode() for turn in (*shown, *more_turns)]
-        return write(self.key, entries, window=size, held=held)
+        expected = read(self.key) if expected is None else expected
+        turns, _ = self.transcript(size)
+        changed_by_id = {turn.message_id: turn for turn in changed}
+        current = [changed_by_id.get(turn.message_id, turn) for turn in turns]
+        entries = [turn.encode() for turn in (*current, *more_turns)]
+        return write(self.key, entries, window=size, expected=expected)
 
     def rebuild(self) -> None:
         """Replace the copy by the transcript."""
         for _ in range(MAX_ATTEMPTS):
             if self.write_transcript(WINDOW):
                 return
-        self.forget()
+        self.invalidate()
 
-    def forget(self) -> None:
-        """Remove a copy that changes all the time: the next reader writes it."""
+    def invalidate(self) -> None:
+        """Invalidate a copy that other writers keep changing: the next reader writes it."""
         logger.warning(
             "window %s was changed %s times while it was written: it is removed, and rebuilt by"
             " its next reader",
             self.key,
             MAX_ATTEMPTS,
         )
-        forget(self.key)
+        invalidate(self.key)
 
     def transcript(self, size: int) -> tuple[list[Turn], Clear]:
         """Return the turns of the window from the transcript, and the last clear."""
@@ -223,7 +225,7 @@ class WindowCopy:
             return [], Clear()
 
     def clear_token(self) -> str:
-        """The token of the last clear."""
+        """Return the token of the last clear."""
         return self.count_current([])[1]
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
@@ -239,13 +241,13 @@ class WindowCopy:
         except UnknownTenant:
             return len(message_ids), ""
 
-    def place_of(self, turn: Turn) -> Place | None:
-        """Return the position of the turn in the transcript, None if it is not there."""
+    def position_of(self, turn: Turn) -> TurnPosition | None:
+        """Return the position of the turn in the transcript; None if it is not there."""
         if self.conversation is None or _as_uuid(turn.message_id) is None:
             return None
         try:
             with known_tenant(self.conversation.tenant_id):
-                return self.conversation.place_of(turn.message_id)
+                return self.conversation.position_of(turn.message_id)
         except UnknownTenant:
             return None
 
@@ -257,20 +259,20 @@ def is_current(turn: Mapping[str, Any], clear: str) -> bool:
     return "message_id" in turn or turn.get("clear", "") == clear
 
 
-def _shown(turn: Mapping[str, Any]) -> dict[str, Any]:
+def _without_clear(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in turn.items() if name != "clear"}
 
 
-def _appended_without_message(held: Sequence[bytes], clear: str) -> list[bytes]:
-    """Return the entries at the end of the list without a message, since the last clear."""
-    alone: list[bytes] = []
-    for entry in reversed(held):
+def _appended_without_message(entries: Sequence[bytes], clear: str) -> list[bytes]:
+    """Return the entries after the last message that have no message, since the last clear."""
+    appended: list[bytes] = []
+    for entry in reversed(entries):
         turn = decode(entry)
         if turn is not None and "message_id" in turn:
             break
         if turn is not None and is_current(turn, clear):
-            alone.insert(0, entry)
-    return alone
+            appended.insert(0, entry)
+    return appended
 
 
 def _as_uuid(value: UUID | str) -> UUID | None:
@@ -283,8 +285,8 @@ def _as_uuid(value: UUID | str) -> UUID | None:
 
 
 @contextmanager
-def logging_cache_outage(window: WindowCopy) -> Iterator[None]:
-    """Run the block, which changes the copy. If the cache is down, a line is logged."""
+def log_cache_outage(window: WindowCopy) -> Iterator[None]:
+    """Run the block, which changes the copy. Log a line instead of an error of the cache."""
     try:
         yield
     except RedisError as error:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +41,7 @@ class Embedder:
                 f" tables hold {EMBEDDING_DIMENSIONS}"
             )
         self.start_threads()
-        # The first vector takes longer than the next ones. No thread for it: a fork may follow.
+        # The first vector takes longer than the others. In this thread, since a fork may follow.
         self._model.embed(self._model.tokenize(["the first"]))
 
     def start_threads(self) -> None:
@@ -55,8 +56,8 @@ class Embedder:
         length. Text after the model's 256 word pieces is ignored.
         """
         vectors = np.empty((len(texts), EMBEDDING_DIMENSIONS), dtype=np.float32)
-        for positions, found in self.encode_batches(texts):
-            vectors[positions] = found
+        for positions, batch in self.encode_batches(texts):
+            vectors[positions] = batch
         return vectors
 
     def encode_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Vectors]]:
@@ -65,15 +66,16 @@ class Embedder:
         Yields:
             Positions in `texts` and their vectors; each position once, in any order.
         """
-        alike: dict[str, list[int]] = {}
-        for position, text in enumerate(_checked(texts)):
-            alike.setdefault(_clean(text), []).append(position)
-        batches = _batches(self._model.tokenize(list(alike)))
-        for batch, vectors in self._computed(batches):
-            rows = [row for row, piece in enumerate(batch) for _ in alike[piece.text]]
-            yield [n for piece in batch for n in alike[piece.text]], vectors[rows]
+        positions_of: dict[str, list[int]] = {}
+        for position, text in enumerate(_check_texts(texts)):
+            positions_of.setdefault(_clean(text), []).append(position)
+        batches = _batches(self._model.tokenize(list(positions_of)))
+        for batch, vectors in self._compute(batches):
+            positions = [positions_of[text.text] for text in batch]
+            rows = np.repeat(np.arange(len(batch)), [len(equal) for equal in positions])
+            yield list(chain.from_iterable(positions)), vectors[rows]
 
-    def _computed(
+    def _compute(
         self, batches: list[list[TokenizedText]]
     ) -> Iterator[tuple[list[TokenizedText], Vectors]]:
         """Yield each batch with its vectors.
@@ -102,9 +104,9 @@ class Embedder:
 
 
 _embedder: Embedder | None = None
-_loading = threading.Lock()
+_load_lock = threading.Lock()
 _loader: threading.Thread | None = None
-_starting = threading.Lock()
+_start_lock = threading.Lock()
 
 
 def get_embedder() -> Embedder:
@@ -115,7 +117,7 @@ def get_embedder() -> Embedder:
     """
     global _embedder
     if _embedder is None:
-        with _loading:
+        with _load_lock:
             if _embedder is None:
                 _embedder = Embedder(model_files())
     return _embedder
@@ -127,7 +129,7 @@ def load_in_background() -> None:
     An error is logged, and the load is repeated when the embedder is needed.
     """
     global _loader
-    with _starting:
+    with _start_lock:
         if _embedder is None and (_loader is None or not _loader.is_alive()):
             _loader = threading.Thread(target=_load, name="load-embedder", daemon=True)
             _loader.start()
@@ -177,8 +179,8 @@ def model_version() -> str:
     return model_files().version
 
 
-def _checked(texts: Sequence[str]) -> Sequence[str]:
-    """Return the texts, if they are a list of texts."""
+def _check_texts(texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts; raise InvalidArgument if they are no list of texts."""
     if isinstance(texts, str):
         raise InvalidArgument(f"texts={texts[:80]!r} is one text: give a list of texts")
     for text in texts:
@@ -216,9 +218,9 @@ def _batches(texts: Sequence[TokenizedText]) -> list[list[TokenizedText]]:
 
 
 def _after_fork_in_child() -> None:
-    """Let a forked process embed: a thread that does not exist here may hold a lock."""
-    global _loading, _starting, _loader
-    _loading, _starting, _loader = threading.Lock(), threading.Lock(), None
+    """Replace the locks: a thread of the parent, which does not run here, may hold one."""
+    global _load_lock, _start_lock, _loader
+    _load_lock, _start_lock, _loader = threading.Lock(), threading.Lock(), None
     if _embedder is not None:
         _embedder.start_threads()
 

@@ -31,11 +31,13 @@ class ModelFiles:
 
 
 def model_files(name: str | None = None) -> ModelFiles:
-    """Return the model of this name, by default of EMBEDDING_MODEL: a path, a hub name, or "" for
-    the
-    packaged model.
+    """Return the files of a model. The result is cached: a digest of 90 MB takes 0.2 seconds.
 
-    Read once per process: the digest of 90 MB takes a fifth of a second.
+    Args:
+        name: a path, a name of the hub, or "" for the packaged model; by default EMBEDDING_MODEL.
+
+    Raises:
+        EmbeddingModelError: there is no such model.
     """
     return _model_files(_configured_name() if name is None else name)
 
@@ -56,7 +58,7 @@ def _configured_name() -> str:
 @cache
 def _model_files(setting: str) -> ModelFiles:
     if not setting:
-        name, path = PACKAGED_MODEL, _packaged()
+        name, path = PACKAGED_MODEL, _packaged_path()
     elif Path(setting).is_dir():
         path = Path(setting).resolve()
         name = path.name
@@ -65,7 +67,7 @@ def _model_files(setting: str) -> ModelFiles:
     return ModelFiles(path=path, version=f"{name}@{_digest(path)}")
 
 
-def _packaged() -> Path:
+def _packaged_path() -> Path:
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddingModelError(

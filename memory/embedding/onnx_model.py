@@ -46,7 +46,7 @@ class OnnxModel:
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
         """Return the texts with their word pieces, cut at `max_tokens`, with the end mark."""
-        return [TokenizedText(text, self._cut(self._ids(text))) for text in texts]
+        return [TokenizedText(text, self._truncate(self._ids(text))) for text in texts]
 
     def count_tokens(self, text: str) -> int:
         """Return the word pieces of the whole text, with the two marks around them."""
@@ -73,5 +73,5 @@ class OnnxModel:
         ids: list[int] = self._tokenizer.encode(text).ids
         return ids
 
-    def _cut(self, ids: list[int]) -> list[int]:
+    def _truncate(self, ids: list[int]) -> list[int]:
         return ids if len(ids) <= self.max_tokens else [*ids[: self.max_tokens - 1], ids[-1]]

@@ -47,8 +47,8 @@ def dump_vectors_as_binary() -> None:
 
 
 @contextmanager
-def walking_hnsw() -> Iterator[None]:
-    """Run the block's one query, a read ordered by distance, through the HNSW index.
+def hnsw_scan() -> Iterator[None]:
+    """Have the one query of the block, a read ordered by distance, scan the HNSW index.
 
     The scan ends once enough rows of the scope are found, or after `HNSW_MAX_SCAN_TUPLES` rows of
     any user. The settings are reset in an outer transaction.

@@ -12,14 +12,14 @@ from django.db.models.expressions import DatabaseDefault
 from memory.arguments import content_argument, id_argument, uuid_argument
 from memory.conf import EXACT_ROWS, HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH
 from memory.embedding.embedder import model_version
-from memory.embedding.vectors import walking_hnsw
+from memory.embedding.vectors import hnsw_scan
 from memory.exceptions import InvalidArgument
 from memory.facts.versions import Unchanged
 from memory.ids import new_id_argument
 from memory.models.conversations import RecallEvent
-from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactState, MemoryEntry
+from memory.models.metadata_filters import metadata_values
 from tenants.context import current_tenant_id, fetch_all
 
 # Number of the newest recalls that are searched for a fact about no user, which may be in any
@@ -62,7 +62,7 @@ def check_entry(entry: MemoryEntry) -> None:
     if entry.user_id is not None:
         new_id_argument("user_id", entry.user_id)
     entry.metadata = {} if entry.metadata is None else entry.metadata
-    values_of(entry.metadata)
+    metadata_values(entry.metadata)
     for name in ("valid_from", "valid_to", "expires_at"):
         value = getattr(entry, name)
         if not isinstance(value, DatabaseDefault):
@@ -106,13 +106,13 @@ def filter_facts(
     else:
         rows = rows.entries().filter(state=state)
     if agent_id is not None:
-        rows = rows.known_to(uuid_argument("agent_id", agent_id))
+        rows = rows.visible_to_agent(uuid_argument("agent_id", agent_id))
     if shared_only:
-        rows = rows.about_nobody()
+        rows = rows.about_no_user()
     elif user_id is not None:
         rows = rows.about(id_argument("user_id", user_id))
     if not shared:
-        rows = rows.about_somebody()
+        rows = rows.about_a_user()
     return rows.with_metadata(filters) if filters else rows
 
 
@@ -133,8 +133,10 @@ def nearest_rows(
     """Return the nearest rows. Up to EXACT_ROWS rows are compared; of more, HNSW finds them."""
     if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
         candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
-        with walking_hnsw():
-            near = [*rows.about_nearest(vector).values_list("memory_id", flat=True)[:candidates]]
+        with hnsw_scan():
+            near = [
+                *rows.order_by_distance(vector).values_list("memory_id", flat=True)[:candidates]
+            ]
         # With fewer rows than requested, the index scan ended before it had read all rows.
         if len(near) == candidates:
             rows = rows.filter(memory_id__in=near)

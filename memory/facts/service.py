@@ -20,7 +20,7 @@ from memory.arguments import (
     vector_argument,
 )
 from memory.conf import NEAR_DUPLICATE
-from memory.configured import require_configured_database, require_configured_model
+from memory.configuration_checks import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import FactBusy, FactNotFound
 from memory.facts.exclusions import include_corrected
@@ -46,9 +46,9 @@ from memory.facts.versions import (
     update_entry,
 )
 from memory.fields import digest
-from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import SYSTEM, Author, FactAction, FactKind, MemoryEntry
+from memory.models.metadata_filters import metadata_values
 from tenants import transaction
 from tenants.audit.tombstones import FACT, enqueue_tombstones
 from tenants.context import asynchronous, current_tenant_id, known_tenant
@@ -218,7 +218,7 @@ class LongTermMemory:
         if content is not None:
             content_argument(content)
         if metadata is not None:
-            values_of(metadata)
+            metadata_values(metadata)
         with known_tenant(tenant_id):
             # Embedded before the transaction, so that others need not wait for it.
             embedding = None if content is None else embed([content])[0]
@@ -282,7 +282,7 @@ class LongTermMemory:
             user_id: only facts about this user, and about no user.
             shared: False leaves out the facts about no user.
             shared_only: only facts about no user; for a prompt of an unknown user.
-            filters: conditions on the metadata, see `memory.models.fact_filters`.
+            filters: conditions on the metadata, see `memory.models.metadata_filters`.
             at: facts valid at that time, in their version of then; by default those valid now.
             threshold: least cosine similarity, from -1 to 1.
             query_embedding: the vector of a text query, if the caller has it.

@@ -13,7 +13,6 @@ from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgu
 from memory.facts.exclusions import exclude_corrected, include_corrected
 from memory.fields import digest
 from memory.models.attributes import attributes_of
-from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import (
     SYSTEM,
@@ -25,6 +24,7 @@ from memory.models.facts import (
     MemoryEntry,
     server_clock,
 )
+from memory.models.metadata_filters import metadata_values
 from tenants import transaction
 
 # How often a write is tried again because another request deleted the conflicting entry.
@@ -130,7 +130,7 @@ def merge_into(memory_id: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryE
     if existing is None:
         raise FactNotFound(f"there is no fact {memory_id}")
     metadata = {**existing.metadata, **entry.metadata}
-    values_of(metadata)
+    metadata_values(metadata)
     change = Change(
         metadata=metadata,
         valid_from=None

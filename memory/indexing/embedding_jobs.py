@@ -42,7 +42,7 @@ class DrainResult:
 
     stored: int
     more: bool
-    """Whether more jobs may wait that no worker holds."""
+    """Whether there may be more jobs that no worker has locked."""
 
 
 def drain(
@@ -60,30 +60,28 @@ def drain(
     Args:
         tenant_id: the tenant.
         message_ids: these, and then one batch of overdue ones: if tasks of single messages wait in
-        a
-            long queue, the first of them do the work of the others. By default all queued ones.
+            a long queue, the first of them do the work of the others. By default all queued ones.
         limit: maximum number of messages, without overdue ones.
         alone: store messages one by one, each recorded before it is begun. After a worker has died
-        over
-            one of them, this stores the others and identifies it.
+            during one of them, this stores the others and identifies it.
 
     Raises:
         EmbeddingModelError: the model does not load; it is recorded as the error of the jobs.
         UnknownTenant: no such tenant.
     """
-    asked = None if message_ids is None else [UUID(str(message_id)) for message_id in message_ids]
+    keys = None if message_ids is None else [UUID(str(message_id)) for message_id in message_ids]
     with known_tenant(tenant_id):
         is_waiting = PendingEmbedding.objects.exists()  # a table of the tenant, if it has tables
         if not (is_waiting and _claimable().exists()):
             return DrainResult(stored=0, more=False)
     with tenant_scope(tenant_id):
         _require_model()
-        if asked is None:
+        if keys is None:
             return _process(_claimable(), limit, alone=alone)
-        own = _process(_claimable().filter(key__in=asked), limit, alone=alone)
+        requested = _process(_claimable().filter(key__in=keys), limit, alone=alone)
         overdue = EMBEDDINGS.jobs().filter(sweep_at__lte=Now(), failed_at__isnull=True)
-        done = _process(overdue, OUTBOX_BATCH, alone=alone)
-        return DrainResult(own.stored + done.stored, more=own.more)
+        late = _process(overdue, OUTBOX_BATCH, alone=alone)
+        return DrainResult(requested.stored + late.stored, more=requested.more)
 
 
 adrain = asynchronous(drain)
@@ -177,13 +175,13 @@ def _store(message_ids: Sequence[UUID]) -> int:
     """Write vectors and words of the messages and remove their jobs, in one transaction."""
     with transaction.atomic():
         jobs = EMBEDDINGS.jobs(message_ids).select_for_update(skip_locked=True)
-        held = dict(jobs.values_list("key", "traceparent"))
-        pending = PendingEmbedding.objects.filter(pk__in=list(held))
+        traceparents = dict(jobs.values_list("key", "traceparent"))
+        pending = PendingEmbedding.objects.filter(pk__in=list(traceparents))
         # Moving and erasing messages locks these rows, and waits for the locks of the others.
-        free = pending.select_for_update(skip_locked=True, of=("self",))
-        rows = list(free.select_related("message").order_by("message__number"))
+        unlocked = pending.select_for_update(skip_locked=True, of=("self",))
+        rows = list(unlocked.select_related("message").order_by("message__number"))
         if rows:
-            parents = [held[row.pk] for row in rows]
+            parents = [traceparents[row.pk] for row in rows]
             with (
                 BATCH_SECONDS.of().time(),
                 traces.batch_span(
@@ -196,11 +194,11 @@ def _store(message_ids: Sequence[UUID]) -> int:
                 _recall_event(row.message, row.recall_trace) for row in rows if row.recall_trace
             )
         stored = [row.pk for row in rows]
-        done = set(held)
-        if len(stored) < len(held):  # some of the others are locked, or deleted
-            done -= set(pending.exclude(pk__in=stored).values_list("pk", flat=True))
+        finished = set(traceparents)
+        if len(stored) < len(traceparents):  # some of the others are locked, or deleted
+            finished -= set(pending.exclude(pk__in=stored).values_list("pk", flat=True))
         PendingEmbedding.objects.filter(pk__in=stored).delete()
-        EMBEDDINGS.finish_many(done)
+        EMBEDDINGS.finish_many(finished)
     return len(rows)
 
 

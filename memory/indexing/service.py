@@ -100,11 +100,11 @@ def _write_features(messages: Iterable[Message], lexemes: Iterable[Sequence[str]
                 lexical.lexeme_hash(subject_word(subject_of(message.name, message.role))),
                 message.role == "user",
                 count_words(message.content),
-                lexical.holds_time(message.content),
+                lexical.has_time_word(message.content),
                 only_asks(message.content),
-                len(own),
+                len(message_lexemes),
             )
-            for message, own in zip(messages, lexemes, strict=True)
+            for message, message_lexemes in zip(messages, lexemes, strict=True)
         ),
     )
 
@@ -117,8 +117,8 @@ def _write_postings(messages: Iterable[Message], lexemes: Iterable[Sequence[str]
             message.number,
             weight,
         )
-        for message, own in zip(messages, lexemes, strict=True)
-        for lexeme, weight in lexical.term_weights(own).items()
+        for message, message_lexemes in zip(messages, lexemes, strict=True)
+        for lexeme, weight in lexical.term_weights(message_lexemes).items()
     )
     _insert(
         "INSERT INTO memory_posting (scope_id, lexeme_hash, message_number, weight) SELECT * FROM"

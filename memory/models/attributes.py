@@ -1,4 +1,4 @@
-"""Values of metadata where a b-tree can find them.
+"""Tables of the values of metadata, which b-trees index.
 
 Postgres does not use a GIN index on the JSON itself under row-level security, because its operators
 are not leakproof; those of text and double precision are.
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from django.db import models
 
-from memory.models.fact_filters import Condition, parse_filters, values_of
+from memory.models.metadata_filters import Condition, metadata_values, parse_filters
 from tenants.models import TenantModel
 from tenants.personal_data import PersonalData
 
@@ -18,7 +18,7 @@ Q = TypeVar("Q", bound="models.QuerySet[Any]")
 
 
 class Attribute(TenantModel):
-    """One value of the metadata of something."""
+    """One value of the metadata of a row."""
 
     id = models.BigAutoField(primary_key=True)
     key = models.TextField(
@@ -38,7 +38,7 @@ class Attribute(TenantModel):
 
 
 class MessageAttribute(Attribute):
-    """One value of a message's metadata, where a b-tree can find it. Append-only."""
+    """One value of a message's metadata, indexed by a b-tree. Append-only."""
 
     message = models.ForeignKey(
         "memory.Message",
@@ -68,21 +68,27 @@ class MessageAttribute(Attribute):
 
 
 def attributes_of(model: type[A], metadata: Mapping[str, Any], **whose: Any) -> list[A]:
-    """The attributes of something with this metadata, which are not written yet."""
+    """Return unsaved attributes for the values of some metadata.
+
+    Args:
+        model: the class of the attributes.
+        metadata: of a message or a fact.
+        whose: the foreign key of the attributes, such as `message_id=…`.
+    """
     return [
         model(key=key, kind=value.kind, text=value.text, number=value.number, **whose)
-        for key, value in values_of(metadata)
+        for key, value in metadata_values(metadata)
     ]
 
 
 def with_metadata(rows: Q, filters: Mapping[str, Any], attributes: type[Attribute], of: str) -> Q:
-    """Return the rows with metadata that fulfil the filters: see `memory.models.fact_filters`.
+    """Return the rows with metadata that fulfil the filters: see `memory.models.metadata_filters`.
 
     Args:
         of: the column of the attributes that refers to the row.
     """
     for condition in parse_filters(filters):
-        matches = attributes_that_fulfil(condition, attributes).values(of)
+        matches = matching_attributes(condition, attributes).values(of)
         if condition.operator == "missing":
             rows = rows.exclude(pk__in=matches)
         else:
@@ -90,21 +96,21 @@ def with_metadata(rows: Q, filters: Mapping[str, Any], attributes: type[Attribut
     return rows
 
 
-def attributes_that_fulfil(
+def matching_attributes(
     condition: Condition, attributes: type[Attribute]
 ) -> "models.QuerySet[Any]":
-    """The attributes that fulfil a condition, found by a b-tree."""
-    found = attributes._default_manager.filter(key=condition.key)
+    """Return the attributes that fulfil a condition, read by a b-tree."""
+    rows = attributes._default_manager.filter(key=condition.key)
     if condition.operator in ("exists", "missing"):
-        return found
+        return rows
     if condition.operator != "in":
         (bound,) = condition.values
         column = "number" if bound.kind == "number" else "text"
-        return found.filter(
+        return rows.filter(
             kind=bound.kind, **{f"{column}__{condition.operator}": getattr(bound, column)}
         )
-    wanted = models.Q(number__in=[v.number for v in condition.values if v.kind == "number"])
+    is_one_of = models.Q(number__in=[v.number for v in condition.values if v.kind == "number"])
     for kind in ("text", "literal"):
         texts = [value.text for value in condition.values if value.kind == kind]
-        wanted |= models.Q(kind=kind, text__in=texts)
-    return found.filter(wanted)
+        is_one_of |= models.Q(kind=kind, text__in=texts)
+    return rows.filter(is_one_of)

@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 from pgvector.django import BitField, HnswIndex, VectorField
 
 from memory.conf import EMBEDDING_DIMENSIONS, IMPORT_CHANNEL
-from memory.fields import IdentityField, RealField, packed
+from memory.fields import IdentityField, RealField, pack_columns
 from memory.models.facts import MemoryAttribute as MemoryAttribute
 from memory.models.facts import MemoryEntry as MemoryEntry
 from memory.models.querysets import MessageQuerySet, ScopedQuerySet
@@ -442,7 +442,7 @@ class IndexedMessage(TenantModel):
     )
     packed_row = models.GeneratedField(
         db_column="card",
-        expression=packed(
+        expression=pack_columns(
             message_number="int8send",
             message_id="uuid_send",
             session="int8send",

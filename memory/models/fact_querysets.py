@@ -1,4 +1,4 @@
-"""The vocabulary of reads of facts."""
+"""Queries of facts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,45 +21,45 @@ class MemoryEntryQuerySet(models.QuerySet):
         return self.filter(tenant_id=tenant_id)
 
     def entries(self) -> Self:
-        """Current facts, without old versions."""
+        """Return current facts, without old versions."""
         return self.filter(version_of__isnull=True)
 
     def versions_of(self, memory_id: UUID | str) -> Self:
-        """An entry and its earlier versions, newest first; expired ones too."""
+        """Return an entry and its earlier versions, newest first, including expired ones."""
         entry = models.Q(memory_id=memory_id, version_of__isnull=True)
-        # A version keeps the moment that it was written at, and each was written after the other.
+        # A version keeps its updated_at, and each was written after the one before.
         return self.filter(entry | models.Q(version_of=memory_id)).order_by(
             "-updated_at", "-memory_id"
         )
 
     def as_of(self, at: datetime | None = None) -> Self:
-        """Facts that are valid now, or were valid at a moment: one version of each at most.
+        """Return the facts that are valid now, or were valid at a time: at most one version each.
 
-        Proposed and rejected facts never are. A superseded one was until it was superseded, and a
-        retracted one until it was retracted.
+        Proposed and rejected facts are never valid. A superseded fact was valid until it was
+        superseded, a retracted one until it was retracted.
         """
-        moment = Now() if at is None else at
+        time = Now() if at is None else at
         if at is None:
-            known = self.entries().filter(state="active")
+            rows = self.entries().filter(state="active")
         else:
             retracted_later = models.Q(state="retracted", retracted_at__gt=at)
-            known = self.filter(models.Q(state__in=("active", "superseded")) | retracted_later)
-        return known.filter(
-            models.Q(valid_to__isnull=True) | models.Q(valid_to__gt=moment),
-            models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=moment),
-            valid_from__lte=moment,
+            rows = self.filter(models.Q(state__in=("active", "superseded")) | retracted_later)
+        return rows.filter(
+            models.Q(valid_to__isnull=True) | models.Q(valid_to__gt=time),
+            models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=time),
+            valid_from__lte=time,
         )
 
-    def known_to(self, agent_id: UUID | str) -> Self:
-        """Facts of this agent: its own, and those that all agents share."""
+    def visible_to_agent(self, agent_id: UUID | str) -> Self:
+        """Return the facts of this agent, and those of all agents."""
         return self.filter(models.Q(agent_id=agent_id) | models.Q(agent_id__isnull=True))
 
     def about(self, user_id: str) -> Self:
-        """Facts that this user may see: those about them, and those about no user."""
+        """Return the facts about this user, and those about no user."""
         return self.filter(models.Q(user_id=user_id) | models.Q(user_id__isnull=True))
 
     def without_evidence(self, agent_id: UUID | str | None, user_id: str | None) -> Self:
-        """Leave out the facts of this agent and user that rest on messages."""
+        """Leave out the facts of this agent and user that have evidence in messages."""
         evidence = apps.get_model("memory", "FactEvidence").objects
         return self.exclude(
             models.Exists(evidence.filter(memory_id=models.OuterRef("memory_id"))),
@@ -67,35 +67,35 @@ class MemoryEntryQuerySet(models.QuerySet):
             user_id=user_id,
         )
 
-    def about_nobody(self) -> Self:
-        """Facts that belong to no user."""
+    def about_no_user(self) -> Self:
+        """Return the facts about no user."""
         return self.filter(user_id__isnull=True)
 
-    def about_somebody(self) -> Self:
-        """Facts that belong to a user."""
+    def about_a_user(self) -> Self:
+        """Return the facts about a user."""
         return self.filter(user_id__isnull=False)
 
     def with_metadata(self, filters: Mapping[str, Any]) -> Self:
-        """Return facts with metadata that fulfil the filters: see `memory.models.fact_filters`."""
+        """Return the facts with metadata that match: see `memory.models.metadata_filters`."""
         return with_metadata(
             self, filters, apps.get_model("memory", "MemoryAttribute"), "memory_id"
         )
 
     def comparable(self, embedding_model: str) -> Self:
-        """Only vectors of this model: those of two models point anywhere."""
+        """Return the facts with vectors of this model: those of two models cannot be compared."""
         return self.filter(embedding_model=embedding_model)
 
     def nearest(self, embedding: Sequence[float]) -> Self:
         """Order by descending cosine similarity, as `score`; every row is compared.
 
-        The distance is part of an expression, so that Postgres cannot walk the HNSW index, which
-        ends after a number of rows of any user.
+        The distance is part of an expression, so that Postgres does not scan the HNSW index, which
+        ends after a number of rows of all users.
         """
         distance = CosineDistance("embedding", embedding)
         return self.annotate(score=1.0 - distance).order_by(
             distance + 0.0, "-created_at", "memory_id"
         )
 
-    def about_nearest(self, embedding: Sequence[float]) -> Self:
-        """Nearly by descending cosine similarity, in an order that the HNSW index has."""
+    def order_by_distance(self, embedding: Sequence[float]) -> Self:
+        """Order by descending cosine similarity, approximately, along the HNSW index."""
         return self.order_by(CosineDistance("embedding", embedding))

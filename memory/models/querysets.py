@@ -1,4 +1,4 @@
-"""The vocabulary of reads: every query names its tenant, agent and user."""
+"""Queries of messages. Each names its tenant, agent and user."""
 
 from typing import Self, TypeVar
 from uuid import UUID
@@ -41,10 +41,10 @@ class MessageQuerySet(ScopedQuerySet[M]):
         ).order_by("-created_at", "-number")
 
     def last_of_threads(self) -> Self:
-        """The last message of every conversation.
+        """Return the last message of every thread.
 
-        That none came after it is a probe of an index, so that the newest conversations are found
-        without a look at the others.
+        Whether a later message exists is a probe of an index, so that the newest threads are found
+        without reading the others.
         """
         same = {name: models.OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
         later = models.Q(created_at__gt=models.OuterRef("created_at")) | models.Q(

@@ -20,7 +20,7 @@ from django.utils.timezone import is_naive
 from pgvector import Vector
 
 from memory.arguments import id_argument, uuid_argument, vector_argument
-from memory.conversations.metadata import narrowed_by_metadata
+from memory.conversations.metadata import filter_by_metadata
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import InvalidArgument
 from memory.models import Message
@@ -230,7 +230,7 @@ def recall(
         policy: number of results, thresholds and features; by default DEFAULT_POLICY.
         at: only messages up to this time, with the facts that were valid then.
         exclude: ids of messages to leave out, such as those of the window.
-        filters: conditions on the metadata of messages, see `memory.models.fact_filters`. Other
+        filters: conditions on the metadata of messages, see `memory.models.metadata_filters`. Other
             messages do not affect the result. Another round trip.
         query_embedding: the vector of `query`, if the caller has it.
 
@@ -279,7 +279,7 @@ def recall(
     ):
         values["tenant"] = tenant
         if filters:
-            matches = narrowed_by_metadata(Message.objects.of(tenant, agent, user), filters)
+            matches = filter_by_metadata(Message.objects.of(tenant, agent, user), filters)
             numbers = dict(matches.values_list("pk", "number"))
             values |= {"among": list(numbers), "numbers": list(numbers.values())}
         evidence = _read_evidence(cursor, values)

@@ -97,14 +97,14 @@ def cut_pieces(
 def _join(sentences: list[str]) -> list[str]:
     """Join short sentences with the next one, or the last ones with the one before."""
     joined: list[str] = []
-    begun: list[str] = []
+    group: list[str] = []
     for sentence in sentences:
-        begun.append(sentence)
-        if count_words(" ".join(begun)) >= MIN_PIECE_WORDS:
-            joined.append(" ".join(begun))
-            begun = []
-    if begun:
-        joined.append(" ".join([joined.pop(), *begun] if joined else begun))
+        group.append(sentence)
+        if count_words(" ".join(group)) >= MIN_PIECE_WORDS:
+            joined.append(" ".join(group))
+            group = []
+    if group:
+        joined.append(" ".join([joined.pop(), *group] if joined else group))
     return joined
 
 

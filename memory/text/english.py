@@ -1,4 +1,4 @@
-"""English words of the lexical channel: stop words, irregular forms, words of time."""
+"""English words of the lexical index: stop words, irregular forms, words of time."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Words of the lexical channel: the stored terms of a text, their hashes and weights.
+"""The lexemes of a text, as the lexical index stores them, with their hashes and weights.
 
 Words are stemmed here and not in Postgres, so that writing and searching agree for any version and
 dictionary of the server, and a recall needs no round trip for its words. Pure.
@@ -102,14 +102,14 @@ def words(text: str) -> list[str]:
         return [token[:MAX_WORD] for token in _ASCII_TOKEN.findall(folded)]
     folded = decompose(folded)
     folded = unicodedata.normalize("NFC", _LATIN_MARKS.sub("", folded))
-    found: list[str] = []
+    tokens: list[str] = []
     for match in _TOKEN.finditer(folded):
         token = match[0]
         if match["unspaced"] and len(token) > 2:
-            found += [token[i : i + 2] for i in range(len(token) - 1)]
+            tokens += [token[i : i + 2] for i in range(len(token) - 1)]
         else:
-            found.append(token[:MAX_WORD])
-    return found
+            tokens.append(token[:MAX_WORD])
+    return tokens
 
 
 def lexemes(text: str) -> list[str]:
@@ -117,9 +117,9 @@ def lexemes(text: str) -> list[str]:
     return stems(words(text))
 
 
-def stems(found: Iterable[str]) -> list[str]:
+def stems(tokens: Iterable[str]) -> list[str]:
     """Return the stems of these words without stop words, in order, with repetitions."""
-    return [stem(word) for word in found if word not in STOP_WORDS]
+    return [stem(word) for word in tokens if word not in STOP_WORDS]
 
 
 def date_lexemes(moment: datetime) -> list[str]:
@@ -128,15 +128,17 @@ def date_lexemes(moment: datetime) -> list[str]:
     return [str(utc.day), stem(MONTHS[utc.month - 1]), str(utc.year)]
 
 
-def holds_time(text: str) -> bool:
-    """Return whether the text has a time: a weekday, a month, "yesterday", "last week", a year."""
+def has_time_word(text: str) -> bool:
+    """Return whether the text has a word of time: a weekday, a month, "yesterday", a year."""
     return any(word in TIME_WORDS or _YEAR.fullmatch(word) for word in words(text))
 
 
-def term_weights(own: Sequence[str]) -> dict[str, float]:
-    """Return the weight of each lexeme of a message, without the turns around it."""
-    length = float(len(own))
-    return {lexeme: bm25_weight(float(tf), length) for lexeme, tf in Counter(own).items()}
+def term_weights(message_lexemes: Sequence[str]) -> dict[str, float]:
+    """Return the weight of each lexeme of a message alone, without the turns before it."""
+    length = float(len(message_lexemes))
+    return {
+        lexeme: bm25_weight(float(tf), length) for lexeme, tf in Counter(message_lexemes).items()
+    }
 
 
 @lru_cache(maxsize=CACHED_WORDS)

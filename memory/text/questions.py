@@ -35,7 +35,9 @@ def only_asks(text: str) -> bool:
     forget: I live in Bern" and "When I was five I lived in Bern". English only: in any other
     language, every question only asks.
     """
-    return all(_is_question(each) and not _has_statement(each) for each in _sentences(text))
+    return all(
+        _is_question(sentence) and not _has_statement(sentence) for sentence in _sentences(text)
+    )
 
 
 def _sentences(text: str) -> list[str]:
@@ -55,8 +57,8 @@ def _is_question(sentence: str) -> bool:
 def _has_statement(sentence: str) -> bool:
     """Return whether a sentence with the form of a question contains a statement."""
     # Except the colon of a time of day, and that of "Quick question: where do I live?"
-    explained = sentence.partition(": ")[2].strip()
-    if explained and not _is_question(explained):
+    after_colon = sentence.partition(": ")[2].strip()
+    if after_colon and not _is_question(after_colon):
         return True
     words = lexical.words(sentence)
     opening = words[0] if words else ""
@@ -83,6 +85,6 @@ def _introduces_statement(words: list[str]) -> bool:
     if head[0] in REQUESTING_WORDS and not NOTING_WORDS.isdisjoint(head):
         return True
     return any(
-        word in TELLING_WORDS and "that" in words[place + 1 : place + 3]
-        for place, word in enumerate(head)
+        word in TELLING_WORDS and "that" in words[position + 1 : position + 3]
+        for position, word in enumerate(head)
     )

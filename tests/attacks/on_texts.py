@@ -41,7 +41,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.strict_json import read_json
     from memory.context import chat, tokens
     from memory.context.task import Task
-    from memory.models.fact_filters import parse_filters, values_of
+    from memory.models.metadata_filters import metadata_values, parse_filters
     from memory.recall import query_analysis
     from memory.text import chunking, lexical
 
@@ -63,12 +63,12 @@ def readings() -> dict[str, Reading]:
             text, "Maria", count_tokens=lambda part: len(part) // 2, max_tokens=256
         ),
         "lexical.lexemes": lexical.lexemes,
-        "lexical.holds_time": lexical.holds_time,
+        "lexical.has_time_word": lexical.has_time_word,
         "lexical.term_weights": lambda text: lexical.term_weights(lexical.lexemes(text)),
         "questions.Question.of": query_analysis.Question.of,
         "tokens.count": tokens._count,
         "tokens.cut": lambda text: tokens.cut(text, 100),
-        "task.fitted": lambda text: Task.of(
+        "task.fit": lambda text: Task.of(
             {"description": text[:500], "a": text, **dict.fromkeys(text.split()[:300], text[:50])}
         ).fit(500),
         "lines.turn_line": lambda text: chat.turn_line(text, text, datetime.now(UTC)),
@@ -112,8 +112,8 @@ def readings() -> dict[str, Reading]:
         "ChannelIdField": ChannelIdField().run_validation,
         "MomentField": MomentField().run_validation,
         "FiltersTextField": FiltersTextField().run_validation,
-        "values_of, as a value": lambda text: values_of({"key": text}),
-        "values_of, as a key": lambda text: values_of({text: "value"}),
+        "metadata_values, as a value": lambda text: metadata_values({"key": text}),
+        "metadata_values, as a key": lambda text: metadata_values({text: "value"}),
         "parse_filters": lambda text: parse_filters({text: text}),
         "mem0's filters": lambda text: mem0_filters.parse({"user_id": text}),
         "mem0's filters, of metadata": lambda text: mem0_filters.parse({"metadata": {text: text}}),
@@ -167,7 +167,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
     from konstruct.interfaces.openai.errors import error_document
     from konstruct.interfaces.openai.requests import read_request
     from konstruct.strict_json import read_json
-    from memory.models.fact_filters import parse_filters, values_of
+    from memory.models.metadata_filters import metadata_values, parse_filters
 
     def validated(serializer: type[Any], wrap: Callable[[Any], Any]) -> Callable[[Any], object]:
         def check(document: Any) -> object:
@@ -206,7 +206,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
             }
         ),
         "read_json": lambda document: read_json(json.dumps(document)),
-        "values_of": lambda document: values_of({"a": document}),
+        "metadata_values": lambda document: metadata_values({"a": document}),
         "parse_filters": parse_filters,
         "NewFactSerializer": validated(NewFactSerializer, lambda d: d),
         "metadata": validated(NewFactSerializer, lambda d: {"content": "a", "metadata": d}),

@@ -10,7 +10,7 @@ import pytest
 from django.db import connections
 from django.test import override_settings
 
-from memory.conversations.reading import Turn
+from memory.conversations.conversation import Turn
 from memory.conversations.short_term import append_turns
 from memory.conversations.transcript import record_message
 from memory.models import Message

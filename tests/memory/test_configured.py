@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from memory.configured import require_configured_database, require_configured_model
+from memory.configuration_checks import require_configured_database, require_configured_model
 from memory.context import ContextManager, LongTermMemory, SessionStore
 from memory.embedding.embedder import model_version
 from memory.exceptions import InvalidArgument

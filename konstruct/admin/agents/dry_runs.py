@@ -38,7 +38,7 @@ from konstruct.orchestrator.pipeline.trials import (
     Trial,
     changes_of,
 )
-from memory.browse.people import known_users, names_of
+from memory.browse.people import list_users, names_of
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -178,7 +178,7 @@ def _people(request: HttpRequest, live: Agent, find: str) -> list[dict[str, Any]
             "name": each.name or ", ".join(each.names[:1]),
             "address": _address(live, each.user_id),
         }
-        for each in known_users(containing=find, limit=MAX_FOUND)
+        for each in list_users(containing=find, limit=MAX_FOUND)
     ]
 
 

@@ -24,7 +24,7 @@ from konstruct.orchestrator.saved_questions import (
     save_question,
     version_of,
 )
-from memory.browse.people import known_users, name_of_each
+from memory.browse.people import displayed_names, list_users
 from memory.conversations.names import fold
 from memory.ids import new_id_argument
 from tenants import transaction
@@ -76,7 +76,7 @@ class QuestionForm(NewRowForm, PageForm):
             raise forms.ValidationError(str(error)) from error
         if user_id is None or not self.may_find:
             return user_id
-        found = {each.user_id: each for each in known_users(containing=given, limit=MAX_FOUND)}
+        found = {each.user_id: each for each in list_users(containing=given, limit=MAX_FOUND)}
         called = [
             each.user_id
             for each in found.values()
@@ -122,7 +122,7 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     )
     answers = QuestionAnswer.objects.filter(question__in=questions).order_by("-version")
     found = {(each.question_id, each.version): each for each in answers}
-    names = name_of_each(each.user_id for each in questions if each.user_id)
+    names = displayed_names(each.user_id for each in questions if each.user_id)
     asked = sorted({version for _, version in found}, reverse=True)
     current = version_of(agent.pk)
     versions = sorted({current, *asked[: SHOWN_VERSIONS - 1]}, reverse=True)

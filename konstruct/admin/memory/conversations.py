@@ -43,7 +43,7 @@ from memory.browse.threads import (
 )
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.conversations.copies import COPY_PREFIX
-from memory.conversations.thread_window import sharing
+from memory.conversations.thread_window import shared_channels
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -205,7 +205,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         title=gettext("Conversation"),
         anchor=anchor,
         person=last_name(shown),
-        is_shared=anchor.channel in sharing(),
+        is_shared=anchor.channel in shared_channels(),
         agent=names.get(anchor.agent_id, str(anchor.agent_id)),
         turns=[
             MessageRow(

@@ -29,7 +29,7 @@ from konstruct.admin.memory.playground import (
     recalled,
 )
 from konstruct.admin.page_tools import PageTools, days_of
-from memory.browse.threads import nearest_neighbours
+from memory.browse.threads import similar_messages
 from memory.models import Message, Scope
 from memory.recall.marks import tenant_calibration
 from tenants.admin.sites import tenant_site
@@ -165,5 +165,5 @@ def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         title=gettext("Nearest memories"),
         message=message,
         agent=agent_names().get(message.agent_id, str(message.agent_id)),
-        neighbours=nearest_neighbours(message),
+        neighbours=similar_messages(message),
     )

@@ -28,8 +28,8 @@ from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
 from konstruct.admin.people.users import SEE as SEE_PEOPLE
 from konstruct.orchestrator.identities.linked_ids import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.browse.people import KnownUser, known_users
-from memory.browse.search import FoundMessages, MessageFilter, search_messages
+from memory.browse.people import UserSummary, list_users
+from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
@@ -134,10 +134,10 @@ def _found(request: HttpRequest, query: str, narrowed: MessageFilter) -> dict[st
             threshold=SEARCH_FLOOR,
             query_embedding=vector,
         )
-    messages = FoundMessages([], is_partial=False)
+    messages = MessageSearchResult([], is_partial=False)
     if request.user.has_perm(READ):
         messages = search_messages(
-            query, narrowed=narrowed, limit=SHOWN_MESSAGES, query_embedding=vector
+            query, message_filter=narrowed, limit=SHOWN_MESSAGES, query_embedding=vector
         )
     people = list(found_people(request, query, SHOWN))
     agents = list(found_agents(request, query))
@@ -156,10 +156,10 @@ def _found(request: HttpRequest, query: str, narrowed: MessageFilter) -> dict[st
                 names.get(each.message.agent_id, str(each.message.agent_id)),
                 highlighted(each.message.content, query),
             )
-            for each in messages.found
+            for each in messages.hits
         ],
         "is_partial": messages.is_partial,
-        "is_empty": not (people or agents or threads or facts or messages.found),
+        "is_empty": not (people or agents or threads or facts or messages.hits),
     }
 
 
@@ -174,7 +174,7 @@ def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
         yield from _rows_with_id(request, row_id)
     if request.user.has_perm(SEE_ERASURES) and as_user_id(query):
         receipt = ErasureRequest.objects.about(query).filter(done_at__isnull=False).first()
-        if receipt is not None and not known_users(user_id=query, limit=1):
+        if receipt is not None and not list_users(user_id=query, limit=1):
             link = reverse("admin:audit_erasurerequest_change", args=[receipt.pk])
             yield SearchResult(query, gettext("Erased: the receipt"), link, "person_off")
 
@@ -201,12 +201,12 @@ def _rows_with_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
         yield SearchResult(str(row_id), str(model._meta.verbose_name), link, "tag")
 
 
-def found_people(request: HttpRequest, query: str, limit: int) -> list[KnownUser]:
+def found_people(request: HttpRequest, query: str, limit: int) -> list[UserSummary]:
     """Return people by their names, ids and linked accounts."""
     if not (as_user_id(query) and request.user.has_perm(SEE_PEOPLE)):
         return []
     accounts = users_of_accounts(query) if request.user.has_perm(SEE_ACCOUNTS) else []
-    return known_users(containing=query, or_ids=accounts, limit=limit)
+    return list_users(containing=query, also_ids=accounts, limit=limit)
 
 
 def found_agents(request: HttpRequest, query: str) -> Iterable[Agent]:

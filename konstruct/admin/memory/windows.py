@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import Chosen
 from memory.conversations.short_term import clear_window, get_recent_messages
-from memory.conversations.thread_window import get_thread_turns, sharing
+from memory.conversations.thread_window import get_thread_turns, shared_channels
 from memory.models import Message, WindowClear
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -54,7 +54,7 @@ def window(request: HttpRequest) -> HttpResponseBase:
 def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show the window of a thread in which several people speak."""
     anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
-    if anchor.channel not in sharing():
+    if anchor.channel not in shared_channels():
         raise Http404("In this channel a thread has no window of its own.")
     note_row(request, Action.VIEW, anchor, "window of a thread", thread_id=anchor.thread_id)
     turns = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)

@@ -26,7 +26,7 @@ from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, users_of_accounts
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
-from memory.browse.people import KnownUser, known_users, similar_user_ids
+from memory.browse.people import UserSummary, list_users, similar_user_ids
 from memory.conversations.short_term import get_recent_messages
 from memory.ids import as_code_points
 from tenants.admin.sites import tenant_site
@@ -66,13 +66,13 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _found(request: HttpRequest, *, beyond: str, limit: int) -> list[KnownUser]:
+def _found(request: HttpRequest, *, beyond: str, limit: int) -> list[UserSummary]:
     """Return people that the parameters ask for."""
     like = as_user_id(request.GET.get("q"))
     accounts = users_of_accounts(like) if like and request.user.has_perm(SEE_ACCOUNTS) else []
     since, until = range_of(request.GET)
-    return known_users(
-        beyond=beyond, containing=like, or_ids=accounts, since=since, until=until, limit=limit
+    return list_users(
+        after=beyond, containing=like, also_ids=accounts, since=since, until=until, limit=limit
     )
 
 

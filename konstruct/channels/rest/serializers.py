@@ -23,13 +23,13 @@ from konstruct.api.resources.memory.facts import (
     FiltersTextField,
 )
 from konstruct.orchestrator.replies.status import Status
-from memory.conf import MAX_MESSAGE_METADATA
+from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations.metadata import metadata_argument
 
 MAX_WAIT_SECONDS = 60
 METADATA_HELP = (
     "A JSON object that lists and searches can filter by, with the rules of facts' metadata; at "
-    f"most {MAX_MESSAGE_METADATA:,} bytes."
+    f"most {MAX_MESSAGE_METADATA_BYTES:,} bytes."
 )
 
 

@@ -43,7 +43,7 @@ from konstruct.channels.rest.serializers import (
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages, with_status
-from memory.conversations.metadata import narrowed_by_metadata
+from memory.conversations.metadata import filter_by_metadata
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import Action
@@ -180,7 +180,7 @@ class MessagesView(ApiView):
         filters = self.query
         messages = narrowed(sent_messages(), filters, self.caller, without=("status",))
         if "filters" in filters:
-            messages = narrowed_by_metadata(messages, filters["filters"])
+            messages = filter_by_metadata(messages, filters["filters"])
         if "status" in filters:
             messages = with_status(messages, Status(filters["status"]))
         paginator = NewestFirst()

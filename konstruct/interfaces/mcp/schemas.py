@@ -16,7 +16,7 @@ from konstruct.api.http.bodies import (
 )
 from konstruct.api.http.lists import CURSOR_TEXT
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
-from memory.models.fact_filters import values_of
+from memory.models.metadata_filters import metadata_values
 from memory.recall.policy import PRESETS
 
 MAX_RESULTS = 50
@@ -40,7 +40,7 @@ class RememberSerializer(OwnerSerializer):
         "“Maria is allergic to walnuts.”",
     )
     metadata = CheckedObjectField(
-        check=values_of, required=False, help_text="Your own labels, such as a topic."
+        check=metadata_values, required=False, help_text="Your own labels, such as a topic."
     )
 
 

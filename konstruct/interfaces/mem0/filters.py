@@ -23,9 +23,9 @@ from konstruct.orchestrator.agents import find_agents
 from memory.arguments import id_argument, text_argument, uuid_argument
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryAttribute, MemoryEntry
-from memory.models.attributes import attributes_that_fulfil
-from memory.models.fact_filters import RANGES, parse_filters
+from memory.models.attributes import matching_attributes
 from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.metadata_filters import RANGES, parse_filters
 from tenants.context import required_tenant_id
 
 ENTITIES: Final = ("user_id", "agent_id", "app_id", "run_id")
@@ -325,13 +325,13 @@ def _query_of_metadata(condition: Condition) -> Q:
     (exists,) = parse_filters({path: {"exists": True}})
     is_null = condition.field in IN_METADATA and values == (None,)
     if name == "any" or is_null:
-        attributes = attributes_that_fulfil(exists, MemoryAttribute)
+        attributes = matching_attributes(exists, MemoryAttribute)
     elif name in ("contains", "icontains"):
         text = {f"text__{name}": values[0]}
         attributes = MemoryAttribute.objects.filter(key=exists.key, kind="text", **text)
     else:
         wanted = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
         (fulfilled,) = parse_filters({path: wanted})
-        attributes = attributes_that_fulfil(fulfilled, MemoryAttribute)
+        attributes = matching_attributes(fulfilled, MemoryAttribute)
     found = Q(memory_id__in=attributes.values("memory_id"))
     return ~found if is_null else found

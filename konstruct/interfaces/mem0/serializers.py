@@ -26,7 +26,7 @@ from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry
-from memory.models.fact_filters import MAX_TEXT_CHARACTERS, values_of
+from memory.models.metadata_filters import MAX_TEXT_CHARACTERS, metadata_values
 
 MAX_MESSAGES: Final = 100
 MAX_RESULTS: Final = 1_000
@@ -160,7 +160,7 @@ class ChangeSerializer(LenientSerializer):
     text = StrictCharField(
         required=False, max_length=settings.MAX_MESSAGE_CHARACTERS, validators=[NOT_BLANK]
     )
-    metadata = CheckedObjectField(check=values_of, required=False)
+    metadata = CheckedObjectField(check=metadata_values, required=False)
     timestamp = ParsedField(language.parse_time, required=False)
     expiration_date = LastDayField(required=False, allow_null=True)
     least_fields = 1
@@ -174,7 +174,7 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
         required=False, max_length=settings.MAX_MESSAGE_CHARACTERS, validators=[NOT_BLANK]
     )
     filters = EntitiesSerializer(required=False)
-    metadata = CheckedObjectField(check=values_of, required=False, allow_null=True)
+    metadata = CheckedObjectField(check=metadata_values, required=False, allow_null=True)
     infer = StrictBooleanField(required=False, default=True)
     timestamp = ParsedField(language.parse_time, required=False, allow_null=True)
     expiration_date = LastDayField(required=False, allow_null=True)

@@ -38,7 +38,7 @@ from konstruct.orchestrator.replies import delivery_hooks, queue
 from memory import short_term
 from memory.arguments import id_argument, text_argument
 from memory.conversations import transcript
-from memory.conversations.reading import Turn
+from memory.conversations.conversation import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
 from memory.scopes import scope_number

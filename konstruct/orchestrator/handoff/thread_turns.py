@@ -20,7 +20,7 @@ from memory.conversations.thread_window import (
     ThreadTurn,
     append_to_thread,
     get_thread_turns,
-    sharing,
+    shared_channels,
 )
 from memory.models import Message, Role
 from tenants import transaction
@@ -42,7 +42,7 @@ def append_to_shared_window(message: Message) -> None:
 
 def is_shared_channel(channel: str) -> bool:
     """Return whether several people may speak in a thread of the channel."""
-    return channel in sharing()
+    return channel in shared_channels()
 
 
 def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:

@@ -32,8 +32,8 @@ from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
 from memory import tasks as memory_tasks
 from memory.conversations import transcript
+from memory.conversations.conversation import Turn
 from memory.conversations.copies import copy_for_agent, copy_id
-from memory.conversations.reading import Turn
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.exceptions import reason_of

@@ -58,7 +58,7 @@ def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
     if existing is not hook:
         raise ValueError(f"channel {channel!r} has a hook already: {existing!r}")
     if shares_threads:
-        thread_window.share(channel)
+        thread_window.register_shared_channel(channel)
 
 
 def notify_changed(message: KonstructMessage) -> None:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import apsw
 
-from memory.archive.exceptions import explained
+from memory.archive.exceptions import raise_archive_errors
 from memory.archive.schema import version_of
 from tenants.exceptions import KonstructError
 from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, PersonalData, exports
@@ -143,7 +143,7 @@ def open_archive(path: Path) -> Iterator[tuple[apsw.Connection, Manifest]]:
                 f"{companion.name} beside {path} holds part of its data: open the archive once with"
                 " MemoryManager where you trust it, and close it"
             )
-    with explained(path):
+    with raise_archive_errors(path):
         connection = apsw.Connection(
             f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1",
             flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,

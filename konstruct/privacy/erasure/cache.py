@@ -10,7 +10,7 @@ from typing import Any
 from django_redis import get_redis_connection
 
 from konstruct.privacy.erasure.person import OF_PERSON, Person
-from memory.conversations.reading import decode
+from memory.conversations.conversation import decode
 from tenants.context import fetch_column
 from tenants.redis_keys import (
     all_keys_pattern,

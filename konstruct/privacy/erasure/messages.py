@@ -278,7 +278,7 @@ def _delete_from_cache(cached: Mapping[str, Any] | None) -> None:
     tenant_id = required_tenant_id()
     for agent_id, user_id in cached["users"]:
         rebuild_cached_window(UUID(agent_id), user_id)
-    thread_window.forget_threads(tenant_id, cached["threads"])
+    thread_window.invalidate_threads(tenant_id, cached["threads"])
     keys = [
         key(tenant_id, pk) for pk in cached["ids"] for key in (idempotency_key, partial_reply_key)
     ]

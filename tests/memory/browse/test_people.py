@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from memory.browse import people
-from memory.browse.people import known_users
+from memory.browse.people import list_users
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.items import add_items
 from memory.conversations.names import MAX_NAME_CHARACTERS, fold
@@ -24,7 +24,7 @@ OTHER = UUID("0a9e0000-0000-4000-8000-000000000002")
 
 def users_found(tenant: Tenant, text: str, **narrowed: object) -> list[str]:
     with tenant_scope(tenant.id):
-        users = known_users(containing=text, limit=10, **narrowed)  # type: ignore[arg-type]
+        users = list_users(containing=text, limit=10, **narrowed)  # type: ignore[arg-type]
     return [user.user_id for user in users]
 
 
@@ -99,11 +99,11 @@ def test_name_is_kept_if_later_messages_have_none(
     for day, name in ((1, "Kim"), (2, "Kim Possible"), (3, "")):
         add_message(tenant_a.id, "Hello", name=name, created_at=datetime(2026, 3, day, tzinfo=UTC))
     with tenant_scope(tenant_a.id):
-        (user,) = known_users(limit=2)
+        (user,) = list_users(limit=2)
     assert (user.name, user.names) == ("Kim Possible", ["Kim Possible", "Kim"])
     add_message(tenant_a.id, "Hello", name="Kim")
     with tenant_scope(tenant_a.id):
-        (user,) = known_users(user_id=USER, limit=2)
+        (user,) = list_users(user_id=USER, limit=2)
         assert PersonName.objects.filter(user_id=USER).count() == 2
     assert user.name == "Kim"
 
@@ -144,7 +144,7 @@ def test_facts_count_only_while_they_are_active(
         facts.store(MemoryEntry(tenant_id=tenant_a.id, user_id=USER, content=content))
     with tenant_scope(tenant_a.id):
         MemoryEntry.objects.filter(content="Sings.").update(state="proposed")
-        assert [user.facts for user in known_users(limit=2)] == [1]
+        assert [user.facts for user in list_users(limit=2)] == [1]
 
 
 def test_an_export_has_each_row_once_in_order_whatever_the_size_of_a_batch(

@@ -35,7 +35,7 @@ def _messages(tenant_a: Tenant, add_message: Callable[..., Message]) -> None:
 
 def texts(tenant: Tenant, query: str, **narrowed: object) -> list[str]:
     with tenant_scope(tenant.id):
-        found = search_messages(query, narrowed=MessageFilter(**narrowed)).found  # type: ignore[arg-type]
+        found = search_messages(query, message_filter=MessageFilter(**narrowed)).hits  # type: ignore[arg-type]
     return [one.message.content for one in found]
 
 
@@ -55,7 +55,7 @@ def test_search_finds_nothing_without_common_words_or_similar_meaning(
 @pytest.mark.usefixtures("_messages")
 def test_a_message_with_the_words_is_above_others(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
-        first, *rest = search_messages("ordering lamps").found
+        first, *rest = search_messages("ordering lamps").hits
     assert first.message.content == OTHERS[3]
     assert first.words == 1.0
     assert first.cosine is not None

@@ -8,7 +8,7 @@ import pytest
 from django_redis import get_redis_connection
 
 from memory.conversations import window_store
-from memory.conversations.reading import Turn
+from memory.conversations.conversation import Turn
 from memory.conversations.short_term import (
     append_message,
     append_turns,
@@ -220,7 +220,7 @@ def test_window_under_constant_change_is_cached_by_its_next_reader(
     write = window_store.write
 
     def overtaken(key: str, *arguments: Any, **named: Any) -> bool:
-        window_store.forget(key)
+        window_store.invalidate(key)
         return write(key, *arguments, **named)
 
     monkeypatch.setattr(window_store, "write", overtaken)

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django_redis import get_redis_connection
 
-from memory.conversations.reading import Turn
+from memory.conversations.conversation import Turn
 from memory.conversations.short_term import (
     append_message,
     append_turns,

@@ -136,7 +136,7 @@ def test_other_weights_are_another_version(tmp_path):
 
 
 def test_model_can_be_a_path(settings):
-    settings.EMBEDDING_MODEL = str(model_files._packaged())
+    settings.EMBEDDING_MODEL = str(model_files._packaged_path())
     files = model_files.model_files()
     assert files.version == "model@6fceb34132ad"
     assert np.allclose(Embedder(files).encode(["Hello"]), embed(["Hello"]), atol=1e-6)
@@ -181,7 +181,7 @@ def packaged():
     """The packaged model in sentence-transformers."""
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(str(model_files._packaged()), device="cpu")
+    return SentenceTransformer(str(model_files._packaged_path()), device="cpu")
 
 
 @pytest.mark.slow  # imports torch

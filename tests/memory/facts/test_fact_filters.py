@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.exceptions import InvalidArgument
-from memory.models.fact_filters import (
+from memory.models.metadata_filters import (
     MAX_TEXT_CHARACTERS,
     Condition,
     Value,
+    metadata_values,
     parse_filters,
-    values_of,
 )
 
 JSON = st.recursive(
@@ -38,7 +38,7 @@ def test_every_value_has_its_path_and_kind() -> None:
         "source": {"url": "x", "page": 1.5},
     }
 
-    assert values_of(metadata) == [
+    assert metadata_values(metadata) == [
         ("topic", Value("text", text="food")),
         ("priority", Value("number", number=2.0)),
         ("sure", Value("literal", text="true")),
@@ -54,9 +54,9 @@ def test_every_value_has_its_path_and_kind() -> None:
 
 def test_long_text_is_shortened_equally_in_rows_and_filters() -> None:
     long = "é" * MAX_TEXT_CHARACTERS
-    ((_, stored),) = values_of({"text": long})
+    ((_, stored),) = metadata_values({"text": long})
     (condition,) = parse_filters({"text": long})
-    ((_, other),) = values_of({"text": long + "!"})
+    ((_, other),) = metadata_values({"text": long + "!"})
 
     assert condition.values == (stored,)
     assert stored != other
@@ -134,7 +134,7 @@ def test_contradictory_filter_is_refused(filters: Any, message: str) -> None:
 )
 def test_metadata_that_postgres_could_not_hold_is_refused(metadata: Any, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
-        values_of(metadata)
+        metadata_values(metadata)
 
 
 def test_metadata_that_never_ends_is_refused() -> None:
@@ -142,13 +142,13 @@ def test_metadata_that_never_ends_is_refused() -> None:
     metadata["self"] = metadata
 
     with pytest.raises(InvalidArgument, match="nested deeper than 16"):
-        values_of(metadata)
+        metadata_values(metadata)
 
 
 @given(metadata=st.dictionaries(st.text(max_size=4), JSON, max_size=4))
 def test_any_json_object_is_parsed_or_refused_by_name(metadata: dict[str, Any]) -> None:
     try:
-        values = values_of(metadata)
+        values = metadata_values(metadata)
     except InvalidArgument:
         return
     assert len(values) == len(set(values))

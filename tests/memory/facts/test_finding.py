@@ -8,8 +8,8 @@ from memory.context import MemoryEntry
 from memory.embedding.embedder import embed, model_version
 from memory.facts import reembed_facts, search
 from memory.models import MemoryAttribute
-from memory.models.attributes import attributes_that_fulfil
-from memory.models.fact_filters import parse_filters
+from memory.models.attributes import matching_attributes
+from memory.models.metadata_filters import parse_filters
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import plan_of
@@ -152,7 +152,7 @@ def test_a_b_tree_answers_filters_under_the_policy(
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         (parsed,) = parse_filters(filters)
-        plan = plan_of(attributes_that_fulfil(parsed, MemoryAttribute).values("memory_id"))
+        plan = plan_of(matching_attributes(parsed, MemoryAttribute).values("memory_id"))
 
     assert index in plan
     assert condition in next(line for line in plan.splitlines() if "Index Cond" in line)

@@ -13,7 +13,7 @@ from memory.text.lexical import (
     bm25_weight,
     date_lexemes,
     frequency_of,
-    holds_time,
+    has_time_word,
     lexeme_hash,
     lexemes,
     stem,
@@ -94,7 +94,7 @@ def test_date_is_indexed_as_words_in_utc() -> None:
     ],
 )
 def test_words_of_time_are_seen(text: str, expected: bool) -> None:
-    assert holds_time(text) is expected
+    assert has_time_word(text) is expected
 
 
 def test_weights_are_bm25f() -> None:

@@ -21,7 +21,7 @@ from konstruct.api.resources.people.erasures import (
     ErasureSerializer,
     erase_messages,
 )
-from memory.conversations.metadata import narrowed_by_metadata
+from memory.conversations.metadata import filter_by_metadata
 from memory.models import Message, Role
 from tenants.audit.models import Action
 
@@ -176,7 +176,7 @@ class TranscriptView(ApiView):
         """
         turns = lists.narrowed(Message.objects.all(), self.query, self.caller)
         if "filters" in self.query:
-            turns = narrowed_by_metadata(turns, self.query["filters"])
+            turns = filter_by_metadata(turns, self.query["filters"])
         return self.page(turns, OldestFirst(), TurnSerializer)
 
     @operation(

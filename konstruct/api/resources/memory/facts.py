@@ -35,9 +35,9 @@ from konstruct.strict_json import NotStrictJSON, read_json
 from memory.exceptions import FactNotFound, InvalidArgument
 from memory.facts import LongTermMemory, StoredFact, embed_facts, filter_facts
 from memory.models import MemoryEntry
-from memory.models.fact_filters import parse_filters, values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactKind, FactState, Precision
+from memory.models.metadata_filters import metadata_values, parse_filters
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -57,7 +57,7 @@ def visible_facts(caller: Caller) -> MemoryEntryQuerySet:
     """
     facts = facts_here()
     if caller.agent_id is not None:
-        facts = facts.known_to(caller.agent_id)
+        facts = facts.visible_to_agent(caller.agent_id)
     if caller.user_id is not None:
         facts = facts.filter(user_id=caller.user_id)
     return facts
@@ -138,7 +138,9 @@ class FactFields(bodies.StrictSerializer):
         help_text="The fact, in words: “Maria is allergic to walnuts.”",
     )
     metadata = CheckedObjectField(
-        check=values_of, required=False, help_text="A JSON object that searches can filter by."
+        check=metadata_values,
+        required=False,
+        help_text="A JSON object that searches can filter by.",
     )
     valid_from = bodies.MomentField(
         required=False, help_text="Start of its validity. Default: now."

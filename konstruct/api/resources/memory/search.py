@@ -12,8 +12,8 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.memory.facts import FoundFactSerializer
 from konstruct.orchestrator.identities.linked_ids import users_of_accounts
-from memory.browse.people import known_users
-from memory.browse.search import LIMIT_SECONDS, MAX_FOUND, MessageFilter, search_messages
+from memory.browse.people import list_users
+from memory.browse.search import LIMIT_SECONDS, MAX_HITS, MessageFilter, search_messages
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
@@ -46,7 +46,7 @@ class SearchQuery(OfAgentAndUser):
         required=False,
         default=25,
         min_value=1,
-        max_value=MAX_FOUND,
+        max_value=MAX_HITS,
         help_text="At most this many messages.",
     )
 
@@ -126,7 +126,7 @@ class SearchView(ApiView):
             **{name: fields.get(name) for name in ("channel", "since", "until")},
         )
         found = search_messages(
-            query, narrowed=narrowed, limit=fields["limit"], query_embedding=vector
+            query, message_filter=narrowed, limit=fields["limit"], query_embedding=vector
         )
         facts = LongTermMemory().search(
             required_tenant_id(),
@@ -139,15 +139,15 @@ class SearchView(ApiView):
             query_embedding=vector,
         )
         is_whole = agent_id is None and user_id is None
-        people = known_users(
+        people = list_users(
             agent_id=agent_id,
             user_id=user_id,
             containing=query,
-            or_ids=users_of_accounts(query) if is_whole else (),
+            also_ids=users_of_accounts(query) if is_whole else (),
             limit=SHOWN,
         )
         document: dict[str, Any] = {
-            "messages": self.documents(found.found, SearchedMessageSerializer),
+            "messages": self.documents(found.hits, SearchedMessageSerializer),
             "facts": self.documents(facts, FoundFactSerializer),
             "people": self.documents(people, SearchedPersonSerializer),
             "is_partial": found.is_partial,

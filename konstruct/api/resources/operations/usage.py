@@ -16,7 +16,7 @@ from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.activity import MAX_DAYS, activity
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.usage import tenant_row, usage_of
-from memory.browse.statistics import amount_of
+from memory.browse.statistics import count_rows
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 from tenants.audit.models import Action
 from tenants.context import reading_replica
@@ -220,7 +220,7 @@ class UsageView(ApiView):
             counts[name] = COUNTED_UP_TO
         if not self.caller.is_bound:
             for name in {*more} & ESTIMATED.keys():
-                counts[name] = max(amount_of(ESTIMATED[name]).rows, COUNTED_UP_TO)
+                counts[name] = max(count_rows(ESTIMATED[name]).rows, COUNTED_UP_TO)
         further: dict[str, Any] = {"not_exact": more} if more else {}
         if not self.caller.is_bound:
             further["quotas"] = _quotas()

@@ -17,7 +17,7 @@ from konstruct.api.http.lists import (
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, agent_names, operation
 from konstruct.orchestrator.identities.linked_ids import users_of_accounts
-from memory.browse.people import MAX_COUNTED, MAX_COUNTED_IN_LIST, known_users
+from memory.browse.people import MAX_COUNTED, MAX_COUNTED_IN_LIST, list_users
 from tenants.audit.models import Action
 
 
@@ -81,12 +81,12 @@ class UserPages(KeysetPagination):
 
     def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
         """Return one user more than a page holds; there is no table to query."""
-        return known_users(
+        return list_users(
             agent_id=self.agent_id,
             user_id=self.user_id,
             containing=self.q,
-            or_ids=users_of_accounts(self.q) if self.q and self.agent_id is None else (),
-            beyond=None if position is None else position[0],
+            also_ids=users_of_accounts(self.q) if self.q and self.agent_id is None else (),
+            after=None if position is None else position[0],
             descending=self.is_descending() != backwards,
             limit=self.limit + 1,
         )

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from memory.conf import MAX_MESSAGE_METADATA
+from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.indexing import embedding_jobs
 from memory.models import Message, MessageAttribute
 from tenants.context import tenant_scope
@@ -86,7 +86,7 @@ def test_search_with_filters_considers_only_matching_messages(
         ("text", "is not an object"),
         ({"a": "\0"}, "NUL"),
         ({"a": "\ud800"}, "surrogate"),
-        ({"a": "x" * MAX_MESSAGE_METADATA}, f"more than {MAX_MESSAGE_METADATA}"),
+        ({"a": "x" * MAX_MESSAGE_METADATA_BYTES}, f"more than {MAX_MESSAGE_METADATA_BYTES}"),
         ({f"k{n}": n for n in range(300)}, "more than 256 values"),
         (json.loads('{"a":' * 20 + "1" + "}" * 20), "deeper than 16"),
     ],

@@ -1,4 +1,4 @@
-"""Filters of fact searches, and the attributes of metadata that they compare. Pure.
+"""Filters of metadata, and the values of metadata that they compare. Pure.
 
 A filter names a value by its path, and gives a condition:
 
@@ -22,9 +22,9 @@ from memory.exceptions import InvalidArgument
 MAX_TEXT_CHARACTERS: Final = 512
 MAX_KEY_CHARACTERS: Final = 512
 MAX_VALUES: Final = 256
-# Repeated ones too, such as a list's that are all the same: each is looked at, with its path.
+# Repeated values count too, since each is read with its path.
 MAX_ITEMS: Final = 4_096
-# Each is its own sub-query.
+# Each condition is a sub-query.
 MAX_CONDITIONS: Final = 32
 MAX_DEPTH: Final = 16
 RANGES: Final = ("gt", "gte", "lt", "lte")
@@ -34,7 +34,7 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A scalar as the attribute table holds it."""
+    """A scalar as the table of attributes stores it."""
 
     kind: str  # text, number, literal (true, false, null), object or list
     text: str | None = None
@@ -43,18 +43,18 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One demand on the value at a path: exists, in or a range operator."""
+    """A condition on the value at a path: exists, in or a range operator."""
 
     key: str
     operator: str
     values: tuple[Value, ...] = ()
 
 
-def values_of(metadata: Mapping[str, Any]) -> list[tuple[str, Value]]:
-    """Every value in a fact's metadata with its path, each once.
+def metadata_values(metadata: Mapping[str, Any]) -> list[tuple[str, Value]]:
+    """Return every value in metadata with its path, each once.
 
     Raises:
-        InvalidArgument: it is no JSON object, or too big to be searched by.
+        InvalidArgument: the metadata is no JSON object, or too large.
     """
     if not isinstance(metadata, Mapping):
         raise InvalidArgument(f"metadata={metadata!r} is not an object")
@@ -71,24 +71,24 @@ def values_of(metadata: Mapping[str, Any]) -> list[tuple[str, Value]]:
 
 
 def parse_filters(filters: Mapping[str, Any]) -> list[Condition]:
-    """The conditions of a filter.
+    """Return the conditions of a filter.
 
     Raises:
-        InvalidArgument: an operator that there is not, or a value that it cannot take.
+        InvalidArgument: an operator is unknown, or a value is invalid for it.
     """
     if not isinstance(filters, Mapping):
         raise InvalidArgument(f"filters={filters!r} is not an object")
     conditions: list[Condition] = []
-    for key, demand in filters.items():
+    for key, condition in filters.items():
         if len(conditions) > MAX_CONDITIONS:
             break
         path = _key(key, "filters")
-        if not isinstance(demand, Mapping):
-            conditions.append(Condition(path, "in", (_value(path, demand),)))
+        if not isinstance(condition, Mapping):
+            conditions.append(Condition(path, "in", (_value(path, condition),)))
             continue
-        if not demand:
+        if not condition:
             raise InvalidArgument(f"filters[{path!r}] is empty: it has no condition")
-        conditions += [_condition(path, operator, demand[operator]) for operator in demand]
+        conditions += [_condition(path, operator, condition[operator]) for operator in condition]
     if len(conditions) > MAX_CONDITIONS:
         raise InvalidArgument(
             f"filters has more than {MAX_CONDITIONS} conditions; search with fewer"
@@ -125,28 +125,28 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, Value]]:
         raise InvalidArgument(f"metadata is nested deeper than {MAX_DEPTH} at {path[:80]!r}")
     if isinstance(value, Mapping):
         if path:
-            yield _shortened(path), Value("object")
+            yield _shorten(path), Value("object")
         for key, inner in value.items():
             name = _key(key, "metadata")
             yield from _walk(f"{path}.{name}" if path else name, inner, depth + 1)
     elif isinstance(value, list | tuple):
-        yield _shortened(path), Value("list")
+        yield _shorten(path), Value("list")
         for inner in value:
             yield from _walk(path, inner, depth + 1)
     else:
-        yield _shortened(path), _value(path, value)
+        yield _shorten(path), _value(path, value)
 
 
 def _key(key: Any, where: str) -> str:
     if not isinstance(key, str) or not key:
         raise InvalidArgument(f"{where} has the key {key!r}, which is not text or empty")
-    _storable(key, key)
+    _require_storable(key, key)
     if where == "metadata" and len(key) > MAX_KEY_CHARACTERS:
         raise InvalidArgument(
             f"metadata has the key {key[:80]!r}…, which is longer than {MAX_KEY_CHARACTERS}"
             " characters"
         )
-    return key if where == "metadata" else _shortened(key)
+    return key if where == "metadata" else _shorten(key)
 
 
 def _value(path: str, value: Any) -> Value:
@@ -161,19 +161,19 @@ def _value(path: str, value: Any) -> Value:
             raise InvalidArgument(f"{path[:80]}={value!r} is not a finite number")
         return Value("number", number=number)
     if isinstance(value, str):
-        _storable(path, value)
-        return Value("text", text=_shortened(value))
+        _require_storable(path, value)
+        return Value("text", text=_shorten(value))
     raise InvalidArgument(f"{path[:80]}={value!r} is not one of text, number, true, false and null")
 
 
-def _storable(path: str, text: str) -> None:
+def _require_storable(path: str, text: str) -> None:
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise InvalidArgument(
             f"{path[:80]!r} holds a NUL character or half of a surrogate pair; remove it"
         )
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     content = text.encode()
     if len(content) <= MAX_TEXT_CHARACTERS:
         return text

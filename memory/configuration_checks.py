@@ -1,4 +1,4 @@
-"""Checks that a database URL or a model name is the one that this process is configured for."""
+"""Checks that an argument names the database or the embedding model of this process."""
 
 import re
 from collections.abc import Mapping
@@ -27,16 +27,16 @@ def require_configured_database(url: str | None) -> None:
     if url is None:
         return
     try:
-        named = conninfo_to_dict(_DRIVER.sub(r"\1://", url))
+        given = conninfo_to_dict(_DRIVER.sub(r"\1://", url))
     except (ProgrammingError, TypeError):
         raise InvalidArgument("database_url is not the URL of a PostgreSQL database") from None
-    ours = tenant_connection().get_connection_params()
-    given, configured = _place(named), _place(ours)
-    same_user = named.get("user") in (None, ours.get("user"))
-    if given != configured or not same_user:
+    configured = tenant_connection().get_connection_params()
+    is_same_user = given.get("user") in (None, configured.get("user"))
+    if _address(given) != _address(configured) or not is_same_user:
         raise InvalidArgument(
-            f"this process uses the database {configured} as {ours.get('user')}, not {given} as"
-            f" {named.get('user')}: leave database_url out, or set DATABASE_URL and start again"
+            f"this process uses the database {_address(configured)} as {configured.get('user')},"
+            f" not {_address(given)} as {given.get('user')}: leave database_url out, or set"
+            " DATABASE_URL and start again"
         )
 
 
@@ -49,15 +49,20 @@ def require_configured_model(name: str | None) -> None:
     if name is None:
         return
     version = model_version()
-    ours = version.partition("@")[0]
-    if name not in (version, ours, f"sentence-transformers/{ours}", settings.EMBEDDING_MODEL):
+    configured = version.partition("@")[0]
+    if name not in (
+        version,
+        configured,
+        f"sentence-transformers/{configured}",
+        settings.EMBEDDING_MODEL,
+    ):
         raise InvalidArgument(
-            f"this process embeds with {ours!r}, not with {name!r}: leave embedding_model out, or"
-            " set EMBEDDING_MODEL and start again"
+            f"this process embeds with {configured!r}, not with {name!r}: leave embedding_model"
+            " out, or set EMBEDDING_MODEL and start again"
         )
 
 
-def _place(parameters: Mapping[str, object]) -> str:
+def _address(parameters: Mapping[str, object]) -> str:
     """Return host, port and name of a database, for comparison and for messages."""
     host = parameters.get("host") or "localhost"
     port = parameters.get("port") or _DEFAULT_PORT

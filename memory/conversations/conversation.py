@@ -1,4 +1,4 @@
-"""Reads an agent's conversation with a user for the short-term window."""
+"""An agent's conversation with a user, and its turns in the short-term window."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ from tenants.postgresql.compiled import CompiledRead
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # Both queries are part of every reply, and take four times as long by the ORM.
-_PLACE = """
+_POSITION = """
 WITH cleared AS MATERIALIZED (
     SELECT coalesce(max(last_number), 0) AS number, coalesce(max(created_at), '-infinity') AS at
     FROM (
@@ -43,7 +43,7 @@ WHERE turn.id = %(message)s
   AND (turn.role = 'assistant' OR turn.channel = %(import)s)
 """
 # A question has the time of its reply: it is cleared together with the reply.
-_CURRENT = """
+_COUNT_CURRENT = """
 SELECT clear.id, clear.created_at, (
     SELECT count(*) FROM memory_message AS turn
     LEFT JOIN memory_message AS reply
@@ -90,7 +90,7 @@ def _ends_of_turns(limit: int) -> CompiledRead[Message]:
 
 @dataclass(frozen=True)
 class Turn:
-    """A message of the user or the agent; with its id, unless it was appended without a message."""
+    """A turn of the window. Without a message_id it was appended without a message."""
 
     role: str
     content: str
@@ -98,7 +98,7 @@ class Turn:
     name: str = ""
     at: str = ""
     clear: str = ""
-    """Of a turn without a message: the last clear before it (`reading.Clear.token`)."""
+    """Of a turn without a message: the token of the last clear before it, see `Clear`."""
 
     @classmethod
     def of(cls, message: Message) -> Self:
@@ -125,7 +125,7 @@ class Turn:
     def encode(self) -> str:
         """Return the entry of the list.
 
-        The id comes first, because the Lua script looks for it there.
+        The id comes first, where the Lua script reads it.
         """
         turn = self.as_dict()
         first = {"message_id": turn.pop("message_id")} if self.message_id else {}
@@ -134,7 +134,7 @@ class Turn:
 
 
 def decode(entry: bytes) -> dict[str, Any] | None:
-    """Return the turn of an entry of the list, or None for any other entry."""
+    """Return the turn of an entry of the list; None for an entry that is no turn."""
     try:
         turn = json.loads(entry)
     except (ValueError, RecursionError):
@@ -144,20 +144,21 @@ def decode(entry: bytes) -> dict[str, Any] | None:
     role, content = turn.get("role"), turn.get("content")
     if role not in ROLES or not isinstance(content, str):
         return None
-    known = {"role": role, "content": content, **turn}
+    decoded = {"role": role, "content": content, **turn}
     try:
-        UUID(known.get("message_id", ""))
+        UUID(decoded.get("message_id", ""))
     except (ValueError, AttributeError, TypeError):
-        known.pop("message_id", None)
-    return known
+        decoded.pop("message_id", None)
+    return decoded
 
 
 @dataclass(frozen=True)
-class Place:
+class TurnPosition:
     """The position of a turn in its conversation."""
 
-    cleared: bool
-    before: UUID | None
+    is_cleared: bool
+    previous_id: UUID | None
+    """The message that ends the turn before it."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Clear:
     last_number: int = 0
     cleared_at: datetime = _NEVER
     token: str = ""
-    """Names this clear. A restored database counts ids again, so the token has the time too."""
+    """Identifies this clear by id and time: a restored database gives the same ids again."""
 
     @classmethod
     def of(cls, clear: WindowClear) -> Self:
@@ -184,8 +185,8 @@ class Conversation:
     user_id: str
 
     def last_clear(self) -> Clear:
-        """The last explicit clear."""
-        last = _clears.first(**self._named())
+        """Return the last explicit clear."""
+        last = _clears.first(**self._scope())
         return Clear() if last is None else Clear.of(last)
 
     def recent_turns(self, limit: int, *, after: Clear) -> list[Turn]:
@@ -196,7 +197,7 @@ class Conversation:
         clear, whenever it was imported, and if it was in the transcript then.
         """
         ends = _ends_of_turns(limit).rows(
-            **self._named(), number=after.last_number, at=after.cleared_at
+            **self._scope(), number=after.last_number, at=after.cleared_at
         )
         turns: list[Turn] = []
         for channel, *values in reversed(ends):
@@ -207,19 +208,19 @@ class Conversation:
         return turns[-limit:]
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
-        """Return the number of messages in the transcript that are not cleared, and the clear's
-        token.
+        """Return how many of the messages are in the transcript and not cleared, and the token of
+        the last clear.
         """
         values = self._values(messages=list(message_ids))
-        ((id, created_at, count),) = fetch_all(_CURRENT, values)
+        ((id, created_at, count),) = fetch_all(_COUNT_CURRENT, values)
         return count, "" if id is None else _token(id, created_at)
 
-    def place_of(self, message_id: str) -> Place | None:
+    def position_of(self, message_id: str) -> TurnPosition | None:
         """Return the position of a message that ends a turn of this conversation; None for
         others.
         """
-        found = fetch_row(_PLACE, self._values(message=message_id))
-        return None if found is None else Place(*found)
+        row = fetch_row(_POSITION, self._values(message=message_id))
+        return None if row is None else TurnPosition(*row)
 
     def clear(self) -> None:
         """Record that all turns up to now are cleared."""
@@ -227,12 +228,18 @@ class Conversation:
         last = messages.aggregate(last=Max("number"))["last"] or 0
         WindowClear.objects.create(agent_id=self.agent_id, user_id=self.user_id, last_number=last)
 
-    def _named(self) -> dict[str, Any]:
+    def _scope(self) -> dict[str, Any]:
         return {"tenant_id": self.tenant_id, "agent_id": self.agent_id, "user_id": self.user_id}
 
     def _values(self, **more: object) -> dict[str, object]:
-        own = {"tenant": self.tenant_id, "agent": self.agent_id, "user": self.user_id}
-        return {**own, "import": IMPORT_CHANNEL, "stored": STORED_CHANNEL, **more}
+        return {
+            "tenant": self.tenant_id,
+            "agent": self.agent_id,
+            "user": self.user_id,
+            "import": IMPORT_CHANNEL,
+            "stored": STORED_CHANNEL,
+            **more,
+        }
 
 
 def _token(clear_id: int, created_at: datetime) -> str:
