@@ -191,7 +191,7 @@ class WorkingContextCompiler:
         kept_system = tokens.cut(system_prompt, system_room)
         kept_turns = self.fitting_turns(turns)
         kept_memories = _best_memories(memories, memory_room)
-        fitted_task = Task.of(task).fitted(task_room)
+        fitted_task = Task.of(task).fit(task_room)
 
         contents = {turn["content"] for turn in turns}
         truncated = {
