@@ -28,12 +28,12 @@ from konstruct.heartbeats import BEAT, OWNER, QUEUES, WEB, has_heartbeat
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from tenants import transaction
-from tenants.admin.figures import Backlog, backlogs, most
+from tenants.admin.figures import Backlog, backlogs, tenants_with_most
 from tenants.audit.tombstones import TOMBSTONES
 from tenants.context import connection, fetch_all, public_scope, server_scope
 from tenants.jobs import KINDS
 from tenants.limits.quotas import Quota
-from tenants.metrics import MAX_TENANTS, OTHER, LimitedValues, Metric, registry, state
+from tenants.metrics import MAX_TENANTS, OTHER, LimitedValues, Metric, registry, scraped_gauge
 from tenants.models import Tenant
 from tenants.outages import OUTAGES, outage_reason
 from tenants.postgresql.exceptions import ServerDown
@@ -56,54 +56,56 @@ QUERY_TIMEOUT_SECONDS: Final = 5
 OWNER_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES, TOMBSTONES)
 
 _SERVERS: Final = tuple(servers())
-SERVER_UP: Final = state(
+SERVER_UP: Final = scraped_gauge(
     "konstruct_server_up", "Whether a Postgres server answers: 1 or 0.", server=_SERVERS
 )
-CACHE_UP: Final = state("konstruct_cache_up", "Whether the cache answers: 1 or 0.")
-PROCESS_UP: Final = state(
+CACHE_UP: Final = scraped_gauge("konstruct_cache_up", "Whether the cache answers: 1 or 0.")
+PROCESS_UP: Final = scraped_gauge(
     "konstruct_process_up",
     "Whether a process of this kind was active within 30 seconds: 1 or 0.",
     process=(WEB, *QUEUES, BEAT, OWNER),
 )
-WAITING: Final = state(
+WAITING: Final = scraped_gauge(
     "konstruct_jobs_waiting",
     "Jobs that wait, by kind: those that are due, and those that are repeated later.",
     server=_SERVERS,
     kind=KINDS,
 )
-IN_WORK: Final = state(
+IN_WORK: Final = scraped_gauge(
     "konstruct_jobs_in_work", "Jobs that a worker has leased.", server=_SERVERS, kind=KINDS
 )
-OLDEST: Final = state(
+OLDEST: Final = scraped_gauge(
     "konstruct_jobs_oldest_seconds",
     "For how long the oldest due job that no worker has leased has waited; 0 without one.",
     server=_SERVERS,
     kind=KINDS,
 )
-GIVEN_UP: Final = state(
+GIVEN_UP: Final = scraped_gauge(
     "konstruct_jobs_given_up", "Jobs that failed for good, and wait for a person.", server=_SERVERS
 )
-TENANT_WAITING: Final = state(
+TENANT_WAITING: Final = scraped_gauge(
     "konstruct_tenant_jobs_waiting",
     f"Jobs that wait, of the {MAX_TENANTS} tenants with the oldest; other: of all others.",
     tenant=LimitedValues(MAX_TENANTS),
 )
-TENANT_OLDEST: Final = state(
+TENANT_OLDEST: Final = scraped_gauge(
     "konstruct_tenant_oldest_seconds",
     "For how long the oldest due job of these tenants has waited; other: the oldest of the others.",
     tenant=LimitedValues(MAX_TENANTS),
 )
-TENANTS: Final = state("konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values))
-BEHIND: Final = state(
+TENANTS: Final = scraped_gauge(
+    "konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values)
+)
+BEHIND: Final = scraped_gauge(
     "konstruct_tenants_behind", "Tenants that are not served until `migrate` has run."
 )
-QUOTAS_REACHED: Final = state(
+QUOTAS_REACHED: Final = scraped_gauge(
     "konstruct_quotas_reached",
     "Served tenants by the limits of quotas that they had reached at the last measurement.",
     quota=tuple(quota.value for quota in Quota),
     level=("soft", "hard"),
 )
-LAST_BACKUP: Final = state(
+LAST_BACKUP: Final = scraped_gauge(
     "konstruct_last_backup_age_seconds",
     "Age of the oldest last backup of a tenant. A tenant without backup counts from its creation.",
 )
@@ -228,7 +230,7 @@ def _of_tenants(found: dict[UUID, Backlog]) -> Iterator[Sample]:
     def age(backlog: Backlog) -> float:
         return now - backlog.oldest.timestamp() if backlog.oldest else 0.0
 
-    named = most(found, age, MAX_TENANTS)
+    named = tenants_with_most(found, age, MAX_TENANTS)
     with public_scope():
         slugs = dict(Tenant.objects.filter(pk__in=named).values_list("pk", "slug"))
         states = Counter(Tenant.objects.values_list("state", flat=True))

@@ -32,7 +32,7 @@ _connections = cast(Mapping[str, DatabaseWrapper], connections)
 
 def current_server() -> str:
     """Return the server of this thread's tenant; the main one outside of tenants."""
-    if len(connections.settings) == 1:  # asked for by every query
+    if len(connections.settings) == 1:  # called for every query
         return MAIN
     return _connections[MAIN].server
 
@@ -128,28 +128,29 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
         TenantPinned: an enclosing scope is pinned to another tenant.
     """
     entered = as_tenant_id(tenant_id)
-    main = there = _connection_of_sync_code()
+    main = other = _connection_of_sync_code()
     outer_server, outer_pin = main.server, main.pinned_tenant
     if outer_pin not in (None, entered):
         raise TenantPinned(f"this code serves tenant {outer_pin} and cannot enter tenant {entered}")
-    inside_already = main.tenant_id == entered
+    is_inside = main.tenant_id == entered
     outer_tenant, include_public = main.tenant, main.include_public_schema
     try:
-        if not inside_already:
+        if not is_inside:
             main.set_schema(schema_name_of(entered))
             main.server = server_of(entered)
             if main.server != MAIN:
-                there = tenant_connection()
-                there.close_if_broken()
-                outer_there, include_public_there = there.tenant, there.include_public_schema
-                there.set_schema(schema_name_of(entered))
+                other = tenant_connection()
+                other.close_if_broken()
+                outer_tenant_of_other = other.tenant
+                include_public_of_other = other.include_public_schema
+                other.set_schema(schema_name_of(entered))
         main.pinned_tenant = entered if pinned else outer_pin
         yield entered
     finally:
         main.server, main.pinned_tenant = outer_server, outer_pin
-        if there is not main:
-            there.set_tenant(outer_there, include_public_there)
-        if not inside_already or main.tenant is not outer_tenant:
+        if other is not main:
+            other.set_tenant(outer_tenant_of_other, include_public_of_other)
+        if not is_inside or main.tenant is not outer_tenant:
             main.set_tenant(outer_tenant, include_public)
 
 
@@ -201,32 +202,32 @@ def public_scope() -> Iterator[None]:
 def server_scope(server: str) -> Iterator[None]:
     """Run the block in the public schema of a server, outside of tenants."""
     _connection_of_sync_code()
-    with _on(MAIN) as main:
+    with _on_server(MAIN) as main:
         main.set_schema_to_public()
-        with _on(server) as there:
-            there.set_schema_to_public()
+        with _on_server(server) as connection:
+            connection.set_schema_to_public()
             yield
 
 
 @contextmanager
-def _on(server: str) -> Iterator[DatabaseWrapper]:
-    """Make a server the thread's current one during the block, and restore the state after it."""
+def _on_server(server: str) -> Iterator[DatabaseWrapper]:
+    """Make a server the thread's current one during the block; yield its connection."""
     main = _connections[MAIN]
-    there = _connections[server]
+    connection = _connections[server]
     if server != MAIN:
-        there.close_if_broken()
-    outer_server, outer_tenant = main.server, there.tenant
-    include_public = there.include_public_schema
+        connection.close_if_broken()
+    outer_server, outer_tenant = main.server, connection.tenant
+    include_public = connection.include_public_schema
     main.server = server
     try:
-        yield there
+        yield connection
     finally:
         main.server = outer_server
-        there.set_tenant(outer_tenant, include_public)
+        connection.set_tenant(outer_tenant, include_public)
 
 
 @contextmanager
-def reading_replica() -> Iterator[None]:
+def read_from_replica() -> Iterator[None]:
     """Read from the standby of the current server during the block; Django writes to the server.
 
     For reads that may be a moment old. The server itself is read inside a transaction, without a
@@ -234,18 +235,22 @@ def reading_replica() -> Iterator[None]:
     """
     server, schema_name = current_server(), tenant_connection().schema_name
     alias = replica_of(server)
-    if alias is None or tenant_connection().in_atomic_block or not _has(alias, schema_name):
+    if (
+        alias is None
+        or tenant_connection().in_atomic_block
+        or not _standby_has_schema(alias, schema_name)
+    ):
         yield
         return
-    with _on(alias) as there:
-        there.set_schema(schema_name)
+    with _on_server(alias) as connection:
+        connection.set_schema(schema_name)
         yield
 
 
-def _has(alias: str, schema_name: str) -> bool:
+def _standby_has_schema(alias: str, schema_name: str) -> bool:
     try:
-        with _on(alias) as there, there.cursor() as cursor:
-            there.set_schema_to_public()
+        with _on_server(alias) as connection, connection.cursor() as cursor:
+            connection.set_schema_to_public()
             cursor.execute(_IS_STANDBY_WITH, [schema_name])
             found: bool = cursor.fetchone()[0]
     except OperationalError as error:
@@ -263,13 +268,13 @@ def require_server_up() -> None:
         ServerDown: it takes none.
     """
     if current_server() != MAIN:
-        there = tenant_connection()
-        there.close_if_health_check_failed()
-        there.ensure_connection()
+        connection = tenant_connection()
+        connection.close_if_health_check_failed()
+        connection.ensure_connection()
 
 
 @contextmanager
-def connections_released() -> Iterator[None]:
+def release_connections() -> Iterator[None]:
     """Release this thread's database connections during the block, with DATABASE_POOL_SIZE.
 
     Use it to wait for something outside of the database: the connections return to their pools,
@@ -279,21 +284,21 @@ def connections_released() -> Iterator[None]:
     Raises:
         ProgrammingError: a transaction is open, or statements are queued, which would be lost.
     """
-    for each in connections.all(initialized_only=True):
-        cast(DatabaseWrapper, each).release()
+    for wrapper in connections.all(initialized_only=True):
+        cast(DatabaseWrapper, wrapper).release()
     yield
 
 
 def leave_tenant() -> None:
     """Go to the public schema of the main server, from any scope."""
-    for each in connections.all(initialized_only=True):
-        cast(DatabaseWrapper, each).set_schema_to_public()
+    for wrapper in connections.all(initialized_only=True):
+        cast(DatabaseWrapper, wrapper).set_schema_to_public()
     main = _connections[MAIN]
     main.set_schema_to_public()
     main.server = MAIN
 
 
-@async_unsafe("A tenant can only be entered in its own thread: use the a… twin.")
+@async_unsafe("A tenant can only be entered in its own thread: use the a… function.")
 def _connection_of_sync_code() -> DatabaseWrapper:
     """Return this thread's connection; raise in a thread with a running event loop.
 
@@ -311,9 +316,9 @@ def asynchronous(function: Callable[P, R]) -> Callable[P, Coroutine[None, None, 
     run = sync_to_async(function, thread_sensitive=True)
 
     @functools.wraps(function)
-    async def twin(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def run_in_sync_thread(*args: P.args, **kwargs: P.kwargs) -> R:
         return await run(*args, **kwargs)
 
-    twin.__name__ = f"a{function.__name__}"
-    twin.__qualname__ = twin.__name__
-    return twin
+    run_in_sync_thread.__name__ = f"a{function.__name__}"
+    run_in_sync_thread.__qualname__ = run_in_sync_thread.__name__
+    return run_in_sync_thread

@@ -64,7 +64,7 @@ def digests(tenant_id: UUID, kind: str, *parts: str) -> set[str]:
     return {_digest(secret, tenant_id, kind, parts) for secret in secrets()}
 
 
-def is_kept() -> bool:
+def is_enabled() -> bool:
     """Return whether this deployment keeps a journal."""
     return bool(settings.ERASURE_JOURNAL)
 
@@ -83,7 +83,7 @@ def append(tenant_id: UUID, kind: str, **fields: Any) -> bool:
     Raises:
         JournalUnavailable: the file does not exist, or cannot be written.
     """
-    if not is_kept():
+    if not is_enabled():
         return False
     entry = {"at": datetime.now(UTC).isoformat(), "tenant": str(tenant_id), "kind": kind, **fields}
     try:
@@ -105,7 +105,7 @@ def position() -> str:
     Raises:
         JournalUnavailable: the file cannot be read.
     """
-    if not is_kept():
+    if not is_enabled():
         return ""
     try:
         file = os.open(settings.ERASURE_JOURNAL, os.O_RDONLY | os.O_CLOEXEC)
@@ -132,7 +132,7 @@ def read(after: str = "") -> list[Entry]:
     """
     try:
         with Path(settings.ERASURE_JOURNAL).open("rb") as file:
-            entries = list(_checked(enumerate(file, start=1)))
+            entries = list(_check_lines(enumerate(file, start=1)))
     except OSError as error:
         raise _unavailable(error) from error
     if not after:
@@ -146,11 +146,11 @@ def read(after: str = "") -> list[Entry]:
     )
 
 
-def _checked(lines: Iterator[tuple[int, bytes]]) -> Iterator[Entry]:
+def _check_lines(lines: Iterator[tuple[int, bytes]]) -> Iterator[Entry]:
     known = {key_id(secret): secret for secret in secrets()}
     before: str | None = None
     for number, line in lines:
-        entry = _parsed(line)
+        entry = _parse(line)
         if entry is None:
             continue
         where = f"line {number} of {settings.ERASURE_JOURNAL}"
@@ -166,7 +166,7 @@ def _checked(lines: Iterator[tuple[int, bytes]]) -> Iterator[Entry]:
         yield entry
 
 
-def _parsed(line: bytes) -> Entry | None:
+def _parse(line: bytes) -> Entry | None:
     """Return a parsed line; None for an incomplete one."""
     with suppress(ValueError):
         entry = json.loads(line)
@@ -196,7 +196,7 @@ def _last_line(file: int) -> tuple[str, bool]:
         is_cut_off = bool(lines) and not lines[-1].endswith(b"\n")
         # The first of the window may be the end of a line.
         for line in reversed(lines if start == 0 else lines[1:]):
-            if (entry := _parsed(line)) is not None:
+            if (entry := _parse(line)) is not None:
                 return str(entry["mac"]), is_cut_off
         if start == 0:
             return "", is_cut_off

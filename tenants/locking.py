@@ -1,7 +1,7 @@
-"""The Postgres advisory locks of tenancy. They are declared here, so that each key has one purpose.
+"""The Postgres advisory locks of tenancy, declared together so that each key has one purpose.
 
 They belong to a session: Postgres frees those of a killed process. A key is a pair of integers;
-the first one names the purpose.
+the first one identifies the purpose.
 
 No statement waits for a lock. A waiting statement keeps its snapshot, and CREATE INDEX CONCURRENTLY
 waits for all snapshots, also in the session that holds the lock: a deadlock.
@@ -67,34 +67,34 @@ _HOLDER = """
 
 
 @contextmanager
-def only_one_migrate() -> Iterator[bool]:
-    """Hold the lock of a migrate run over the schemas; yield False if another run holds it."""
-    held = _try(MIGRATE_ALL)
+def migrate_lock() -> Iterator[bool]:
+    """Hold the lock of `manage.py migrate`; yield False if another run holds it."""
+    is_held = _try_lock(MIGRATE_ALL)
     try:
-        yield held
+        yield is_held
     finally:
-        if held:
+        if is_held:
             _unlock(MIGRATE_ALL)
 
 
 @contextmanager
-def only_one_restore(*, of_all: bool) -> Iterator[None]:
-    """Keep a restore of all tenants from others, which may restore single tenants at once.
+def restore_lock(*, of_all: bool) -> Iterator[None]:
+    """Hold the lock of a restore. Restores of single tenants share it; one of all tenants does not.
 
-    It knows from its beginning which tenants are done. Another one would restore them once more,
-    and lose what they got since they are served again.
+    A restore of all tenants decides at its beginning which tenants to restore. Another restore at
+    the same time would restore a tenant twice, and lose its data between the two.
 
     Args:
-        of_all: of all tenants, and not of a single one.
+        of_all: whether all tenants are restored.
 
     Raises:
         RestoreBusy: another restore is at work.
     """
     kind = "" if of_all else "_shared"
-    if not _try(RESTORE, kind):
+    if not _try_lock(RESTORE, kind):
         raise RestoreBusy(
-            f"another restore is running (Postgres backend {_holder(RESTORE)}): wait for its end,"
-            " and run this one again"
+            f"another restore is running (Postgres backend {_holder_pids(RESTORE)}): wait for its"
+            " end, and run this one again"
         )
     try:
         yield
@@ -112,11 +112,12 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
     # Two names with the same checksum wait for each other: slower, but correct.
     key = (MIGRATE_SCHEMA, zlib.crc32(schema_name.encode()) - 2**31)
     give_up_at = time.monotonic() + wait_seconds
-    while not _try(key):
+    while not _try_lock(key):
         if time.monotonic() >= give_up_at:
             raise SchemaBusy(
                 f"another process makes, migrates or drops the schema {schema_name}"
-                f" (Postgres backend {_holder(key)}); wait for its end, or end it, and try again"
+                f" (Postgres backend {_holder_pids(key)}); wait for its end, or end it, and try"
+                " again"
             )
         time.sleep(POLL_SECONDS)
     try:
@@ -127,14 +128,14 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
 
 @contextmanager
 def owner_lock(purpose: int, request_id: UUID) -> Iterator[bool]:
-    """Hold the lock of a request that only the owner's role carries out; yield False if it is held.
+    """Hold the lock of an erasure or a merge; yield False if another process holds it.
 
     Args:
         purpose: ERASURE or MERGE.
         request_id: of the request.
     """
     key = (purpose, zlib.crc32(request_id.bytes) - 2**31)
-    is_held = _try(key)
+    is_held = _try_lock(key)
     try:
         yield is_held
     finally:
@@ -142,7 +143,7 @@ def owner_lock(purpose: int, request_id: UUID) -> Iterator[bool]:
             _unlock(key)
 
 
-def _try(key: tuple[int, int], kind: str = "") -> bool:
+def _try_lock(key: tuple[int, int], kind: str = "") -> bool:
     refuse_pooled_owner()
     return bool(fetch_value(f"SELECT pg_try_advisory_lock{kind}(%s, %s)", key))
 
@@ -173,7 +174,7 @@ def _unlock(key: tuple[int, int], kind: str = "") -> None:
             connection.close()
 
 
-def _holder(key: tuple[int, int]) -> str:
+def _holder_pids(key: tuple[int, int]) -> str:
     return (
         ", ".join(str(pid) for pid in fetch_column(_HOLDER, [part % 2**32 for part in key]))
         or "disconnected"

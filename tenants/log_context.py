@@ -27,9 +27,8 @@ def bind_request_ids(request: HttpRequest, **ids: object) -> None:
 
     Args:
         request: the request; an ASGI request keeps the ids for the event loop too.
-        ids: values of LOGGED_IDS. Pass verified ids only: the log would otherwise have a tenant or
-        a
-            key that the client only claims.
+        ids: values of LOGGED_IDS. Pass verified ids only, and no tenant or key that a client only
+            claims.
     """
     texts = {name: str(value) for name, value in ids.items()}
     bind_contextvars(**texts)
@@ -47,7 +46,7 @@ def log_ids() -> dict[str, str]:
     """Return the ids of a log line of this thread, in the order of LOGGED_IDS."""
     ids = {**get_contextvars(), **trace_ids()}
     # Do not create a connection object in an event loop, or before Django is set up.
-    for each in connections.all(initialized_only=True):
-        if each.alias == DEFAULT_DB_ALIAS and (tenant_id := getattr(each, "tenant_id", None)):
+    for wrapper in connections.all(initialized_only=True):
+        if wrapper.alias == DEFAULT_DB_ALIAS and (tenant_id := getattr(wrapper, "tenant_id", None)):
             ids["tenant_id"] = str(tenant_id)
     return {name: ids[name] for name in LOGGED_IDS if name in ids}

@@ -90,9 +90,9 @@ class Metric:
 
     def of(self, **labels: str) -> Any:
         """Return the time series with these labels. All labels are required."""
-        return self.source.labels(**self.bounded(labels)) if labels else self.source
+        return self.source.labels(**self.bound_labels(labels)) if labels else self.source
 
-    def bounded(self, labels: Mapping[str, str]) -> dict[str, str]:
+    def bound_labels(self, labels: Mapping[str, str]) -> dict[str, str]:
         """Return the labels, with "other" for each value that is not allowed."""
         return {
             name: labels[name] if labels[name] in known else OTHER
@@ -121,13 +121,13 @@ def histogram(name: str, text: str, **labels: Collection[str]) -> Metric:
     return Metric(name, "histogram", text, labels, source)
 
 
-def level(name: str, text: str, **labels: Collection[str]) -> Metric:
+def gauge(name: str, text: str, **labels: Collection[str]) -> Metric:
     """Declare a gauge that processes raise and lower. That of a killed process is removed."""
     source = Gauge(name, text, labels, registry=REGISTRY, multiprocess_mode="livesum")
     return Metric(name, "gauge", text, labels, source)
 
 
-def state(name: str, text: str, **labels: Collection[str]) -> Metric:
+def scraped_gauge(name: str, text: str, **labels: Collection[str]) -> Metric:
     """Declare a gauge that is read when Prometheus scrapes."""
     return Metric(name, "gauge", text, labels)
 

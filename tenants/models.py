@@ -48,7 +48,7 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
         """Tenants that had reached a limit of a quota when they were measured last."""
         return self.filter(usage__has_key="reached").exclude(usage__reached={})
 
-    def roomiest_server(self) -> str:
+    def least_used_server(self) -> str:
         """The server with the fewest tenants, of those that take new ones.
 
         Raises:
@@ -206,7 +206,7 @@ class Tenant(TenantMixin):
         if self._state.adding:
             self.id = self.id or uuid.uuid4()
             if isinstance(self.server, DatabaseDefault):
-                self.server = Tenant.objects.roomiest_server()
+                self.server = Tenant.objects.least_used_server()
             self.schema_name = schema_name_of(self.id)
         super().save(*args, **kwargs)
 

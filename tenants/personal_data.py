@@ -230,7 +230,7 @@ def tables_of(cursor: Any, schema: str) -> list[str]:
     return [name for (name,) in cursor.fetchall()]
 
 
-def undeclared(cursor: Any, schema: str) -> list[str]:
+def undeclared_names(cursor: Any, schema: str) -> list[str]:
     """Return the tables, and columns named like a user's id, that no declaration mentions."""
     declared: Mapping[str, Declaration] = declarations()
     unknown = [table for table in tables_of(cursor, schema) if table not in declared]

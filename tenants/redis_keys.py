@@ -14,7 +14,7 @@ from tenants.exceptions import InvalidKeyPart
 KeyPart = UUID | str | int
 
 
-@lru_cache(maxsize=4096)  # asked for by every request
+@lru_cache(maxsize=4096)  # called for every request
 def rate_limit_key(tenant_id: KeyPart, channel: KeyPart) -> str:
     """Token bucket of a tenant's channel."""
     return _key(tenant_id, "ratelimit", channel)

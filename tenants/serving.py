@@ -72,7 +72,7 @@ _of_request: ContextVar[Tenant | None] = ContextVar("tenant_of_request", default
 
 
 @contextmanager
-def served_with(tenant: Tenant) -> Iterator[None]:
+def use_tenant_row(tenant: Tenant) -> Iterator[None]:
     """Use this row for the limits and the measured usage of the tenant during the block.
 
     For a request, which has read the row at its beginning.

@@ -14,7 +14,7 @@ from django.utils import translation
 from structlog.contextvars import bound_contextvars
 
 from tenants import jobs
-from tenants.context import connections_released, public_scope, tenant_scope
+from tenants.context import public_scope, release_connections, tenant_scope
 from tenants.jobs import KINDS
 from tenants.limits.fair_shares import FairShares
 from tenants.outages import OUTAGES, outage_reason
@@ -43,10 +43,10 @@ class Slots:
         thread waits for its turn with a database connection: the thread before may wait for that
         connection.
         """
-        with connections_released(), self._claiming:
+        with release_connections(), self._claiming:
             if _is_stopping.is_set() or self.shares.is_full():
                 return None
-            claimed = jobs.claim(kind, server, without=self.shares.full())
+            claimed = jobs.claim(kind, server, exclude=self.shares.tenants_at_limit())
             if claimed is not None:
                 self.shares.enter(claimed.tenant_id)
             return claimed

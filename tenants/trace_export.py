@@ -66,7 +66,7 @@ ATTRIBUTES: Final = {
 _W3C: Final = TraceContextTextMapPropagator()
 
 
-class Waiting:
+class WaitingSpans:
     """The number of spans that wait for the export or are being exported."""
 
     def __init__(self) -> None:
@@ -87,10 +87,10 @@ class Waiting:
             self.number -= number
 
 
-class Gate(SpanProcessor):
+class LimitingProcessor(SpanProcessor):
     """Passes sampled spans on. Drops and counts those above the limit."""
 
-    def __init__(self, waiting: Waiting, then: SpanProcessor, spans: Metric) -> None:
+    def __init__(self, waiting: WaitingSpans, then: SpanProcessor, spans: Metric) -> None:
         self._spans = spans
         self._waiting = waiting
         self._then = then
@@ -111,7 +111,7 @@ class CountingExporter(SpanExporter):
     The SDK's own log line for each failure is switched off in settings.LOGGING.
     """
 
-    def __init__(self, exporter: SpanExporter, waiting: Waiting, spans: Metric) -> None:
+    def __init__(self, exporter: SpanExporter, waiting: WaitingSpans, spans: Metric) -> None:
         self._spans = spans
         self._exporter = exporter
         self._waiting = waiting
@@ -163,7 +163,7 @@ class Tracing:
             if name.startswith("OTEL_") and not value.strip():
                 del os.environ[name]  # as compose files pass it; the SDK would read it
         os.environ.setdefault("OTEL_SERVICE_NAME", settings.OTEL_SERVICE_NAME)
-        self._waiting = Waiting()
+        self._waiting = WaitingSpans()
         self._exporter = CountingExporter(
             OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS), self._waiting, spans
         )
@@ -178,7 +178,7 @@ class Tracing:
             resource=Resource.create({"konstruct.process": process, "process.pid": os.getpid()}),
             shutdown_on_exit=False,
         )
-        provider.add_span_processor(Gate(self._waiting, self._batches, spans))
+        provider.add_span_processor(LimitingProcessor(self._waiting, self._batches, spans))
         self._tracer = provider.get_tracer("konstruct")
 
     def stop(self) -> None:
@@ -205,7 +205,7 @@ class Tracing:
             name,
             context=None if parent is None else _context_of(parent),
             kind=SpanKind[kind],
-            attributes=_named(attributes),
+            attributes=_exported_attributes(attributes),
             links=[Link(linked)] if linked is not None and linked.is_valid else [],
             record_exception=False,
             set_status_on_exception=False,
@@ -232,7 +232,7 @@ class Tracing:
         span = trace.get_current_span()
         if name is not None:
             span.update_name(name)
-        span.set_attributes(_named(attributes))
+        span.set_attributes(_exported_attributes(attributes))
         if attributes.get("status") in range(500, 600):
             span.set_status(StatusCode.ERROR)
 
@@ -271,7 +271,7 @@ def _context_of(traceparent: str) -> Context:
     return _W3C.extract({"traceparent": traceparent}, context=Context())
 
 
-def _named(attributes: Mapping[str, Value]) -> dict[str, Any]:
+def _exported_attributes(attributes: Mapping[str, Value]) -> dict[str, Any]:
     """Return attributes with OpenTelemetry's names. A text that does not match WORD is "other"."""
     named: dict[str, Any] = {}
     for name, value in attributes.items():

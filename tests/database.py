@@ -25,7 +25,7 @@ from konstruct.local import embedded
 from memory.context.checkpoints.connections import close_pools
 from tenants.context import tenant_connection
 from tenants.models import Tenant
-from tenants.postgresql.connecting import pool_options
+from tenants.postgresql.pool import pool_options
 from tenants.roles import APP_ROLE
 from tenants.schemas import provisioning
 from tenants.servers import MAIN, servers

@@ -50,7 +50,7 @@ def measure(tenant_id: Any, repeats: int) -> None:
     import psycopg
 
     from tenants.context import tenant_connection, tenant_scope
-    from tenants.postgresql.connecting import pool_options
+    from tenants.postgresql.pool import pool_options
 
     with tenant_scope(tenant_id):
         wrapper = tenant_connection()

@@ -292,7 +292,7 @@ def _compare_with_the_copy_left(mover: object) -> None:
 
     from konstruct.local import embedded
     from tenants.models import Tenant
-    from tenants.moving.rows import lines_of, tables_of
+    from tenants.moving.rows import row_digests, tables_of
     from tenants.schemas.old_copies import old_copies
 
     assert isinstance(mover, Tenant)
@@ -307,8 +307,8 @@ def _compare_with_the_copy_left(mover: object) -> None:
         equal = missing = 0
         for old, new in pairs:
             if new.name.split(".")[1] in ('"memory_message"', '"memory_conversationembedding"'):
-                lines = lines_of(here, old)
-                missing += len(lines.items() - lines_of(there, new).items())
+                lines = row_digests(here, old)
+                missing += len(lines.items() - row_digests(there, new).items())
                 equal += len(lines)
     assert not missing, f"{missing} of {equal} rows"
     print(f"{equal:,} messages and vectors of the copy that is left stand there, equal")

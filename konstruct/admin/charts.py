@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from konstruct.admin.choosing import as_uuid
 from konstruct.orchestrator.activity import MAX_DAYS, Activity, Day, activity
 from konstruct.orchestrator.models import DailyActivity
-from tenants.admin.badges import grouped
+from tenants.admin.badges import format_number
 
 RANGES: Final = (7, 30, 90)
 DEFAULT_DAYS: Final = 30
@@ -206,8 +206,8 @@ def charts_of(chosen: Chosen) -> dict[str, Any]:
     before, total = found.previous_total, found.total
     return {
         "charts": [_shown(chart, found, total, before, chosen) for chart in CHARTS],
-        "cost": None if not total.cost else grouped(total.cost, 2),
-        "cost_before": None if not before.cost else grouped(before.cost, 2),
+        "cost": None if not total.cost else format_number(total.cost, 2),
+        "cost_before": None if not before.cost else format_number(before.cost, 2),
         "is_complete": found.is_complete,
         "channels": _channels(),
     }
@@ -289,7 +289,7 @@ def _address(series: Series, chosen: Chosen, since: str, until: str) -> str:
 def _number(value: float | int | None, unit: str) -> str:
     if value is None:
         return "-"
-    return f"{grouped(value, 2)} {unit}" if unit else grouped(value)
+    return f"{format_number(value, 2)} {unit}" if unit else format_number(value)
 
 
 def _change(now: float | None, before: float | None) -> str:
@@ -297,7 +297,7 @@ def _change(now: float | None, before: float | None) -> str:
     if not now or not before:
         return ""
     change = round(100 * (now - before) / before)
-    return f"{'+' if change >= 0 else ''}{grouped(change)} %"
+    return f"{'+' if change >= 0 else ''}{format_number(change)} %"
 
 
 def days_of(chosen: Chosen) -> tuple[list[str], Iterable[Sequence[Any]]]:

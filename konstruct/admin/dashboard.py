@@ -28,7 +28,7 @@ from memory.browse import statistics
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
-from tenants.context import reading_replica
+from tenants.context import read_from_replica
 
 READ = "memory.view_message"
 RECIPIENTS = "orchestrator.view_notificationrecipient"
@@ -57,7 +57,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if not request.user.has_perm(READ):
         return today
     chosen = Chosen.of(request)
-    with reading_replica():
+    with read_from_replica():
         figures, steps = _figures(), first_steps(request)
     return {
         **today,

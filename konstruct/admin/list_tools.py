@@ -27,7 +27,7 @@ from konstruct.admin.lists import model_page
 from konstruct.api.http.lists import beyond
 from konstruct.orchestrator.models import SavedView
 from tenants import transaction
-from tenants.admin.recorded import RecordedAdmin
+from tenants.admin.recorded_admin import RecordedAdmin
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import is_secret, row_state
 

@@ -32,7 +32,7 @@ from tenants.context import public_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
 from tenants.moving.rows import Session, literal, run, session_on
-from tenants.moving.transfer import enter
+from tenants.moving.transfer import set_tenant
 from tenants.naming import schema_name_of
 from tenants.servers import MAIN
 from tenants.signatures import key_id, secrets
@@ -84,7 +84,7 @@ def back_up(
         manifest |= {
             # First: an erasure that ends later is repeated after a restore, in the backup or not.
             "journal": journal.position(),
-            "keeps_journal": journal.is_kept(),
+            "keeps_journal": journal.is_enabled(),
             "keys": {
                 "secret": [key_id(each) for each in secrets()],
                 "tokens": [key_id(each) for each in settings.CHANNEL_TOKEN_KEYS],
@@ -169,7 +169,7 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
         _refuse_in_work(tenant)
         entry, taken_at, seen = _dump_once(tenant, folder)
         with session_on(tenant.server) as session, session.transaction():
-            enter(session, tenant)
+            set_tenant(session, tenant)
             is_same = _schema_of(session, tenant) == seen
         if is_same and not Tenant.objects.filter(pk=tenant.pk).exclude(server=tenant.server):
             return entry, taken_at
@@ -191,7 +191,7 @@ def _dump_once(
     """
     with session_on(tenant.server) as session:
         run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        enter(session, tenant)
+        set_tenant(session, tenant)
         ((snapshot, taken_at),) = run(session, "SELECT pg_export_snapshot(), now()")
         seen = _schema_of(session, tenant)
         if not seen[1]:

@@ -42,7 +42,7 @@ from tenants.exceptions import InvalidTenant, SchemaOutdated, WorkspaceTaken
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.moving.rows import run, session_on
-from tenants.moving.transfer import SETTLE_SECONDS, enter
+from tenants.moving.transfer import SETTLE_SECONDS, set_tenant
 from tenants.naming import replaced_schema_of
 from tenants.roles import APP_ROLE
 from tenants.schemas.migration_state import known_migrations, schema_exists
@@ -174,7 +174,7 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
 
     Their requests are in the schema that is renamed, and their jobs are replaced.
     """
-    if not journal.is_kept():
+    if not journal.is_enabled():
         return []
     here = journal.position()
     with tenant_scope(tenant.pk):
@@ -250,7 +250,7 @@ def _load(tenant: Tenant, path: Path) -> None:
         with (path / jobs_of(tenant.pk)).open() as file:
             jobs = [json.loads(line) for line in file]
         with session.transaction():
-            enter(session, tenant)
+            set_tenant(session, tenant)
             table = f"public.{Job._meta.db_table}"
             run(session, f"DELETE FROM {table} WHERE tenant_id = %s", tenant.pk)  # noqa: S608
             insert_rows(session, table, jobs)

@@ -27,7 +27,7 @@ from tenants.models import Job, OperatorEvent, Tenant
 from tenants.naming import replaced_schema_of
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.migrating import migrate_schema
-from tenants.schemas.provisioning import forget_cache
+from tenants.schemas.provisioning import clear_tenant_cache
 
 # Jobs with effects outside of the deployment. They may have been done after the backup.
 KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS, NOTIFICATIONS)
@@ -74,7 +74,7 @@ def entries_from(moment: datetime) -> list[journal.Entry]:
 def deleted_tenants() -> set[str]:
     """Return the ids of tenants that the journal has as deleted, and not as restored afterwards."""
     deleted: set[str] = set()
-    for entry in journal.read() if journal.is_kept() else ():
+    for entry in journal.read() if journal.is_enabled() else ():
         if entry["kind"] == journal.TENANT:
             deleted.add(entry["tenant"])
         elif entry["kind"] == journal.RESTORED:
@@ -143,7 +143,7 @@ def settle(
         raise NotConsistent(
             f"tenant {tenant.slug!r} cannot be migrated, and stays closed: {migrated.error}"
         )
-    forget_cache(tenant)
+    clear_tenant_cache(tenant)
     with server_scope(tenant.server), tenant_scope(tenant.pk):
         jobs_given_up = _give_up_jobs()
         LoginSession.objects.all().delete()

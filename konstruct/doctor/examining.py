@@ -11,7 +11,7 @@ from psycopg.errors import InsufficientPrivilege
 from konstruct.doctor import machine, postgres, stores
 from konstruct.doctor.answers import Answer, Finding, Report, Subject, wrong
 from tenants.exceptions import KonstructError, detail_of
-from tenants.postgresql.connecting import call_before_connect
+from tenants.postgresql.pool import call_before_connect
 
 # For all subjects together: they are examined at the same time.
 TIMEOUT_SECONDS: Final = 5.0

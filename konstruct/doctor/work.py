@@ -122,7 +122,7 @@ def check_backups() -> Iterator[Finding]:
         yield warning(text, remedy)
     else:
         yield ok(f"Each tenant has a backup; the last one is of {newest:%Y-%m-%d %H:%M} UTC.")
-    if not journal.is_kept():
+    if not journal.is_enabled():
         text = (
             "ERASURE_JOURNAL is not set: a restored backup brings back people who were erased "
             "since then."

@@ -5,7 +5,7 @@ from typing import Final
 
 from konstruct.isolation.attempts import Attempt, Layer
 from tenants.checks.connections import unsafe_role_reason
-from tenants.checks.walls import unsafe_privileges
+from tenants.checks.privileges import unsafe_privileges
 from tenants.context import connection, server_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE

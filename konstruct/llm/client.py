@@ -45,7 +45,7 @@ from konstruct.llm.exceptions import (
 )
 from konstruct.llm.responder import BuiltInResponder
 from tenants import traces
-from tenants.context import connections_released, current_tenant_id
+from tenants.context import current_tenant_id, release_connections
 from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares
 from tenants.metrics import LimitedValues, counter, histogram
@@ -138,7 +138,7 @@ class HttpLanguageModel:
         _, _, rest = split_credentials(self.url)[0].partition("://")
         return rest.partition("/")[0]
 
-    @connections_released()
+    @release_connections()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Return the answer, after up to MAX_ATTEMPTS attempts.
 
@@ -326,7 +326,7 @@ def _iterate(pieces: SimpleQueue[str | None]) -> Iterator[str]:
     """Yield the pieces as they come, until the request ends."""
     # Ends: the request ends at its deadline, and then puts None.
     while True:
-        with connections_released():
+        with release_connections():
             piece = pieces.get()
         if piece is None:
             return

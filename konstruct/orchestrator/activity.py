@@ -39,7 +39,7 @@ from django.utils import timezone
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.models import DailyActivity, Escalation, ReplyMark, ReplyReview
 from memory.models import Message, Role
-from tenants.context import reading_replica
+from tenants.context import read_from_replica
 
 MAX_DAYS: Final = 366
 # A day is counted this long after its end. Recall events are stored some time after replies.
@@ -188,7 +188,7 @@ def activity(
     is_complete = count_days(day for day in every if day <= settled)
     of: dict[str, Any] = {"agent_id": agent_id} if agent_id else {}
     in_channel: dict[str, Any] = {"channel": channel} if channel else {}
-    with reading_replica():
+    with read_from_replica():
         counted = DailyActivity.objects.filter(day__in=every, **of, **in_channel)
         _add_counts(every, _sum_by_day(counted))
         open_days = [day for day in every if day > settled]

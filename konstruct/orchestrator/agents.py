@@ -145,7 +145,7 @@ def restore_agent(agent: Agent, number: int, *, author: Author, note: str = "") 
 
 def settings_of(agent: Agent) -> dict[str, Any]:
     """Return the settings of an agent that its versions store, as JSON."""
-    shown = row_state(agent).shown
+    shown = row_state(agent).fields
     return {name: value for name, value in shown.items() if name not in ("id", "created_at")}
 
 

@@ -18,7 +18,7 @@ from konstruct.settings.deployment import (
     TENANT_DATABASES_REPLICAS,
 )
 from konstruct.settings.environment import number, text
-from tenants.postgresql.connecting import pool_options
+from tenants.postgresql.pool import pool_options
 
 # Web and workers are the application role; migrate, provision and erase are the owner
 # (manage.py chooses by command).

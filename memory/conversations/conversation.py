@@ -14,7 +14,7 @@ from memory.arguments import ROLES
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, WindowClear
 from tenants.context import fetch_all, fetch_row
-from tenants.postgresql.compiled import CompiledRead
+from tenants.postgresql.compiled_reads import CompiledRead
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # Both queries are part of every reply, and take four times as long by the ORM.

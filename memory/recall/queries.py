@@ -16,7 +16,7 @@ from functools import cache
 from typing import Final
 
 from memory.text.lexical import CONTEXT_WEIGHTS
-from tenants.postgresql.prepared import Statements
+from tenants.postgresql.prepared_cursor import Statements
 
 
 class Strategy(IntEnum):

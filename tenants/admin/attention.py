@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext, ngettext
 
-from tenants.admin.badges import grouped
-from tenants.admin.figures import backlogs, most
+from tenants.admin.badges import format_number
+from tenants.admin.figures import backlogs, tenants_with_most
 from tenants.admin.quotas import reached_text
 from tenants.models import Tenant
 from tenants.schemas.migration_state import is_fitting
@@ -31,7 +31,7 @@ class Card:
     """Name, note and address of a tenant."""
 
 
-def attention(request: HttpRequest) -> dict[str, Any]:
+def attention_context(request: HttpRequest) -> dict[str, Any]:
     """Return the cards and the number of tenants, for users who may see tenants."""
     if not request.user.has_perm("tenants.view_tenant"):
         return {}
@@ -41,10 +41,10 @@ def attention(request: HttpRequest) -> dict[str, Any]:
     leaving = tenants.filter(deletion_asked_at__isnull=False).order_by("deletion_asked_at")
     found, down = backlogs()
     now = timezone.now()
-    oldest = most(
+    oldest = tenants_with_most(
         found, lambda each: each.oldest and (now - each.oldest).total_seconds(), MAX_NAMED_TENANTS
     )
-    given_up = most(found, lambda each: each.failed, MAX_NAMED_TENANTS)
+    given_up = tenants_with_most(found, lambda each: each.failed, MAX_NAMED_TENANTS)
     named = {
         tenant.pk: tenant for tenant in tenants.filter(pk__in={*oldest, *given_up}).only("slug")
     }
@@ -66,7 +66,7 @@ def attention(request: HttpRequest) -> dict[str, Any]:
         Card(
             gettext("Waiting longest"),
             ngettext("%(waiting)s job waits", "%(waiting)s jobs wait", waiting)
-            % {"waiting": grouped(waiting)}
+            % {"waiting": format_number(waiting)}
             if waiting
             else "",
             listed,
@@ -74,7 +74,7 @@ def attention(request: HttpRequest) -> dict[str, Any]:
                 _line(
                     named[pk],
                     gettext("%(timesince)s, %(waiting)s wait")
-                    % {"timesince": timesince(since), "waiting": grouped(found[pk].waiting)},
+                    % {"timesince": timesince(since), "waiting": format_number(found[pk].waiting)},
                 )
                 for pk in oldest
                 if pk in named and (since := found[pk].oldest)
@@ -82,9 +82,9 @@ def attention(request: HttpRequest) -> dict[str, Any]:
         ),
         Card(
             gettext("Given up"),
-            _jobs(sum(backlog.failed for backlog in found.values())) if given_up else "",
+            _job_count(sum(backlog.failed for backlog in found.values())) if given_up else "",
             listed,
-            [_line(named[pk], _jobs(found[pk].failed)) for pk in given_up if pk in named],
+            [_line(named[pk], _job_count(found[pk].failed)) for pk in given_up if pk in named],
         ),
         _card(
             gettext("At a limit of a quota"),
@@ -92,7 +92,9 @@ def attention(request: HttpRequest) -> dict[str, Any]:
             f"{listed}?quota=reached",
             reached_text,
         ),
-        _card(gettext("To be deleted"), leaving, f"{listed}?state__exact=suspended", _end_of),
+        _card(
+            gettext("To be deleted"), leaving, f"{listed}?state__exact=suspended", _deletion_note
+        ),
     ]
     states = tenants.aggregate(
         all=Count("pk"), active=Count("pk", filter=Q(state=Tenant.State.ACTIVE))
@@ -100,13 +102,13 @@ def attention(request: HttpRequest) -> dict[str, Any]:
     return {"cards": [card for card in cards if card.lines], "down": down, "tenants": states}
 
 
-def _jobs(number: int) -> str:
-    return ngettext("%(number)s job", "%(number)s jobs", number) % {"number": grouped(number)}
+def _job_count(number: int) -> str:
+    return ngettext("%(number)s job", "%(number)s jobs", number) % {"number": format_number(number)}
 
 
 def _card(title: str, tenants: QuerySet[Tenant], link: str, note: Any) -> Card:
     shown = list(tenants[: MAX_NAMED_TENANTS + 1])
-    count = f"{len(shown)}" if len(shown) <= MAX_NAMED_TENANTS else grouped(tenants.count())
+    count = f"{len(shown)}" if len(shown) <= MAX_NAMED_TENANTS else format_number(tenants.count())
     return Card(
         title, count, link, [_line(tenant, note(tenant)) for tenant in shown[:MAX_NAMED_TENANTS]]
     )
@@ -116,7 +118,7 @@ def _line(tenant: Tenant, note: str) -> tuple[str, str, str]:
     return tenant.slug, note, reverse("admin:tenants_tenant_change", args=[tenant.pk])
 
 
-def _end_of(tenant: Tenant) -> str:
+def _deletion_note(tenant: Tenant) -> str:
     if tenant.delete_at is None:
         return gettext("waits for the owner’s worker")
     is_due = tenant.delete_at <= timezone.now()

@@ -19,7 +19,7 @@ class Colours(dict[str, str]):
         return super().__contains__(word) or any(gettext(key) == word for key in self)
 
 
-def grouped(number: float | Decimal, decimals: int = 0) -> str:
+def format_number(number: float | Decimal, decimals: int = 0) -> str:
     """Return a number with the separators of the reader's language, rounded to some decimals."""
     # Django's function cuts decimals off.
     return str(number_format(f"{number:.{decimals}f}", decimals, force_grouping=True))

@@ -71,14 +71,14 @@ def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
 
     A schema that does not exist, or whose server is down, is missing.
     """
-    on: dict[str, list[str]] = defaultdict(list)
+    schemas_by_server: dict[str, list[str]] = defaultdict(list)
     for tenant in tenants:
-        on[tenant.server].append(tenant.schema_name)
-    found: dict[str, Size] = {}
-    for server, schema_names in on.items():
+        schemas_by_server[tenant.server].append(tenant.schema_name)
+    sizes: dict[str, Size] = {}
+    for server, schema_names in schemas_by_server.items():
         with suppress(ServerDown), server_scope(server):
-            found |= {name: Size(*numbers) for name, *numbers in fetch_all(_SIZES, [schema_names])}
-    return found
+            sizes |= {name: Size(*numbers) for name, *numbers in fetch_all(_SIZES, [schema_names])}
+    return sizes
 
 
 def backlogs(of_servers: Iterable[str] = ()) -> tuple[dict[UUID, Backlog], list[str]]:
@@ -108,7 +108,9 @@ def add_figures(tenants: list[Any]) -> None:
         tenant.is_down = tenant.server in down
 
 
-def most(found: dict[UUID, Backlog], key: Callable[[Backlog], Any], limit: int) -> list[UUID]:
+def tenants_with_most(
+    backlogs: dict[UUID, Backlog], key: Callable[[Backlog], Any], limit: int
+) -> list[UUID]:
     """Return the ids of the tenants with the largest values of a key, without zero values."""
-    having = [tenant_id for tenant_id, backlog in found.items() if key(backlog)]
-    return sorted(having, key=lambda tenant_id: key(found[tenant_id]), reverse=True)[:limit]
+    tenant_ids = [tenant_id for tenant_id, backlog in backlogs.items() if key(backlog)]
+    return sorted(tenant_ids, key=lambda tenant_id: key(backlogs[tenant_id]), reverse=True)[:limit]

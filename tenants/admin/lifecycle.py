@@ -18,12 +18,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tenants import transaction
-from tenants.admin.badges import grouped
+from tenants.admin.badges import format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.first_admin import first_admin_token
 from tenants.admin.passwords import mail_invitation
 from tenants.admin.sites import operator_site
-from tenants.audit.operator_log import record_by_person, state_of_tenant
+from tenants.audit.operator_log import record_person_action, state_of_tenant
 from tenants.exceptions import InvalidTenant
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -40,7 +40,7 @@ To choose a name and a password, open this link. It can be used once:
 @operator_site.page("tenants/<uuid:tenant_id>/suspend/", name="suspend_tenant", permission=CHANGE)
 def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Ask for the tenant's name, then stop serving it."""
-    return _confirmed(
+    return _confirm_page(
         request,
         tenant_id,
         provisioning.suspend_tenant,
@@ -58,10 +58,10 @@ def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
 def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Ask for the tenant's name, then have it deleted after the grace period."""
     days = settings.DELETED_TENANT_DAYS
-    return _confirmed(
+    return _confirm_page(
         request,
         tenant_id,
-        provisioning.ask_to_delete,
+        provisioning.request_deletion,
         action="suspend",
         title=gettext("Delete the tenant"),
         explained=gettext(
@@ -78,7 +78,9 @@ def restore(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Cancel a deletion."""
     tenant = get_object_or_404(Tenant, pk=tenant_id)
     done = gettext("{} is restored.")
-    return _posted(request, tenant, provisioning.restore_tenant, action="restore", done=done)
+    return _change_on_post(
+        request, tenant, provisioning.restore_tenant, action="restore", done=done
+    )
 
 
 @operator_site.page("tenants/<uuid:tenant_id>/resume/", name="resume_tenant", permission=CHANGE)
@@ -86,7 +88,7 @@ def resume(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Serve a suspended tenant again."""
     tenant = get_object_or_404(Tenant, pk=tenant_id)
     done = gettext("{} is served again.")
-    return _posted(request, tenant, provisioning.resume_tenant, action="resume", done=done)
+    return _change_on_post(request, tenant, provisioning.resume_tenant, action="resume", done=done)
 
 
 @operator_site.page("tenants/<uuid:tenant_id>/invite/", name="invite_admin", permission=CHANGE)
@@ -104,7 +106,7 @@ def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     }
     template = "konstruct/invite_admin.html"
     if request.method != "POST" or not address:
-        record_by_person(request, "view", tenant)
+        record_person_action(request, "view", tenant)
         return operator_site.render(request, template, **context)
     link = address + f"first-admin/{first_admin_token(tenant, email)}/"
     by_mail = request.POST.get("by") == "mail"
@@ -116,7 +118,7 @@ def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
             return operator_site.render(
                 request, template, problem=gettext("This is not a mail address."), **context
             )
-    record_by_person(request, "edit", tenant, invited="mail" if by_mail else "link")
+    record_person_action(request, "edit", tenant, invited="mail" if by_mail else "link")
     if by_mail:
         problem = mail_invitation(request, email, MAIL.format(tenant=tenant.name, link=link))
         if not problem:
@@ -134,7 +136,7 @@ def admin_address(request: HttpRequest, tenant: Tenant) -> str:
     return f"{request.scheme}://{host}/admin/"
 
 
-def _confirmed(
+def _confirm_page(
     request: HttpRequest,
     tenant_id: UUID,
     change: Callable[[Tenant], None],
@@ -148,10 +150,10 @@ def _confirmed(
     problem = ""
     if request.method == "POST":
         if request.POST.get("typed") == tenant.slug:
-            return _posted(request, tenant, change, action=action, done=done)
+            return _change_on_post(request, tenant, change, action=action, done=done)
         problem = gettext("Type %(slug)s to confirm.") % {"slug": tenant.slug}
     else:
-        record_by_person(request, "view", tenant)
+        record_person_action(request, "view", tenant)
     add_figures([tenant])
     return operator_site.render(
         request,
@@ -162,16 +164,16 @@ def _confirmed(
         problem=problem,
         counts=[
             (gettext("Host names"), ", ".join(domain.domain for domain in tenant.domains.all())),
-            (gettext("Agents, about"), grouped(tenant.size.agents)),
-            (gettext("Messages, about"), grouped(tenant.size.messages)),
-            (gettext("Memories, about"), grouped(tenant.size.memories)),
+            (gettext("Agents, about"), format_number(tenant.size.agents)),
+            (gettext("Messages, about"), format_number(tenant.size.messages)),
+            (gettext("Memories, about"), format_number(tenant.size.memories)),
             (gettext("On disk"), filesizeformat(tenant.size.bytes)),
-            (gettext("Jobs that wait"), grouped(tenant.backlog.waiting)),
+            (gettext("Jobs that wait"), format_number(tenant.backlog.waiting)),
         ],
     )
 
 
-def _posted(
+def _change_on_post(
     request: HttpRequest,
     tenant: Tenant,
     change: Callable[[Tenant], None],
@@ -193,7 +195,7 @@ def change_tenant(
         with transaction.atomic():
             was = state_of_tenant(tenant)
             change(tenant)
-            record_by_person(request, action, tenant, before=was, after=state_of_tenant(tenant))
+            record_person_action(request, action, tenant, before=was, after=state_of_tenant(tenant))
     except InvalidTenant as error:
         messages.error(request, str(error))
         return False

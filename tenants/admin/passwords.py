@@ -30,20 +30,20 @@ from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminPasswordWidge
 from tenants import transaction
 from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
-from tenants.limits.login_throttle import mail_request
+from tenants.limits.login_throttle import count_mail_request
 
 logger = logging.getLogger(__name__)
 
 # The task that finds the people, by name: its module is in a layer above this one.
-SEND = "tenants.tasks.send_password_links"
+SEND_TASK = "tenants.tasks.send_password_links"
 TEMPLATE = "konstruct/password.html"
-SENT = _(
+SENT_TEXT = _(
     "If an account has this address, a mail with a link is sent to it. The link is valid "
     "for {} hours and can be used once."
 )
 
 
-def too_many(request: HttpRequest, seconds: int, **context: Any) -> TemplateResponse:
+def too_many_attempts(request: HttpRequest, seconds: int, **context: Any) -> TemplateResponse:
     """Refuse a login or a mail. The page names the time of the next attempt."""
     return TemplateResponse(
         request,
@@ -86,13 +86,13 @@ class ResetView(PasswordResetView):
     def form_valid(self, form: Any) -> HttpResponse:
         """Enqueue the mail: a worker finds the person, so each address takes the same time."""
         email = form.cleaned_data["email"]
-        limit = mail_request(email, current_address())
+        limit = count_mail_request(email, current_address())
         if not limit.allowed:
-            return too_many(self.request, math.ceil(limit.retry_after), is_reset=True)
+            return too_many_attempts(self.request, math.ceil(limit.retry_after), is_reset=True)
         tenant_id = current_tenant_id()
         try:
             current_app.send_task(
-                SEND,
+                SEND_TASK,
                 [
                     tenant_id and str(tenant_id),
                     email,
@@ -107,7 +107,9 @@ class ResetView(PasswordResetView):
                 self.request, gettext("No mail can be sent at the moment. Try again later.")
             )
         else:
-            messages.success(self.request, SENT.format(settings.PASSWORD_RESET_TIMEOUT // 3600))
+            messages.success(
+                self.request, SENT_TEXT.format(settings.PASSWORD_RESET_TIMEOUT // 3600)
+            )
         return TemplateResponse(self.request, TEMPLATE, {**self.get_context_data(), "form": None})
 
 

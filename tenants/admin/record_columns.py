@@ -15,7 +15,7 @@ from tenants.admin.badges import Colours
 
 MAX_CELL_CHARACTERS = 120
 _SEPARATE_FIELDS = ("before", "after")
-_OF_LISTS = ("list", "search", "export")
+_LIST_ACTIONS = ("list", "search", "export")
 
 
 class EventColumns:
@@ -49,7 +49,7 @@ class EventColumns:
     @display(description=_("Subject"))
     def subject_label(self, event: Any) -> str:
         """The kind of thing, which the log has in English; of a list in the plural."""
-        is_list = event.action in _OF_LISTS and not event.subject_id
+        is_list = event.action in _LIST_ACTIONS and not event.subject_id
         return gettext(_plurals().get(event.subject, event.subject) if is_list else event.subject)
 
     @display(description=_("Time, UTC"))
@@ -70,7 +70,9 @@ class EventColumns:
                 ]
             )
         else:
-            text = ", ".join(f"{name}: {_short(value)}" for name, value in detail.items() if value)
+            text = ", ".join(
+                f"{name}: {_value_text(value)}" for name, value in detail.items() if value
+            )
         return text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
 
     @display(description=_("Changes"))
@@ -114,10 +116,10 @@ def _plurals() -> dict[str, str]:
 def _fields(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
     before, after = detail.get("before") or {}, detail.get("after") or {}
     names = [*before, *(name for name in after if name not in before)]
-    return [(name, _short(before.get(name)), _short(after.get(name))) for name in names]
+    return [(name, _value_text(before.get(name)), _value_text(after.get(name))) for name in names]
 
 
-def _short(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value in (None, "", [], {}):
         return "–"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

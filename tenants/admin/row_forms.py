@@ -62,7 +62,7 @@ class RowForm(forms.ModelForm):
             self.is_refused = True
             self.add_error(None, self._refusal(lost))
             for name in lost:
-                text = _shown(self.fields[name], self._stored(name))
+                text = _display_text(self.fields[name], self._stored(name))
                 self.add_error(name, gettext("Stored now: “%(value)s”.") % {"value": text})
             # A formset ignores errors of a form that deletes its row.
             self.cleaned_data.pop(DELETION_FIELD_NAME, None)
@@ -124,7 +124,7 @@ class NewRowForm(FormWithId):
         super().full_clean()
         if not self.is_bound:
             return
-        one_at_a_time(f"{self.row_model._meta.label_lower} {self.row_id}")
+        lock_form(f"{self.row_model._meta.label_lower} {self.row_id}")
         saved = self.row_model._default_manager.filter(pk=self.row_id).first()
         if saved is not None:
             self.row_id = uuid4()
@@ -142,17 +142,17 @@ def row_form(form: type[forms.ModelForm], last_change: LastChange) -> type[forms
         form: the form of a model.
         last_change: finds who changed the row last.
     """
-    return _derived(form, RowForm, last_change=staticmethod(last_change))
+    return _derive_form(form, RowForm, last_change=staticmethod(last_change))
 
 
 def new_row_form(
     form: type[forms.ModelForm], row_model: type[Model], sent_twice: str = ""
 ) -> type[forms.ModelForm]:
     """Return the form with the check of a `NewRowForm`; the arguments are its attributes."""
-    return _derived(form, NewRowForm, row_model=row_model, sent_twice=sent_twice)
+    return _derive_form(form, NewRowForm, row_model=row_model, sent_twice=sent_twice)
 
 
-def one_at_a_time(key: str) -> None:
+def lock_form(key: str) -> None:
     """Wait for other transactions that have called this with the same key.
 
     Rows are locked later, in the order that each service chooses.
@@ -160,7 +160,7 @@ def one_at_a_time(key: str) -> None:
     execute("SELECT public.wait_for_tenant_lock(%s)", [f"form {key}"])
 
 
-def _derived(form: Any, check: type[forms.BaseForm], **attributes: Any) -> Any:
+def _derive_form(form: Any, check: type[forms.BaseForm], **attributes: Any) -> Any:
     metaclass: Any = type(form)
     return metaclass(form.__name__, (check, form), {"__module__": form.__module__, **attributes})
 
@@ -179,7 +179,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _shown(field: forms.Field, value: Any) -> str:
+def _display_text(field: forms.Field, value: Any) -> str:
     """Return a stored value as people read it."""
     values = value if isinstance(value, list | tuple) else [value]
     choices = {str(key): str(label) for key, label in getattr(field, "choices", ())}

@@ -22,9 +22,9 @@ from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from tenants import transaction
-from tenants.admin.attention import attention
+from tenants.admin.attention import attention_context
 from tenants.admin.first_admin import first_admin
-from tenants.admin.passwords import password_urls, too_many
+from tenants.admin.passwords import password_urls, too_many_attempts
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.limits.rate_limit import RateLimit
@@ -160,7 +160,7 @@ class PagedSite(UnfoldAdminSite):
             if succeeded:
                 self.recorder(request, action, user=request.user, **detail)
         if succeeded or (field and not _is_wrong(response, field)):
-            attempt.succeeded()
+            attempt.record_success()
         elif attempt.should_record(limit):
             self.recorder(request, "login_failed", username=username)
         return response
@@ -174,7 +174,7 @@ class PagedSite(UnfoldAdminSite):
             self.recorder(
                 request, "login_failed", username=username, locked=True, retry_after=seconds
             )
-        return too_many(request, seconds)
+        return too_many_attempts(request, seconds)
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
         """Not served: no form has such a field, and Django would search any model for it."""
@@ -279,7 +279,7 @@ class OperatorSite(PagedSite):
 
     def index(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
         """Show tenants that need attention."""
-        context = {**(extra_context or {}), "attention": attention(request)}
+        context = {**(extra_context or {}), "attention": attention_context(request)}
         return cast(HttpResponse, super().index(request, context))
 
     def has_permission(self, request: HttpRequest) -> bool:

@@ -33,19 +33,19 @@ from unfold.forms import (
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants.admin import quotas
-from tenants.admin.badges import Colours, grouped
+from tenants.admin.badges import Colours, format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address, change_tenant
 from tenants.admin.record_columns import EventColumns
-from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
+from tenants.admin.recorded_admin import RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.row_forms import row_form
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
-from tenants.audit.operator_log import record_by_person, record_of_site, state_of_tenant
+from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
-from tenants.schemas.old_copies import KEPT, old_copies
+from tenants.schemas.old_copies import COPY_LIFETIME, old_copies
 
 
 class DomainFormSet(PaginationInlineFormSet):
@@ -158,7 +158,7 @@ class OperatorAdmin(RecordedAdmin):
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
         """Log an action on a row, or on the list."""
-        record_by_person(request, action, row or self.opts.verbose_name_raw, **detail)
+        record_person_action(request, action, row or self.opts.verbose_name_raw, **detail)
 
     def last_change(self, row: Any) -> tuple[str, datetime] | None:
         """Return who changed a row last, by the operators' log, and when."""
@@ -349,7 +349,7 @@ class TenantAdmin(OperatorAdmin):
             % {
                 "schema_name": copy.schema_name,
                 "server": copy.server,
-                "value": date_format(copy.left_at + KEPT, "DATETIME_FORMAT"),
+                "value": date_format(copy.left_at + COPY_LIFETIME, "DATETIME_FORMAT"),
             }
             for copy in old_copies(obj.pk)
         )
@@ -373,17 +373,17 @@ class TenantAdmin(OperatorAdmin):
             if oldest
             else ""
         )
-        return f"{grouped(obj.backlog.waiting)}{age}"
+        return f"{format_number(obj.backlog.waiting)}{age}"
 
     @display(description=_("Given up"))
     def failed(self, obj: Any) -> str:
         """The number of failed jobs."""
-        return grouped(obj.backlog.failed)
+        return format_number(obj.backlog.failed)
 
     @display(description=_("Memories"))
     def memories(self, obj: Any) -> str:
         """The approximate number of vectors and facts, from Postgres' statistics."""
-        return grouped(obj.size.memories)
+        return format_number(obj.size.memories)
 
     @display(description=_("Last activity"))
     def last_activity(self, obj: Any) -> str:
@@ -409,12 +409,12 @@ class TenantAdmin(OperatorAdmin):
     @display(description=_("Messages"))
     def messages(self, obj: Any) -> str:
         """The approximate number of messages, from Postgres' statistics."""
-        return grouped(obj.size.messages)
+        return format_number(obj.size.messages)
 
     @display(description=_("Agents"))
     def agents(self, obj: Any) -> str:
         """The approximate number of agents, from Postgres' statistics."""
-        return grouped(obj.size.agents)
+        return format_number(obj.size.agents)
 
     @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
@@ -432,7 +432,7 @@ class TenantAdmin(OperatorAdmin):
     @action(description=_("Migrate again, or set up again"), permissions=["change"])
     def migrate_again(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         for tenant in queryset:
-            if not change_tenant(request, tenant, provisioning.ask_to_migrate, action="edit"):
+            if not change_tenant(request, tenant, provisioning.request_migration, action="edit"):
                 continue
             self.message_user(
                 request,
@@ -479,7 +479,7 @@ class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
     show_full_result_count = False
 
 
-operator_site.recorder = record_of_site
+operator_site.recorder = record_site_action
 operator_site.register(Tenant, TenantAdmin)
 operator_site.register(OperatorEvent, OperatorEventAdmin)
 operator_site.register(User, PersonAdmin)

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from django.db.models import Model
 
-from tenants.audit.changes import RowState, abridged, log_detail
+from tenants.audit.changes import RowState, abridge, log_detail
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.operator_log import operator_name
-from tenants.audit.pseudonyms import candidates, dumps, pseudonyms
+from tenants.audit.pseudonyms import dumps, id_candidates, pseudonyms
 from tenants.context import tenant_connection
 from tenants.http.client_address import current_address
-from tenants.postgresql.entering import Queued
+from tenants.postgresql.tenant_settings import QueuedStatement
 
 # Replaces ids of erased users by their pseudonyms. It finds them by the primary key of
 # audit_erasedid and does what `pseudonyms.replaced` does; positions count from 0.
@@ -79,7 +79,7 @@ def record_access(
     after: RowState | None = None,
     with_next: bool = False,
     **detail: Any,
-) -> Queued:
+) -> QueuedStatement:
     """Write an event into the access log of the current tenant.
 
     The ids of erased users in it are replaced by their pseudonyms. In a transaction the event is
@@ -105,8 +105,8 @@ def record_access(
     """
     event = dumps(
         {
-            "subject_id": abridged(str(subject_id)),
-            "user_id": abridged(user_id),
+            "subject_id": abridge(str(subject_id)),
+            "user_id": abridge(user_id),
             "request_id": request_id,
             "detail": log_detail(detail, before, after),
         }
@@ -114,7 +114,7 @@ def record_access(
     user_fields = {"subject_id"} if subject in USER_SUBJECTS else set()
     found = [
         (digest, each.start, each.stop)
-        for each in candidates(event, user_fields=user_fields)
+        for each in id_candidates(event, user_fields=user_fields)
         for digest in pseudonyms(each.id)
     ]
     digests, starts, stops = ([each[place] for each in found] for place in range(3))
@@ -123,7 +123,7 @@ def record_access(
         {
             "actor_kind": str(by.kind),
             "actor_id": by.id,
-            "actor": abridged(by.name),
+            "actor": abridge(by.name),
             "action": str(action),
             "subject": subject,
             "agent_id": agent_id,

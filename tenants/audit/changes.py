@@ -28,12 +28,12 @@ UNLOGGED_FIELDS: Final = frozenset(
 class RowState:
     """A row's values at one time."""
 
-    shown: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict)
     # Never written: used to detect whether a secret changed.
-    secret: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-NOTHING: Final = RowState()
+NO_STATE: Final = RowState()
 
 
 def row_state(row: Model | None, *, many: bool = False) -> RowState:
@@ -44,7 +44,7 @@ def row_state(row: Model | None, *, many: bool = False) -> RowState:
         many: add the names of many-to-many relations, which takes queries.
     """
     if row is None:
-        return NOTHING
+        return NO_STATE
     shown, secret = {}, {}
     left_out = row.get_deferred_fields()
     for each in row._meta.concrete_fields:
@@ -54,7 +54,7 @@ def row_state(row: Model | None, *, many: bool = False) -> RowState:
         if is_secret(each.name):
             secret[each.name] = value
         elif not hasattr(value, "resolve_expression"):
-            shown[each.attname] = _plain(value)
+            shown[each.attname] = _to_json(value)
     if many:
         for relation in row._meta.many_to_many:
             related: Manager[Model] = getattr(row, relation.name)
@@ -72,23 +72,25 @@ def differences(before: RowState, after: RowState) -> dict[str, Any]:
 
     A new row has no `before`, a deleted one no `after`; empty fields of these are left out.
     """
-    names = [*before.shown, *(name for name in after.shown if name not in before.shown)]
-    was, became = {}, {}
+    names = [*before.fields, *(name for name in after.fields if name not in before.fields)]
+    old_values, new_values = {}, {}
     for name in names:
-        old, new = before.shown.get(name), after.shown.get(name)
+        old, new = before.fields.get(name), after.fields.get(name)
         if old == new:
             continue
-        was[name], became[name] = _around_the_difference(old, new)
-    told: dict[str, Any] = {}
-    if before is not NOTHING and was:
-        told["before"] = was if after is not NOTHING else _without_empty(was)
-    if after is not NOTHING and became:
-        told["after"] = became if before is not NOTHING else _without_empty(became)
-    if before is not NOTHING and after is not NOTHING:
-        withheld = [name for name in after.secret if before.secret.get(name) != after.secret[name]]
+        old_values[name], new_values[name] = _excerpts(old, new)
+    result: dict[str, Any] = {}
+    if before is not NO_STATE and old_values:
+        result["before"] = old_values if after is not NO_STATE else _without_empty(old_values)
+    if after is not NO_STATE and new_values:
+        result["after"] = new_values if before is not NO_STATE else _without_empty(new_values)
+    if before is not NO_STATE and after is not NO_STATE:
+        withheld = [
+            name for name in after.secrets if before.secrets.get(name) != after.secrets[name]
+        ]
         if withheld:
-            told["withheld"] = withheld
-    return told
+            result["withheld"] = withheld
+    return result
 
 
 def log_detail(
@@ -101,21 +103,21 @@ def log_detail(
         before: the row before a change or deletion.
         after: the row after a change or creation.
     """
-    found = {name: abridged(value) for name, value in detail.items()}
+    found = {name: abridge(value) for name, value in detail.items()}
     if before is None and after is None:
         return found
-    return found | differences(before or NOTHING, after or NOTHING)
+    return found | differences(before or NO_STATE, after or NO_STATE)
 
 
-def abridged(value: Any) -> Any:
+def abridge(value: Any) -> Any:
     """Return the parameters with long texts cut."""
     if isinstance(value, str):
         value = _storable(value)
         return value if len(value) <= MAX_TEXT_CHARACTERS else value[:MAX_TEXT_CHARACTERS] + "…"
     if isinstance(value, dict):
-        return {abridged(name): abridged(each) for name, each in value.items()}
+        return {abridge(name): abridge(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [abridged(each) for each in value]
+        return [abridge(each) for each in value]
     return value
 
 
@@ -128,7 +130,7 @@ def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
-def _around_the_difference(old: Any, new: Any) -> tuple[Any, Any]:
+def _excerpts(old: Any, new: Any) -> tuple[Any, Any]:
     texts = [value for value in (old, new) if isinstance(value, str)]
     if not any(len(text) > MAX_VALUE_CHARACTERS for text in texts):
         return old, new
@@ -147,7 +149,7 @@ def _cut(value: Any, start: int) -> Any:
     return f"{'…' if start else ''}{kept}{'…' if len(value) > start + MAX_VALUE_CHARACTERS else ''}"
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return the value as JSON represents it."""
     if isinstance(value, UUID | timedelta):
         return str(value)
@@ -158,7 +160,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _to_json(each) for name, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
+        return [_to_json(each) for each in value]
     return str(value)

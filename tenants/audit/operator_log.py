@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Model
 from django.http import HttpRequest
 
-from tenants.audit.changes import RowState, abridged, log_detail, row_state
+from tenants.audit.changes import RowState, abridge, log_detail, row_state
 from tenants.context import public_scope
 from tenants.http.client_address import current_address
 from tenants.models import Domain, OperatorEvent, Tenant
@@ -46,7 +46,7 @@ def record_operation(
         return OperatorEvent.objects.create(
             actor_kind=kind,
             actor_id=actor_id,
-            actor=abridged(actor),
+            actor=abridge(actor),
             action=action,
             subject=str(subject if row is None else row._meta.verbose_name_raw),
             subject_id="" if row is None else str(row.pk),
@@ -63,16 +63,16 @@ def record_command(command: str, action: str, subject: str | Model, **detail: An
     )
 
 
-def record_of_site(
+def record_site_action(
     request: HttpRequest, action: str, *, user: Any = None, username: str = "", **detail: Any
 ) -> None:
     """Log logins, logouts, changed passwords and refused pages of the operators' site."""
-    record_by_person(
+    record_person_action(
         request, action, user if action == "edit" else "admin", user=user, name=username, **detail
     )
 
 
-def record_by_person(
+def record_person_action(
     request: HttpRequest,
     action: str,
     subject: str | Model,
@@ -107,7 +107,7 @@ def state_of_tenant(tenant: Tenant) -> RowState:
     """Return the values of a tenant for the log, with its host names."""
     shown = row_state(tenant)
     domains = Domain.objects.filter(tenant=tenant).order_by("domain")
-    return RowState({**shown.shown, "domains": list(domains.values_list("domain", flat=True))})
+    return RowState({**shown.fields, "domains": list(domains.values_list("domain", flat=True))})
 
 
 def record_deletion(tenant: Tenant) -> None:

@@ -75,7 +75,7 @@ def pseudonyms(user_id: str) -> list[str]:
     ]
 
 
-def candidates(event: str, *, user_fields: Iterable[str] = ()) -> list[Candidate]:
+def id_candidates(event: str, *, user_fields: Iterable[str] = ()) -> list[Candidate]:
     """Return the parts of an event that may be a user's id.
 
     Args:
@@ -89,7 +89,7 @@ def candidates(event: str, *, user_fields: Iterable[str] = ()) -> list[Candidate
         for start, stop in spans:
             is_field = stop - start == len(text) and name in of_users
             is_searched = stop - start == len(text) and name in _SEARCH_FIELDS
-            for id in _readings(text[start:stop]):
+            for id in _decodings(text[start:stop]):
                 if is_field or is_searched or is_distinctive(id):
                     found[Candidate(id, offset + start, offset + stop, is_field)] = None
         if len(found) > MAX_CANDIDATES:
@@ -102,7 +102,7 @@ def dumps(event: object) -> str:
     return json.dumps(event, ensure_ascii=False)
 
 
-def replaced(event: str, hits: Iterable[tuple[int, int, str]]) -> str:
+def replace_spans(event: str, hits: Iterable[tuple[int, int, str]]) -> str:
     """Return the event with parts replaced; of parts that overlap, the first and longest."""
     parts, done = [], 0
     for start, stop, name in sorted(hits, key=lambda hit: (hit[0], -hit[1])):
@@ -154,7 +154,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
                     break
 
 
-def _readings(raw: str) -> Iterator[str]:
+def _decodings(raw: str) -> Iterator[str]:
     """Yield the text as it is in JSON, and with its URL encoding removed."""
     try:
         text: str = json.loads(f'"{raw}"') if "\\" in raw else raw

@@ -75,7 +75,7 @@ _CURATE: Final = frozenset(
         "orchestrator.change_escalation",
     }
 )
-_RULE: Final = frozenset(
+_ADMINISTER: Final = frozenset(
     {
         "memory.change_pendingembedding",
         "orchestrator.add_agent",
@@ -111,10 +111,10 @@ _RULE: Final = frozenset(
 ROLES: Final[dict[str, frozenset[str]]] = {
     "auditor": _READ,
     "curator": _READ | _CURATE,
-    "admin": _READ | _CURATE | _RULE,
+    "admin": _READ | _CURATE | _ADMINISTER,
 }
 
-MEANINGS: Final[dict[str, str]] = {
+ROLE_DESCRIPTIONS: Final[dict[str, str]] = {
     "auditor": "reads everything: conversations, facts, people, records and the access log",
     "curator": "as an auditor; also changes and reviews facts, and answers as a person",
     "admin": "as a curator; also agents, API keys, retention, exports, erasures and the team",
@@ -134,7 +134,7 @@ def create_roles(**_: Any) -> None:
     """Create the three roles of the tenant that is being migrated, and set their permissions."""
     if current_tenant_id() is None:
         return
-    rows = Permission.objects.filter(_any_of(ROLES["admin"])).select_related("content_type")
+    rows = Permission.objects.filter(_is_one_of(ROLES["admin"])).select_related("content_type")
     known = {f"{row.content_type.app_label}.{row.codename}": row for row in rows}
     if known.keys() != ROLES["admin"]:
         return  # one app was migrated, or backwards: some tables do not exist
@@ -155,7 +155,7 @@ def _rename(permissions: Mapping[str, Permission]) -> None:
                 row.save(update_fields=["name"])
 
 
-def _any_of(permissions: frozenset[str]) -> Q:
+def _is_one_of(permissions: frozenset[str]) -> Q:
     found = Q(pk__in=[])
     for permission in permissions:
         label, codename = permission.split(".")

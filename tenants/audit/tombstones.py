@@ -31,7 +31,7 @@ def enqueue_tombstones(kind: str, *ids: object) -> None:
         kind: KEY, MEMBER, FACT or SESSION.
         ids: ids of the rows.
     """
-    if ids and journal.is_kept():
+    if ids and journal.is_enabled():
         tenant_id = required_tenant_id()
         keys = {UUID(journal.digest(tenant_id, kind, str(each))) for each in ids}
         TOMBSTONES.enqueue_many(sorted(keys))

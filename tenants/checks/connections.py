@@ -99,7 +99,7 @@ def require_writable(server: str = DEFAULT_DB_ALIAS) -> None:
     with closing(cast(DatabaseWrapper, connections[server].copy())) as probe:
         probe.ensure_connection()
         try:
-            is_read_only = probe.ask(_SPILL, first=_SMALL_WORK_MEM) != b"off"
+            is_read_only = probe.fetch_value(_SPILL, first=_SMALL_WORK_MEM) != b"off"
         except DatabaseError as error:
             raise NotWritable(outage_reason(error)) from error
     if is_read_only:

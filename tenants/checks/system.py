@@ -9,7 +9,7 @@ from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
 from tenants.checks.connections import unsafe_pooler_reason, unsafe_role_reason
-from tenants.checks.walls import unsafe_privileges
+from tenants.checks.privileges import unsafe_privileges
 from tenants.context import fetch_all, server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.personal_data import models_without_declaration

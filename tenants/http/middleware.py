@@ -20,7 +20,7 @@ from tenants.log_context import bind_request_ids
 from tenants.models import Domain, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import cache_server
-from tenants.serving import as_tenant_moving, refuse_unless_serving, served_with
+from tenants.serving import as_tenant_moving, refuse_unless_serving, use_tenant_row
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -66,13 +66,13 @@ class TenantMiddleware:
         except TenantNotServing as error:
             return refuse(request, *_REFUSALS[Tenant.State(error.state)])
         bind_request_ids(request, tenant_id=tenant.id)
-        with tenant_scope(tenant.id, pinned=True), served_with(tenant):
+        with tenant_scope(tenant.id, pinned=True), use_tenant_row(tenant):
             try:
                 require_server_up()
             except ServerDown as error:
                 return refuse_later(request, error)
             response = self._serve(request, tenant, settings.ROOT_URLCONF)
-            return streamed_inside(response, tenant.id)
+            return stream_in_tenant(response, tenant.id)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer an error of a view that enters the tenant itself, such as Slack's events."""
@@ -126,7 +126,7 @@ class SessionMiddleware(middleware.SessionMiddleware):
 R = TypeVar("R", bound=HttpResponseBase)
 
 
-def streamed_inside(response: R, tenant_id: UUID) -> R:
+def stream_in_tenant(response: R, tenant_id: UUID) -> R:
     """Return the response. If it is streamed, each chunk is made inside the tenant.
 
     A file response is not changed: it needs no database.
@@ -137,11 +137,11 @@ def streamed_inside(response: R, tenant_id: UUID) -> R:
         and not response.is_async
     ):
         pieces = cast(Iterator[bytes], response.streaming_content)
-        response.streaming_content = _inside(tenant_id, iter(pieces))
+        response.streaming_content = _chunks_in_tenant(tenant_id, iter(pieces))
     return response
 
 
-def _inside(tenant_id: UUID, pieces: Any) -> Iterator[bytes]:
+def _chunks_in_tenant(tenant_id: UUID, pieces: Any) -> Iterator[bytes]:
     finished = object()
     # Ends: with the chunks of the response.
     while True:

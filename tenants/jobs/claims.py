@@ -102,7 +102,7 @@ class Claim:
 
 
 def claim(
-    kind: JobKind, server: str = MAIN, without: Collection[UUID] = frozenset()
+    kind: JobKind, server: str = MAIN, exclude: Collection[UUID] = frozenset()
 ) -> Claim | None:
     """Claim the next tenant's job that is due longest; return None if no job is due.
 
@@ -112,14 +112,14 @@ def claim(
     Args:
         kind: of the job.
         server: of the tenant.
-        without: tenants to leave out. However many jobs they have, they are not read.
+        exclude: tenants to leave out. However many jobs they have, they are not read.
     """
-    states = SERVED_OR_SUSPENDED if kind.of_suspended_too else SERVED
-    turn = (server, kind.name)
+    states = SERVED_OR_SUSPENDED if kind.includes_suspended else SERVED
+    rotation = (server, kind.name)
     with server_scope(server), connection.cursor() as cursor:
         # Ends: each iteration returns a job, or delays one by SUSPENDED_DELAY.
         while True:
-            after, before = _ranges(_last.get(turn, FIRST_ID), without)
+            after, before = _ranges(_last.get(rotation, FIRST_ID), exclude)
             values = {
                 "kind": kind.name,
                 "after": after,
@@ -137,7 +137,7 @@ def claim(
             if row is None:
                 return None
             tenant_id, key, traceparent, is_served = row
-            _last[turn] = tenant_id
+            _last[rotation] = tenant_id
             if server != MAIN:
                 is_served = _is_served(tenant_id, server, states)
                 if not is_served:
@@ -147,16 +147,16 @@ def claim(
                 return Claim(tenant_id, key, traceparent)
 
 
-def _ranges(last: UUID, without: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
+def _ranges(last: UUID, exclude: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
     """Return the ranges of tenant ids of a claim: from the last turn on, then from the first.
 
     The bounds are no parts of a range. No tenant has the first or the last id.
     """
-    skipped = sorted(without)
+    skipped = sorted(exclude)
     later = [each for each in skipped if each > last]
     earlier = [each for each in skipped if each <= last]
-    until = UUID(int=last.int + 1)
-    return [last, *later, FIRST_ID, *earlier], [*later, LAST_ID, *earlier, until]
+    end = UUID(int=last.int + 1)
+    return [last, *later, FIRST_ID, *earlier], [*later, LAST_ID, *earlier, end]
 
 
 def claim_of_all_servers(kind: JobKind) -> Iterator[Claim]:

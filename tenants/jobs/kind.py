@@ -167,7 +167,7 @@ class JobKind:
     """Whether another attempt is of no use after this error."""
     is_busy: Callable[[Exception], bool] = _never
     """Whether the error only asks to wait for its `retry_after`: the attempt does not count."""
-    of_suspended_too: bool = False
+    includes_suspended: bool = False
     """Whether jobs of suspended tenants are done."""
 
     def __post_init__(self) -> None:
@@ -209,7 +209,7 @@ class JobKind:
     # --- Attempts --------------------------------------------------------------------------------
 
     @contextmanager
-    def leased(self, key: UUID, lane: UUID | None = None) -> Iterator[Lease | None]:
+    def lease_job(self, key: UUID, lane: UUID | None = None) -> Iterator[Lease | None]:
         """Lease a job for the block, as `begin` does. An error that leaves the block ends it."""
         lease = self.begin(key, lane)
         if lease is None:
@@ -246,7 +246,7 @@ class JobKind:
             DatabaseError: the failure could not be recorded. The lease has ended.
         """
         try:
-            with self.leased(key, lane) as lease:
+            with self.lease_job(key, lane) as lease:
                 if lease is None:
                     return None
                 try:
@@ -522,7 +522,7 @@ def owner_kind(name: str) -> JobKind:
         max_attempts=lambda: sys.maxsize,
         first_backoff=10.0,
         max_backoff=3600.0,
-        of_suspended_too=True,
+        includes_suspended=True,
     )
 
 

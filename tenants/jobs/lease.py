@@ -111,10 +111,10 @@ class Lease:
             LeaseLost: the lease has ended.
         """
         with connection.cursor() as cursor:
-            cursor.execute(_CHECK, {**self._names(), "locks": list(locks)})
+            cursor.execute(_CHECK, {**self._key_values(), "locks": list(locks)})
             row = cursor.fetchone()
         if row is None:
-            raise self.lost()
+            raise self.lost_error()
         return row[0] is not False
 
     def finish(self) -> None:
@@ -124,9 +124,9 @@ class Lease:
             LeaseLost: the lease has ended. Let it end the transaction.
         """
         with connection.cursor() as cursor:
-            cursor.execute(_FINISH, self._names())
+            cursor.execute(_FINISH, self._key_values())
             if not cursor.rowcount:
-                raise self.lost()
+                raise self.lost_error()
         transaction.on_commit(partial(metrics.count, self.kind, "done"))
 
     def abandon(self) -> None:
@@ -134,18 +134,18 @@ class Lease:
 
         Where Postgres is down, the process ends it as soon as Postgres is back.
         """
-        names = self._names()
+        names = self._key_values()
         try:
             _abandon(names)
         except OUTAGES as error:
             logger.warning("A lease will be ended later: %s", outage_reason(error))
             _abandoned.append(names)
 
-    def lost(self) -> LeaseLost:
+    def lost_error(self) -> LeaseLost:
         """Return the error of a lease that has ended."""
         return LeaseLost(f"The {self.kind} of {self.key} is another worker's by now.")
 
-    def _names(self) -> dict[str, Any]:
+    def _key_values(self) -> dict[str, Any]:
         return {
             "tenant_id": required_tenant_id(),
             "kind": self.kind,

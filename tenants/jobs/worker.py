@@ -48,7 +48,7 @@ class _Process:
 
     def run(self) -> None:
         """Renew until `ended`."""
-        with _own_connections():
+        with _separate_connections():
             while not self.ended.wait(RENEW_SECONDS):
                 renew()
                 with suppress(DatabaseError, InterfaceError):  # it is tried again
@@ -56,7 +56,7 @@ class _Process:
 
 
 @contextmanager
-def _own_connections() -> Iterator[None]:
+def _separate_connections() -> Iterator[None]:
     """Run the block with separate connections of this thread to the servers, not of a pool."""
     shared = {server: connections[server] for server in servers()}
     for server, each in shared.items():
@@ -132,7 +132,7 @@ def give_back_all() -> int:
     if process is None:
         return 0
     process.ended.set()
-    with _own_connections():
+    with _separate_connections():
         for server in process.known:
             try:
                 with server_scope(server), connection.cursor() as cursor:

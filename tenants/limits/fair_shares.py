@@ -52,7 +52,7 @@ class FairShares:
         with self._changed:
             return self._taken.total() >= self.slots
 
-    def full(self) -> frozenset[UUID]:
+    def tenants_at_limit(self) -> frozenset[UUID]:
         """Return the tenants that have slots and may take no more."""
         with self._changed:
             return frozenset(each for each in self._taken if not self._may_enter(each))

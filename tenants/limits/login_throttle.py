@@ -58,11 +58,11 @@ class LoginAttempt:
         Attempts with the name from other addresses do not block an address from which the user has
         logged in before.
         """
-        if not self._was_seen():
+        if not self._is_known_address():
             self.buckets.append(self._as_anybody)
         return take_from(self.tenant, self.buckets)
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """Give the tokens back: successful logins are not limited."""
         put_back(self.tenant, self.buckets)
         try:
@@ -70,7 +70,7 @@ class LoginAttempt:
         except (RedisError, ConnectionInterrupted) as error:
             logger.warning("%s not noted, the cache is down: %s", self.seen, error)
 
-    def _was_seen(self) -> bool:
+    def _is_known_address(self) -> bool:
         try:
             return bool(get_redis_connection("default").exists(self.seen))
         except (RedisError, ConnectionInterrupted):
@@ -98,7 +98,7 @@ def count_anonymous_request(address: str | None) -> tuple[RateLimit | None, bool
     return limit, limit.allowed and _should_record_anonymous(tenant_id)
 
 
-def mail_request(email: str, address: str | None) -> RateLimit:
+def count_mail_request(email: str, address: str | None) -> RateLimit:
     """Count a request for a password mail, by its mail address and by the client's address."""
     who = sha256(email.casefold().encode(errors="surrogatepass")).hexdigest()[:32]
     where = escape_part(throttled_address(address))

@@ -113,7 +113,11 @@ class QuotaExceeded(KonstructError):
         self.remedy = str(_REMEDIES.get(quota, _WAIT))
         text = gettext(
             "The quota is used up: %(quota)s is limited to %(limit)s, and %(used)s are used."
-        ) % {"quota": quota.label, "limit": _shown(limit), "used": _shown(self.used)}
+        ) % {
+            "quota": quota.label,
+            "limit": _format_number(limit),
+            "used": _format_number(self.used),
+        }
         if self.resets_at is not None:
             text += " " + gettext("It begins anew on %(day)s.") % {
                 "day": f"{self.resets_at:%Y-%m-%d}"
@@ -141,7 +145,7 @@ class QuotaExceeded(KonstructError):
         return max(1.0, (self.resets_at - timezone.now()).total_seconds())
 
 
-def _shown(number: Decimal) -> str:
+def _format_number(number: Decimal) -> str:
     """Return a number with the separators of the current language."""
     return str(number_format(f"{number:f}", force_grouping=True))
 
@@ -210,7 +214,7 @@ def check_limit(quota: Quota, limit: Limit) -> None:
         if not value.is_finite() or not least <= value <= MAX_LIMIT:
             raise QuotaInvalid(
                 gettext("%(quota)s: give a number from %(least)s to %(most)s.")
-                % {"quota": quota.label, "least": least, "most": _shown(MAX_LIMIT)}
+                % {"quota": quota.label, "least": least, "most": _format_number(MAX_LIMIT)}
             )
         if quota is Quota.COST:
             if value != round(value, 6):

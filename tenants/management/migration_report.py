@@ -24,7 +24,9 @@ class Progress:
         """Draw the bar."""
         filled = BAR_WIDTH * done // max(self._total, 1)
         bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-        self._stdout.write(f"\r\033[K{bar} {done:,}/{self._total:,}  {self.left(done)}", ending="")
+        self._stdout.write(
+            f"\r\033[K{bar} {done:,}/{self._total:,}  {self.time_left(done)}", ending=""
+        )
         self._stdout.flush()
 
     def clear(self) -> None:
@@ -32,7 +34,7 @@ class Progress:
         self._stdout.write("\r\033[K", ending="")
         self._stdout.flush()
 
-    def left(self, done: int) -> str:
+    def time_left(self, done: int) -> str:
         """Return the estimated remaining time; "" if it is below a second."""
         seconds = (time.monotonic() - self._began) / max(done, 1) * (self._total - done)
         if seconds < 1:
@@ -57,14 +59,23 @@ class Report:
         slugs: Mapping[str, str],
         verbosity: int,
         as_json: bool,
-        says: Mapping[str, bool],
+        options: Mapping[str, bool],
     ) -> None:
-        """Begin a report of the schemas in ``slugs``; of plans or checks if ``says`` says so."""
+        """Begin a report.
+
+        Args:
+            stdout: for results.
+            stderr: for errors.
+            slugs: the slugs of the tenants, by schema name.
+            verbosity: Django's option.
+            as_json: whether to print JSON documents.
+            options: options of the command: `plan` and `check_unapplied` change the report.
+        """
         self._stdout, self._stderr = stdout, stderr
         self._slugs = slugs
         self._verbosity = verbosity
         self._as_json = as_json
-        self._says = says
+        self._options = options
         self._began = time.monotonic()
         self._progress = Progress(stdout, len(slugs))
         self._has_bar = (
@@ -86,9 +97,11 @@ class Report:
             self._line(outcome)
 
     def failed(self) -> dict[str, MigrationResult]:
-        """The failed results by slug, in order."""
-        found = {self._slugs[name]: each for name, each in self.outcomes.items() if each.error}
-        return dict(sorted(found.items()))
+        """Return the failed results by slug, sorted."""
+        failed = {
+            self._slugs[name]: outcome for name, outcome in self.outcomes.items() if outcome.error
+        }
+        return dict(sorted(failed.items()))
 
     def end(self, outcome: str, *, up_to_date: int) -> None:
         """Print the result of the run: a last JSON document, or the end of the bar."""
@@ -100,7 +113,7 @@ class Report:
                 "outcome": outcome,
                 "up_to_date": up_to_date,
                 "migrated": len(self.outcomes) - len(failed),
-                "failed": {slug: each.error for slug, each in failed.items()},
+                "failed": {slug: outcome.error for slug, outcome in failed.items()},
                 "left": len(self._slugs) - len(self.outcomes),
                 "seconds": round(time.monotonic() - self._began, 2),
             }
@@ -110,7 +123,7 @@ class Report:
         return {
             "tenant": self._slugs[outcome.schema_name],
             "schema": outcome.schema_name,
-            "outcome": _word(outcome),
+            "outcome": _outcome_word(outcome),
             "applied": outcome.applied,
             "seconds": round(outcome.seconds, 3),
             "error": outcome.error,
@@ -120,14 +133,14 @@ class Report:
         width = max(map(len, self._slugs.values()), default=0)
         done, total = len(self.outcomes), len(self._slugs)
         progress = f"[{done:>{len(str(total))}}/{total}] "
-        left = self._progress.left(done)
-        self.schema(
+        left = self._progress.time_left(done)
+        self.write_schema(
             outcome,
             f"{progress}{self._slugs[outcome.schema_name]:<{width}}",
             f"  ({left})" if left else "",
         )
 
-    def schema(self, outcome: MigrationResult, name: str, remark: str = "") -> None:
+    def write_schema(self, outcome: MigrationResult, name: str, remark: str = "") -> None:
         """Write the result of a schema in a line that begins with its name."""
         seconds = f"{outcome.seconds:.2f} s"
         if outcome.busy and self._verbosity:
@@ -136,18 +149,18 @@ class Report:
             self._stderr.write(f"{name}  FAILED  {seconds}  {outcome.error}")
         elif self._verbosity:
             what = f"{outcome.applied} applied" if outcome.applied else "up to date"
-            if self._says.get("plan"):
+            if self._options.get("plan"):
                 what = "plan"
-            elif self._says.get("check_unapplied"):
+            elif self._options.get("check_unapplied"):
                 what = "not up to date" if outcome.unapplied else "up to date"
             if outcome.protected:
                 what += f", protected {', '.join(outcome.protected)}"
             self._stdout.write(f"{name}  {what}  {seconds}{remark}")
-        if outcome.details and (self._verbosity > 1 or self._says.get("plan")):
+        if outcome.details and (self._verbosity > 1 or self._options.get("plan")):
             self._stdout.write(outcome.details)
 
 
-def _word(outcome: MigrationResult) -> str:
+def _outcome_word(outcome: MigrationResult) -> str:
     if outcome.locked:
         return "locked"
     if outcome.busy:

@@ -64,20 +64,20 @@ WHERE relnamespace = %s::regnamespace AND relkind = 'S' ORDER BY relname
 # The number of rows of a table, and two sums of the first 8 bytes of their digests, in any order.
 _SUMS: Final = (
     "SELECT count(*), bit_xor(digest), sum(digest) FROM (SELECT ('x' || encode(substr("
-    "sha256(record_send(ROW({0.digested}))), 1, 8), 'hex'))::bit(64)::bigint AS digest"
+    "sha256(record_send(ROW({0.digest_columns}))), 1, 8), 'hex'))::bit(64)::bigint AS digest"
     " FROM {0.name}) AS digests"
 )
 _SINCE: Final = (
     "SELECT count(*), coalesce(jsonb_agg({0.key}) FILTER (WHERE age(xmin) <= age('{1}'::xid)),"
     " '[]')::text FROM {0.name}"
 )
-_LINES: Final = "SELECT {0.key}::text, sha256(record_send(ROW({0.digested}))) FROM {0.name}"
+_LINES: Final = "SELECT {0.key}::text, sha256(record_send(ROW({0.digest_columns}))) FROM {0.name}"
 
 Session = psycopg.Connection[Any]
 # Keys of rows with digests of their values.
-Lines = dict[str, bytes]
+RowDigests = dict[str, bytes]
 # Called with the number of rows that have been copied.
-Copied = Callable[[int], object]
+OnCopied = Callable[[int], object]
 
 
 @contextmanager
@@ -120,11 +120,11 @@ class Table:
 
     name: str  # qualified and quoted, as all names here
     columns: str
-    digested: str
+    digest_columns: str
     types: tuple[str, ...]
     key: str  # a JSON array
-    chosen: str  # a condition: the key is among the given JSON arrays
-    has_begun: bool  # whether it has a column begun_at, the time at which a worker began
+    key_condition: str  # a condition: the key is among the given JSON arrays
+    has_begun_at: bool  # whether it has a column begun_at, the time at which a worker began
 
 
 def tables_of(session: Session, schema: str) -> list[Table]:
@@ -179,7 +179,7 @@ def snapshot_of(session: Session) -> str:
     return str(run(session, "SELECT pg_snapshot_xmin(pg_current_snapshot())::xid::text")[0][0])
 
 
-def sums_of(session: Session, table: Table) -> tuple[int, int, int]:
+def checksums(session: Session, table: Table) -> tuple[int, int, int]:
     """Return the number of rows and two checksums, which are equal if all rows are."""
     ((count, xor, total),) = run(session, _SUMS.format(table))
     return count, xor, total
@@ -196,12 +196,12 @@ def changed_since(session: Session, table: Table, snapshot: str) -> tuple[int, l
     return count, [json.dumps(key) for key in json.loads(keys)]
 
 
-def lines_of(session: Session, table: Table, keys: Sequence[str] | None = None) -> Lines:
+def row_digests(session: Session, table: Table, keys: Sequence[str] | None = None) -> RowDigests:
     """Return keys and digests of the rows with these keys, or of all rows."""
     statement = _LINES.format(table)
     if keys is None:
         return dict(run(session, statement))
-    return dict(run(session, f"{statement} WHERE {table.chosen}", _list_of(keys)))
+    return dict(run(session, f"{statement} WHERE {table.key_condition}", _list_of(keys)))
 
 
 def copy_rows(
@@ -210,7 +210,7 @@ def copy_rows(
     table: Table,
     *,
     keys: Sequence[str] | None = None,
-    copied: Copied = lambda number: None,
+    copied: OnCopied = lambda number: None,
 ) -> None:
     """Copy the rows with these keys, or all rows into a table that this transaction has emptied."""
     rows = f"SELECT {table.columns} FROM {table.name}"  # noqa: S608
@@ -218,7 +218,7 @@ def copy_rows(
     if keys is None:
         options += ", FREEZE"
     else:
-        rows += f" WHERE {table.chosen}"
+        rows += f" WHERE {table.key_condition}"
     read = f"COPY ({rows}) TO STDOUT (FORMAT binary)".encode()
     write = f"COPY {table.name} ({table.columns}) FROM STDIN ({options})".encode()
     with source.cursor() as reading, target.cursor() as writing:
@@ -232,13 +232,13 @@ def copy_rows(
 def replace_rows(source: Session, target: Session, table: Table, keys: Sequence[str]) -> None:
     """Replace the rows with these keys in the copy by those of the source."""
     if keys:
-        run(target, f"DELETE FROM {table.name} WHERE {table.chosen}", _list_of(keys))  # noqa: S608
+        run(target, f"DELETE FROM {table.name} WHERE {table.key_condition}", _list_of(keys))  # noqa: S608
         copy_rows(source, target, table, keys=keys)
 
 
 def differing_keys(source: Session, target: Session, table: Table) -> list[str]:
     """Return the keys of rows that differ, or that only one of the two has."""
-    here, there = lines_of(source, table), lines_of(target, table)
+    here, there = row_digests(source, table), row_digests(target, table)
     return [key for key in here.keys() | there.keys() if here.get(key) != there.get(key)]
 
 

@@ -15,27 +15,27 @@ from tenants.moving.rows import (
     Table,
     alter_each,
     changed_since,
+    checksums,
     copy_rows,
     copy_sequences,
     count_of,
     differing_keys,
     layout_of,
-    lines_of,
     literal,
     replace_rows,
+    row_digests,
     run,
     sequences_of,
     session_on,
     slow_indexes_of,
     snapshot_of,
-    sums_of,
     tables_of,
 )
 from tenants.roles import APP_ROLE
 from tenants.schemas.migrating import LOCK_HOLDERS
 from tenants.schemas.old_copies import name_of_copy
-from tenants.schemas.recording import Recording, recording
-from tenants.schemas.replaying import Replay
+from tenants.schemas.recording import Recording, get_recording
+from tenants.schemas.replay import Replay
 from tenants.servers import MAIN
 
 # Running requests end within this time. Running jobs may take --patience.
@@ -48,7 +48,7 @@ TURN_SECONDS: Final = 0.5
 
 UNCHANGED: Final = "Nothing was changed"
 _OUTBOX: Final = "public.tenants_job"
-TAKE_OUTBOX: Final = f"""
+TAKE_JOBS: Final = f"""
 WITH taken AS (DELETE FROM {_OUTBOX} WHERE tenant_id = %s RETURNING *)
 SELECT coalesce(jsonb_agg(to_jsonb(taken) ORDER BY kind, key), '[]')::text FROM taken
 """  # noqa: S608
@@ -65,35 +65,35 @@ class CopyDiffers(KonstructError):
     """Source and copy of a tenant are not equal. Nothing was changed."""
 
 
-class Watch:
+class MoveProgress:
     """Receives the progress of a move. A subclass shows it."""
 
-    def copying(self, rows: int, of: int) -> None:
+    def on_copy(self, rows: int, of: int) -> None:
         """Called with the number of copied rows, and of all rows."""
 
-    def building(self, indexes: int) -> None:
+    def on_index_build(self, indexes: int) -> None:
         """Called with the number of indexes to build, after the rows are copied."""
 
-    def holding(self, seconds: float) -> None:
+    def on_hold(self, seconds: float) -> None:
         """Called when the tenant is held, with the estimated duration."""
 
 
 class Transfer:
     """The steps of a move before the switch."""
 
-    def __init__(self, tenant: Tenant, to: str, patience: float, watch: Watch) -> None:
+    def __init__(self, tenant: Tenant, to: str, patience: float, watch: MoveProgress) -> None:
         self._tenant = tenant
         self._to = to
         self._patience = patience
         self._watch = watch
         self._schema = tenant.schema_name
-        self._to_look = 0.0
+        self._compare_seconds = 0.0
         self.rows = self.changed = 0
-        self.copied_in = self.held_at = 0.0
+        self.copy_seconds = self.held_at = 0.0
 
     def copy(self) -> None:
         """Copy the tenant, hold it, copy the rows that changed, and retire its old schema."""
-        made = recording()
+        made = get_recording()
         began = time.monotonic()
         with session_on(self._tenant.server) as source:
             with (
@@ -104,11 +104,11 @@ class Transfer:
                 tables = tables_of(target, self._schema)
                 self._refuse_other_layout(source, target)
                 snapshot = self._fill(source, target, tables)
-                self.copied_in = time.monotonic() - began
+                self.copy_seconds = time.monotonic() - began
                 self._hold(source, tables)
-                self._take_over(source, target, tables, snapshot)
+                self._finish_copy(source, target, tables, snapshot)
             # Both servers have the tenant until `_leave` is committed.
-            self._leave(source)
+            self._retire_schema(source)
 
     def _new_schema(self, made: Recording) -> Session:
         """Create the schema without policies, triggers and rows, and return its session."""
@@ -145,14 +145,14 @@ class Transfer:
     def _fill(self, source: Session, target: Session, tables: list[Table]) -> str:
         """Copy and compare the rows of a snapshot while the tenant is served; return it."""
         snapshot = snapshot_of(source)
-        entered(source, self._tenant)
+        tables_in_tenant(source, self._tenant)
         total, done = sum(count_of(source, table) for table in tables), 0
 
         def copied(number: int) -> None:
             nonlocal done
             done += number
             if done % 1000 == 0 or done == total:
-                self._watch.copying(done, total)
+                self._watch.on_copy(done, total)
 
         indexes = slow_indexes_of(target, self._schema)
         for name, _ in indexes:
@@ -160,25 +160,25 @@ class Transfer:
         for table in tables:
             copy_rows(source, target, table, copied=copied)
         run(target, "SET CONSTRAINTS ALL IMMEDIATE")
-        self._watch.building(len(indexes))
+        self._watch.on_index_build(len(indexes))
         for _, made_by in indexes:
             run(target, made_by)
         for table in tables:
             run(target, f"ANALYZE {table.name}")
         for table in tables:
-            if sums_of(source, table) != sums_of(target, table):
+            if checksums(source, table) != checksums(target, table):
                 raise CopyDiffers(f"the copy of {table.name} differs from the source. {UNCHANGED}")
         began = time.monotonic()
         for table in tables:
             changed_since(source, table, snapshot)
             count_of(target, table)
-        self._to_look = time.monotonic() - began
+        self._compare_seconds = time.monotonic() - began
         run(source, "COMMIT")
         return snapshot
 
     def _hold(self, source: Session, tables: list[Table]) -> None:
         """Stop serving the tenant, and wait for running requests and jobs."""
-        self._watch.holding(self._to_look + SETTLE_SECONDS)
+        self._watch.on_hold(self._compare_seconds + SETTLE_SECONDS)
         self.held_at = time.monotonic()
         with session_on(MAIN) as the_list:
             run(
@@ -190,21 +190,21 @@ class Transfer:
         time.sleep(SETTLE_SECONDS)
         working = " UNION ALL ".join(
             f"SELECT FROM {name} WHERE begun_at > now() - interval '1 minute'"
-            for name in [_OUTBOX, *(table.name for table in tables if table.has_begun)]
+            for name in [_OUTBOX, *(table.name for table in tables if table.has_begun_at)]
         )
         while time.monotonic() - self.held_at < self._patience:
             with source.transaction():
-                enter(source, self._tenant)
+                set_tenant(source, self._tenant)
                 if run(source, f"SELECT EXISTS ({working})") == [(False,)]:
                     return
             time.sleep(POLL_SECONDS)
 
-    def _take_over(
+    def _finish_copy(
         self, source: Session, target: Session, tables: list[Table], snapshot: str
     ) -> None:
         """Lock the source, update the copy, compare the two, and restore the copy's policies."""
         _lock(source, self._tenant, tables)
-        self._take_outbox(source, target)
+        self._move_jobs(source, target)
         run(
             source,
             f"{alter_each(tables, 'NO FORCE ROW LEVEL SECURITY')}; SET LOCAL row_security = off",
@@ -226,7 +226,7 @@ class Transfer:
             keys += differing_keys(source, target, table)
             replace_rows(source, target, table, keys)
         there = count_of(target, table)
-        if there != count or lines_of(source, table, keys) != lines_of(target, table, keys):
+        if there != count or row_digests(source, table, keys) != row_digests(target, table, keys):
             raise CopyDiffers(
                 f"the copy of {table.name} differs from the source: {count} rows here,"
                 f" {there} there. {UNCHANGED}"
@@ -234,18 +234,18 @@ class Transfer:
         self.rows += count
         self.changed += len(keys)
 
-    def _take_outbox(self, source: Session, target: Session) -> None:
+    def _move_jobs(self, source: Session, target: Session) -> None:
         """Move the tenant's jobs, which only the tenant itself can see."""
         for session in (source, target):
-            enter(session, self._tenant)
-        ((taken,),) = run(source, TAKE_OUTBOX, self._tenant.id)
-        run(target, TAKE_OUTBOX, self._tenant.id)
+            set_tenant(session, self._tenant)
+        ((taken,),) = run(source, TAKE_JOBS, self._tenant.id)
+        run(target, TAKE_JOBS, self._tenant.id)
         run(target, _PUT_OUTBOX, taken)
         left, come = (run(each, _SEE_OUTBOX, self._tenant.id)[0][0] for each in (source, target))
         if (left, come) != ("[]", taken):
             raise CopyDiffers(f"the copy of the outbox differs from the source. {UNCHANGED}")
 
-    def _leave(self, source: Session) -> None:
+    def _retire_schema(self, source: Session) -> None:
         """Rename the old schema, and revoke the application's access to it."""
         left = name_of_copy(self._tenant.id, datetime.now(UTC))
         run(
@@ -257,13 +257,13 @@ class Transfer:
         run(source, "COMMIT")
 
 
-def enter(session: Session, tenant: Tenant) -> None:
+def set_tenant(session: Session, tenant: Tenant) -> None:
     """Set the tenant of the session's transaction, for tables with a policy."""
     run(session, f"SET LOCAL app.current_tenant = {literal(str(tenant.id))}")
 
 
-def entered(session: Session, tenant: Tenant) -> list[Table]:
-    enter(session, tenant)
+def tables_in_tenant(session: Session, tenant: Tenant) -> list[Table]:
+    set_tenant(session, tenant)
     return tables_of(session, tenant.schema_name)
 
 

@@ -27,9 +27,12 @@ from psycopg.pq import Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from tenants.exceptions import TenantPinned
-from tenants.metrics import histogram, level
+from tenants.metrics import gauge, histogram
 from tenants.naming import tenant_id_of
-from tenants.postgresql.connecting import (
+from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
+from tenants.postgresql.exchange import Exchange
+from tenants.postgresql.operations import OwnSchemaIntrospection, TenantOperations
+from tenants.postgresql.pool import (
     abandon,
     call_before_connect,
     connect_unless_down,
@@ -37,12 +40,13 @@ from tenants.postgresql.connecting import (
     is_idle,
     take_from_pool,
 )
-from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
-from tenants.postgresql.entering import Queued, begin_exchange, statements_entering
-from tenants.postgresql.exchange import Exchange
-from tenants.postgresql.operations import OwnSchemaIntrospection, TenantOperations
-from tenants.postgresql.prepared import PreparedStatements, TenantPreparedCursor
-from tenants.postgresql.statements import numbered, refuse_unknown_statement, values_of
+from tenants.postgresql.prepared_cursor import PreparedStatements, TenantPreparedCursor
+from tenants.postgresql.statements import (
+    number_placeholders,
+    ordered_values,
+    refuse_unknown_statement,
+)
+from tenants.postgresql.tenant_settings import QueuedStatement, begin_exchange, tenant_statements
 from tenants.roles import OWNER_ROLE
 
 POOL_WAIT: Final = histogram(
@@ -50,12 +54,12 @@ POOL_WAIT: Final = histogram(
     "How long threads waited for a connection of their process's pool (DATABASE_POOL_SIZE).",
     server=tuple(settings.DATABASES),
 )
-POOL_IN_USE: Final = level(
+POOL_IN_USE: Final = gauge(
     "konstruct_pool_in_use",
     "Connections of the processes' pools in use.",
     server=tuple(settings.DATABASES),
 )
-POOL_WAITING: Final = level(
+POOL_WAITING: Final = gauge(
     "konstruct_pool_waiting",
     "Threads that wait for a connection of their process's pool.",
     server=tuple(settings.DATABASES),
@@ -94,13 +98,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
     ops_class = TenantOperations
     features_class = Features
     include_public_schema: bool
-    # The statements that enter the tenant, in the order in which they are sent.
-    entering: tuple[bytes, ...] = ()
+    # The statements that set search_path and tenant, in the order in which they are sent.
+    tenant_statements: tuple[bytes, ...] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.introspection = OwnSchemaIntrospection(self)
-        self.queued: list[Queued] = []
+        self.queued: list[QueuedStatement] = []
         self._session = Session()
         self._exchange: Exchange | None = None
 
@@ -140,22 +144,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
                     f"this code serves tenant {pinned} and cannot enter tenant {entered}"
                 )
         super().set_tenant(tenant, include_public)
-        self._want_settings()
+        self._update_tenant_statements()
 
     @contextmanager
     def own_schema_only(self) -> Iterator[None]:
         """Leave the public schema out of the search_path."""
         include_public = self.include_public_schema
         self.include_public_schema = False
-        self._want_settings()
+        self._update_tenant_statements()
         try:
             yield
         finally:
             self.include_public_schema = include_public
-            self._want_settings()
+            self._update_tenant_statements()
 
-    def _want_settings(self) -> None:
-        self.entering = statements_entering(tuple(self._get_cursor_search_paths()), self.tenant_id)
+    def _update_tenant_statements(self) -> None:
+        self.tenant_statements = tenant_statements(
+            tuple(self._get_cursor_search_paths()), self.tenant_id
+        )
 
     def _handle_search_path(self, cursor: Any = None) -> None:
         """Nothing: the cursors set the search_path, not django-tenants."""
@@ -178,7 +184,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.is_owners:
             refuse_unknown_statement(statement)
 
-    def run_alone(self, statement: bytes) -> PGresult:
+    def run_outside_transaction(self, statement: bytes) -> PGresult:
         """Run a statement outside of a transaction, as the owner, in a session with the tenant.
 
         Not through a pooler, which may run the statement in another session.
@@ -187,8 +193,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise InsufficientPrivilege("only the owner's statements run outside of transactions")
         self.finish_exchange()
         try:
-            for each in self.entering:
-                self._run_in_session(each.replace(b"SET LOCAL", b"SET", 1))
+            for setting in self.tenant_statements:
+                self._run_in_session(setting.replace(b"SET LOCAL", b"SET", 1))
             return self._run_in_session(statement)
         finally:
             if not self.connection.closed:
@@ -201,8 +207,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         Args:
             settings: values by name.
             with_next: send them with the next statement. Outside of a transaction they apply to
-            that
-                statement only.
+                that statement only.
         """
         statements = [
             f"SET LOCAL {name} = {sql.quote(value)}".encode() for name, value in settings.items()
@@ -210,15 +215,21 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if with_next:
             self.close_if_health_check_failed()
             self.ensure_connection()  # a new connection has nothing queued
-            self.queued += [Queued(statement) for statement in statements]
+            self.queued += [QueuedStatement(statement) for statement in statements]
             return
         exchange = begin_exchange(self)
         numbers = [exchange.query(statement) for statement in statements]
         exchange.finish()
         exchange.result(numbers[-1])
 
-    def ask(self, statement: str, *values: str, first: str = "") -> bytes | None:
-        """Return the first value of a statement, sent in one round trip with `first` before it."""
+    def fetch_value(self, statement: str, *values: str, first: str = "") -> bytes | None:
+        """Return the first value of a statement; None without rows.
+
+        Args:
+            statement: with $1, $2, … for the values.
+            values: the values, as text.
+            first: a statement to send before it, in the same round trip.
+        """
         with self.wrap_database_errors:
             exchange = begin_exchange(self)
             if first:
@@ -230,7 +241,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def queue(
         self, statement: str, values: Mapping[str, Any], *, with_next: bool = False
-    ) -> Queued:
+    ) -> QueuedStatement:
         """Send a statement without a result with the next message, or with the COMMIT.
 
         If the statement fails, that message fails. Outside of a transaction it is sent at once or,
@@ -241,10 +252,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.close_if_health_check_failed()
         self.ensure_connection()
         transformer: Transformer = TransformerClass(self.connection)
-        sql_text, wanted = numbered(statement)
-        given = values_of(wanted, values)
+        sql_text, wanted = number_placeholders(statement)
+        given = ordered_values(wanted, values)
         sent = transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))
-        queued = Queued(sql_text, self.entering, sent, transformer.types, transformer.formats)
+        queued = QueuedStatement(
+            sql_text, self.tenant_statements, sent, transformer.types, transformer.formats
+        )
         self.queued.append(queued)
         if self.queries_logged:
             self.queries_log.append({"sql": statement, "time": "0"})
@@ -256,9 +269,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Send queued statements, if there are any, in a message of their own."""
         if self.queued:
             with self.wrap_database_errors:
-                self._finish_with(b"")
+                self._send_and_finish(b"")
 
-    def _finish_with(self, statement: bytes) -> None:
+    def _send_and_finish(self, statement: bytes) -> None:
         """Send queued statements and then this one; raise the error of any that fails."""
         exchange = begin_exchange(self)
         number = exchange.query(statement)
@@ -266,15 +279,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         exchange.result(number)
 
     def _savepoint(self, sid: str) -> None:
-        self.queued.append(Queued(self.ops.savepoint_create_sql(sid).encode()))
+        self.queued.append(QueuedStatement(self.ops.savepoint_create_sql(sid).encode()))
 
     def _savepoint_commit(self, sid: str) -> None:
-        self.queued.append(Queued(self.ops.savepoint_commit_sql(sid).encode()))
+        self.queued.append(QueuedStatement(self.ops.savepoint_commit_sql(sid).encode()))
 
     def _savepoint_rollback(self, sid: str) -> None:
         """Roll back to the savepoint. Queued statements after it are dropped."""
         begun = self.ops.savepoint_create_sql(sid).encode()
-        statements = [each.statement for each in self.queued]
+        statements = [queued.statement for queued in self.queued]
         if begun in statements:
             del self.queued[statements.index(begun) + 1 :]
             return
@@ -288,11 +301,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.finish_exchange()
         if not self.connection.autocommit:
             begin_exchange(self).finish()
-            entering = ""
+            settings = b""
         else:
-            entering = "".join(f"{each.decode()};\n" for each in self.entering)
+            settings = b"".join(setting + b";\n" for setting in self.tenant_statements)
         cursor = psycopg.ClientCursor(self.connection)
-        cursor.execute(entering.encode() + script.encode())
+        cursor.execute(settings + script.encode())
         while cursor.nextset():
             pass
         if cursor.pgresult is None:
@@ -306,7 +319,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return exchange.result(number)
 
     def keep_exchange(self, exchange: Exchange) -> None:
-        """Note an exchange with pending results."""
+        """Remember an exchange with pending results."""
         self._exchange = exchange
 
     def finish_exchange(self) -> None:
@@ -409,12 +422,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _commit(self) -> None:
         self.finish_exchange()
         is_aborted = self.connection.info.transaction_status == TransactionStatus.INERROR
-        if is_aborted or not any(each.entering for each in self.queued):
+        if is_aborted or not any(queued.tenant_statements for queued in self.queued):
             self.queued.clear()  # they would be rolled back
             super()._commit()
             return
         with debug_transaction(self, "COMMIT"), self.wrap_database_errors:
-            self._finish_with(b"COMMIT")
+            self._send_and_finish(b"COMMIT")
 
     def _rollback(self) -> None:
         self.queued.clear()

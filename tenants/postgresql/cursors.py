@@ -17,8 +17,8 @@ from psycopg.errors import ActiveSqlTransaction
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from tenants.postgresql.entering import Wrapper, begin_exchange
-from tenants.postgresql.statements import numbered, values_of
+from tenants.postgresql.statements import number_placeholders, ordered_values
+from tenants.postgresql.tenant_settings import Wrapper, begin_exchange
 
 
 class Column(NamedTuple):
@@ -43,31 +43,31 @@ class TenantCursor(base.CursorMixin):
         self.connection: psycopg.Connection[Any] = wrapper.connection
         self.adapters: AdaptersMap = self.connection.adapters
         self.closed = False
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._result: PGresult | None = None
         self._transformer: Transformer | None = None
         self._results: list[tuple[PGresult, Transformer]] = []
-        self._at = 0
+        self._position = 0
         self.rowcount = -1
 
     def execute(self, query: str | sql.Composable, params: Any = None) -> Self:
         """Send a statement and wait for its result."""
-        self._forget()
-        self._show(*self._run(query, params))
+        self._reset()
+        self._set_result(*self._run(query, params))
         return self
 
     def executemany(
         self, query: str | sql.Composable, params_seq: Any, *, returning: bool = False
     ) -> None:
         """Send a statement once for each of the values; with ``returning``, keep all results."""
-        self._forget()
+        self._reset()
         done = [self._run(query, params) for params in params_seq]
         counted = sum(result.command_tuples or 0 for result, _ in done)
         if returning and done:
             self._results = done
-            self._show(*done[0])
+            self._set_result(*done[0])
         else:
             self.rowcount = counted
 
@@ -76,7 +76,7 @@ class TenantCursor(base.CursorMixin):
         if not self._results[1:]:
             return None
         self._results = self._results[1:]
-        self._show(*self._results[0])
+        self._set_result(*self._results[0])
         return True
 
     def _run(self, query: str | sql.Composable, params: Any) -> tuple[PGresult, Transformer]:
@@ -89,8 +89,8 @@ class TenantCursor(base.CursorMixin):
             if ";" in text.rstrip("; \n") and self._wrapper.is_owners:
                 return self._wrapper.run_script(text), transformer
         else:
-            statement, wanted = numbered(text)
-            given = values_of(wanted, params)
+            statement, wanted = number_placeholders(text)
+            given = ordered_values(wanted, params)
             values = transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))
         self._wrapper.refuse_unless_allowed(text)
         self._wrapper.finish_exchange()
@@ -103,10 +103,10 @@ class TenantCursor(base.CursorMixin):
         except ActiveSqlTransaction:  # VACUUM, CREATE INDEX CONCURRENTLY: never in a transaction
             if not (is_alone and self.connection.autocommit and values is None):
                 raise
-            return self._wrapper.run_alone(statement), transformer
+            return self._wrapper.run_outside_transaction(statement), transformer
 
-    def _show(self, result: PGresult, transformer: Transformer) -> None:
-        self._result, self._transformer, self._at = result, transformer, 0
+    def _set_result(self, result: PGresult, transformer: Transformer) -> None:
+        self._result, self._transformer, self._position = result, transformer, 0
         if result.status == ExecStatus.TUPLES_OK:
             transformer.set_pgresult(result)
             self.rowcount = result.ntuples
@@ -146,17 +146,17 @@ class TenantCursor(base.CursorMixin):
         result, transformer = self._result, self._transformer
         if result is None or transformer is None or result.status != ExecStatus.TUPLES_OK:
             raise psycopg.ProgrammingError("the last operation didn't produce records")
-        end = result.ntuples if most is None else min(result.ntuples, self._at + most)
-        if self._at >= end:
+        end = result.ntuples if most is None else min(result.ntuples, self._position + most)
+        if self._position >= end:
             return []
-        rows: list[tuple[Any, ...]] = transformer.load_rows(self._at, end, tuple)
-        self._at = end
+        rows: list[tuple[Any, ...]] = transformer.load_rows(self._position, end, tuple)
+        self._position = end
         return rows
 
     def close(self) -> None:
         """Discard the result."""
         self.closed = True
-        self._forget()
+        self._reset()
 
     def __enter__(self) -> Self:
         return self

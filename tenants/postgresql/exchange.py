@@ -127,8 +127,8 @@ class Exchange:
         self._wait(self._receive_all)
         self._leave()
         if self._tracked and all(result.status not in _FAILURES for result in self._results):
-            for each in self._tracked:
-                each.is_done = True
+            for tracked in self._tracked:
+                tracked.is_done = True
 
     def _next(self) -> int:
         self._sent += 1
@@ -197,11 +197,11 @@ class Exchange:
             self.is_finished = True
             raise
         except BaseException:  # of a signal, such as a task's time limit
-            self._give_up()
+            self._cancel()
             raise
 
-    def _give_up(self) -> None:
-        """Cancel what runs, and leave no answer that the next statement could read as its own."""
+    def _cancel(self) -> None:
+        """Cancel the running statement, and read all answers, so that none is left for the next."""
         try:
             self._connection.cancel_safe(timeout=CANCEL_SECONDS)
             if not self._is_ended:

@@ -14,7 +14,7 @@ _PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|(.?))", re.DOTALL)
 Numbered = tuple[bytes, tuple[str, ...] | int]
 
 
-def numbered(query: str) -> Numbered:
+def number_placeholders(query: str) -> Numbered:
     """Return the statement with $1, $2, … for its values, and their ordered names or number.
 
     Raises:
@@ -52,7 +52,7 @@ _CACHED_LENGTH = 10_000
 _numbered_cached = lru_cache(maxsize=1024)(_numbered)
 
 
-def values_of(wanted: tuple[str, ...] | int, params: Any) -> Sequence[Any]:
+def ordered_values(wanted: tuple[str, ...] | int, params: Any) -> Sequence[Any]:
     """Return the values in the order of their numbers.
 
     Raises:

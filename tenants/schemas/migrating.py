@@ -30,8 +30,8 @@ from tenants.naming import tenant_id_of
 from tenants.roles import APP_ROLE
 from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
 from tenants.schemas.migration_state import known_migrations, schema_exists, state_of
-from tenants.schemas.recording import Recording, RecordingFailed, recording
-from tenants.schemas.replaying import Replay
+from tenants.schemas.recording import Recording, RecordingFailed, get_recording
+from tenants.schemas.replay import Replay
 from tenants.schemas.rls_enforcement import enforce_rls, unprotected_schemas
 from tenants.servers import MAIN, server_of
 
@@ -145,10 +145,10 @@ def _migrate_on_server(
     except SchemaBusy as error:
         result = {"error": str(error), "busy": True}
     except OperationalError as error:
-        result = _locked(schema_name, error) or _failed(command, error)
+        result = _locked_result(schema_name, error) or _failure_result(command, error)
     # An error of a migration must not stop the next tenant.
     except Exception as error:
-        result = _failed(command, error)
+        result = _failure_result(command, error)
     finally:
         tenant_connection().set_schema_to_public()
     if result.get("error") and not result.get("busy"):
@@ -167,7 +167,7 @@ def recording_for(options: Mapping[str, Any]) -> Recording | None:
     if any(options.get(name) for name in NOT_REPLAYED):
         return None
     try:
-        return recording()
+        return get_recording()
     except RecordingFailed as error:
         logger.warning("migrating without a recording, which could not be made: %s", error)
         return None
@@ -223,10 +223,10 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
         return upgraded
     _apply(schema_name, command, options)
     if options["app_label"]:
-        _note_success(tenant_id, _reached(tenant))
+        _note_success(tenant_id, _store_reached_state(tenant))
         return {}
     protected = enforce_rls(connection)
-    _note_success(tenant_id, made.state if made else _reached(tenant))
+    _note_success(tenant_id, made.state if made else _store_reached_state(tenant))
     return {"protected": tuple(protected)}
 
 
@@ -312,7 +312,7 @@ def _provision(
                 cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {tenant.schema_name}")
             command.run(**options)
             protected = enforce_rls(connection)
-        state = made.state if made else _reached(tenant)
+        state = made.state if made else _store_reached_state(tenant)
         if connection.alias == MAIN:
             _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
     if connection.alias != MAIN:  # if killed here, the next run finds a complete schema
@@ -320,7 +320,7 @@ def _provision(
     return {"protected": tuple(protected)}
 
 
-def _reached(tenant: Tenant) -> str:
+def _store_reached_state(tenant: Tenant) -> str:
     """Return the state of a schema after Django has migrated it, perhaps partly."""
     connection = tenant_connection()
     with connection.cursor() as cursor:
@@ -356,13 +356,13 @@ def _note_failure(schema_name: str, error: str) -> None:
             )
 
 
-def _failed(command: MigrateSchema, error: Exception) -> dict[str, Any]:
+def _failure_result(command: MigrateSchema, error: Exception) -> dict[str, Any]:
     where = f"{command.current}: " if command.current else ""
     command.stdout.write("".join(traceback.format_exception(error)))
     return {"error": f"{where}{_one_line(error)}"}
 
 
-def _locked(schema_name: str, error: OperationalError) -> dict[str, Any]:
+def _locked_result(schema_name: str, error: OperationalError) -> dict[str, Any]:
     """Return the error with the sessions that hold the lock, if a lock was the cause."""
     if not isinstance(error.__cause__, errors.LockNotAvailable):
         return {}

@@ -26,7 +26,7 @@ from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.migration_state import schema_exists
 from tenants.servers import servers
 
-KEPT: Final = timedelta(days=1)
+COPY_LIFETIME: Final = timedelta(days=1)
 
 _NAME = re.compile(r"moved_([0-9a-f]{32})_(\d+)")
 _COPIES = r"""
@@ -84,7 +84,7 @@ def drop_old_copies(tenant_id: UUID | None = None) -> int:
     """
     dropped = 0
     for copy in list(old_copies(tenant_id)):
-        if tenant_id is not None or datetime.now(UTC) - copy.left_at >= KEPT:
+        if tenant_id is not None or datetime.now(UTC) - copy.left_at >= COPY_LIFETIME:
             _drop(copy.server, copy.schema_name)
             dropped += 1
     if tenant_id is not None and len(servers()) > 1:

@@ -33,12 +33,12 @@ RETRY_DELAY = timedelta(minutes=1)
 # How long a deletion waits for the locks of running requests.
 DROP_LOCK_TIMEOUT = "30s"
 
-# Logs a change of a tenant in the transaction of the change.
-Recorded = Callable[[Tenant], object]
+# A function that logs a change of a tenant, called in the transaction of the change.
+RecordChange = Callable[[Tenant], object]
 
 
 def _no_record(tenant: Tenant) -> None:
-    """For tests and benchmarks."""
+    """Log nothing, for tests and benchmarks."""
 
 
 def create_tenant(
@@ -47,7 +47,7 @@ def create_tenant(
     name: str = "",
     domain: str = "",
     server: str = "",
-    on_register: Recorded = _no_record,
+    on_register: RecordChange = _no_record,
 ) -> Tenant:
     """Register a tenant, create and migrate its schema, and activate it. Needs the owner's role.
 
@@ -102,14 +102,14 @@ def provision_registered() -> int:
     Returns:
         The number of tenants that are active now.
     """
-    rested = (
+    is_due = (
         Q(provisioning_failed_at=None)
         | Q(provisioning_failed_at__lt=Now() - RETRY_DELAY)
         | Q(migration_asked_at__isnull=False)
     )
     provisioned = 0
     with public_scope():
-        waiting = Tenant.objects.filter(rested, state=Tenant.State.PROVISIONING)
+        waiting = Tenant.objects.filter(is_due, state=Tenant.State.PROVISIONING)
         oldest_failure_last = F("provisioning_failed_at").asc(nulls_first=True)
         for pk in list(waiting.order_by(oldest_failure_last).values_list("pk", flat=True)):
             # Read again, because the one before took seconds.
@@ -124,8 +124,8 @@ def provision_registered() -> int:
     return provisioned
 
 
-def ask_to_migrate(tenant: Tenant) -> None:
-    """Ask the owner's worker to set up or migrate a tenant.
+def request_migration(tenant: Tenant) -> None:
+    """Request that the owner's worker sets up or migrates a tenant.
 
     Raises:
         InvalidTenant: the tenant is up to date.
@@ -135,16 +135,16 @@ def ask_to_migrate(tenant: Tenant) -> None:
     Tenant.objects.filter(id=tenant.id).update(migration_asked_at=Now())
 
 
-def migrate_asked() -> int:
-    """Migrate the tenants that operators asked for. Needs the owner's role.
+def migrate_requested() -> int:
+    """Migrate the tenants for which operators requested it. Needs the owner's role.
 
     Returns:
         The number of tenants that are up to date now.
     """
     migrated = 0
     with public_scope():
-        asked = Tenant.objects.provisioned().filter(migration_asked_at__isnull=False)
-        for schema_name in list(asked.values_list("schema_name", flat=True)):
+        requested = Tenant.objects.provisioned().filter(migration_asked_at__isnull=False)
+        for schema_name in list(requested.values_list("schema_name", flat=True)):
             outcome = migrate_schema(schema_name, wait_seconds=0)
             if not outcome.error:
                 migrated += 1
@@ -179,7 +179,7 @@ def resume_tenant(tenant: Tenant) -> None:
         Job.objects.wake()
 
 
-def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _no_record) -> None:
+def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> None:
     """Delete a tenant with its schema, cache keys, jobs and old copies. Needs the owner's role.
 
     It can be repeated if it fails.
@@ -203,7 +203,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _no_record) -> None:
             )
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
         # Before the rows: if the cache is down, nothing has been deleted.
-        forget_cache(tenant)
+        clear_tenant_cache(tenant)
         # Required: without it a backup could bring the tenant back.
         journal.append(tenant.id, journal.TENANT)
         connection = tenant_connection()
@@ -222,24 +222,26 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _no_record) -> None:
             on_delete(tenant)
             Tenant.objects.filter(id=tenant.id).delete()
         # Running requests may have written keys.
-        forget_cache(tenant)
+        clear_tenant_cache(tenant)
     drop_old_copies(tenant.id)
 
 
-def ask_to_delete(tenant: Tenant) -> None:
+def request_deletion(tenant: Tenant) -> None:
     """Suspend a tenant, and have the owner's worker delete it after DELETED_TENANT_DAYS.
 
     Raises:
-        InvalidTenant: it is not set up yet, is being moved or restored, or is already to be
-        deleted.
+        InvalidTenant: it is not set up yet, is being moved or restored, or its deletion was
+            requested already.
     """
     with public_scope():
-        staying = Tenant.objects.provisioned().filter(deletion_asked_at__isnull=True, moving_to="")
-        staying = staying.exclude(state=Tenant.State.RESTORING)
-        asked = staying.filter(id=tenant.id).update(
+        deletable = Tenant.objects.provisioned().filter(
+            deletion_asked_at__isnull=True, moving_to=""
+        )
+        deletable = deletable.exclude(state=Tenant.State.RESTORING)
+        is_requested = deletable.filter(id=tenant.id).update(
             deletion_asked_at=Now(), state_before=F("state"), state=Tenant.State.SUSPENDED
         )
-        if not asked:
+        if not is_requested:
             raise InvalidTenant(
                 f"tenant {tenant.slug!r} is not set up, is being moved or restored, or is to be"
                 " deleted already"
@@ -254,9 +256,9 @@ def restore_tenant(tenant: Tenant) -> None:
         InvalidTenant: its deletion was not requested, or has begun.
     """
     with public_scope():
-        staying = ~_is_in_grace() | Q(delete_at__gt=Now())
-        asked = Tenant.objects.filter(staying, id=tenant.id, deletion_asked_at__isnull=False)
-        if not asked.update(deletion_asked_at=None, state=F("state_before"), state_before=""):
+        has_time = ~_is_in_grace() | Q(delete_at__gt=Now())
+        requested = Tenant.objects.filter(has_time, id=tenant.id, deletion_asked_at__isnull=False)
+        if not requested.update(deletion_asked_at=None, state=F("state_before"), state_before=""):
             raise InvalidTenant(f"tenant {tenant.slug!r} is not to be deleted, or it has begun")
         tenant.refresh_from_db()
     if tenant.state == Tenant.State.ACTIVE:
@@ -264,7 +266,7 @@ def restore_tenant(tenant: Tenant) -> None:
             Job.objects.wake()
 
 
-def delete_due(on_delete: Recorded = _no_record) -> int:
+def delete_due(on_delete: RecordChange = _no_record) -> int:
     """Delete the tenants after their grace period. Needs the owner's role.
 
     The period begins when this process finds the request: the application cannot shorten it.
@@ -276,12 +278,12 @@ def delete_due(on_delete: Recorded = _no_record) -> int:
         The number of tenants that are deleted now.
     """
     with public_scope():
-        asked = Tenant.objects.filter(deletion_asked_at__isnull=False)
+        requested = Tenant.objects.filter(deletion_asked_at__isnull=False)
         Tenant.objects.filter(deletion_asked_at=None, delete_at__isnull=False).update(
             delete_at=None
         )
-        asked.filter(~_is_in_grace()).update(delete_at=Now() + _grace())
-        due = list(asked.filter(_is_in_grace(), delete_at__lte=Now()))
+        requested.filter(~_is_in_grace()).update(delete_at=Now() + _grace())
+        due = list(requested.filter(_is_in_grace(), delete_at__lte=Now()))
     deleted = 0
     for tenant in due:
         try:
@@ -303,7 +305,7 @@ def _is_in_grace() -> Q:
     return Q(delete_at__isnull=False, delete_at__gte=F("deletion_asked_at") + _grace())
 
 
-def forget_cache(tenant: Tenant) -> int:
+def clear_tenant_cache(tenant: Tenant) -> int:
     """Remove all cache keys of a tenant, and return their number."""
     client = get_redis_connection("default")
     keys = list(client.scan_iter(match=all_keys_pattern(tenant.id), count=1000))
@@ -312,7 +314,7 @@ def forget_cache(tenant: Tenant) -> int:
     return len(keys)
 
 
-def _register(tenant: Tenant, domain: str, on_register: Recorded) -> None:
+def _register(tenant: Tenant, domain: str, on_register: RecordChange) -> None:
     try:
         # Postgres checks the rest, without a query for each constraint.
         tenant.clean_fields(exclude=["schema_name", "server"])
@@ -340,8 +342,8 @@ def _sentence(error: ValidationError) -> str:
 
 def _change_state(tenant: Tenant, before: str, after: str) -> None:
     with public_scope():
-        staying = Tenant.objects.filter(id=tenant.id, deletion_asked_at__isnull=True)
-        if not staying.filter(state=before).update(state=after):
-            deleted = "" if staying.exists() else ", or is to be deleted: restore it first"
+        tenants = Tenant.objects.filter(id=tenant.id, deletion_asked_at__isnull=True)
+        if not tenants.filter(state=before).update(state=after):
+            deleted = "" if tenants.exists() else ", or is to be deleted: restore it first"
             raise InvalidTenant(f"tenant {tenant.slug!r} is not {before}{deleted}")
         tenant.refresh_from_db()

@@ -112,12 +112,12 @@ class Recording:
 
 def statements_of(steps: Sequence[Step]) -> list[str]:
     """Return the statements of the steps, and the INSERT that records them as applied."""
-    rows = ", ".join(f"({_quoted(step.app)}, {_quoted(step.name)}, now())" for step in steps)
+    rows = ", ".join(f"({_quote(step.app)}, {_quote(step.name)}, now())" for step in steps)
     noted = f"INSERT INTO django_migrations (app, name, applied) VALUES {rows}"  # noqa: S608
     return [*(statement for step in steps for statement in step.sql), noted]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -128,7 +128,7 @@ def script_for(schema_name: str, tenant_id: UUID, statements: Sequence[str]) -> 
 
 
 @cache
-def recording(*, keep: bool = True) -> Recording:
+def get_recording(*, keep: bool = True) -> Recording:
     """Return the recording of this code. The first process makes it. Needs the owner's role.
 
     Args:

@@ -117,7 +117,7 @@ def _administered(demo_tenant: Aurora) -> Administered:
         )  # fmt: skip
     Tenant.objects.bulk_create([found.leaving])
     Domain.objects.create(tenant=found.leaving, domain="leaving.localhost")
-    provisioning.ask_to_delete(found.leaving)
+    provisioning.request_deletion(found.leaving)
     return found
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command, get_commands, load_command_class
 
-from tenants.management.refused import RefusedCommand
+from tenants.management.refused_command import RefusedCommand
 
 PAGE = (Path(settings.BASE_DIR) / "docs" / "commands.md").read_text()
 OFFERED = get_commands()

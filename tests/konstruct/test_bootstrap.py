@@ -12,7 +12,7 @@ import pytest
 
 from konstruct.local import embedded
 from konstruct.local.embedded import postgres
-from tenants.checks.walls import unsafe_privileges
+from tenants.checks.privileges import unsafe_privileges
 from tests import database
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from memory.context import SessionStore
 from memory.context.checkpoints.connections import APPLICATION_NAME, MAX_CONNECTIONS, close_pools
 from memory.conversations.transcript import record_message
 from tenants.checks.connections import require_writable
-from tenants.context import connections_released, tenant_scope
+from tenants.context import release_connections, tenant_scope
 from tenants.jobs import worker
 from tenants.models import Tenant
 from tests import database
@@ -93,7 +93,7 @@ def test_a_process_of_many_threads_has_no_more_connections_than_documented(
                         tenant_id=tenant_id, agent_id=agent, user_id=f"user-{number}",
                         thread_id="t", channel="rest", role="user", content=f"Note {unit}.",
                     )  # fmt: skip
-                    with connections_released():
+                    with release_connections():
                         assert SessionStore(tenant_id).get_session_messages(f"t-{number}") == []
         finally:
             connections.close_all()

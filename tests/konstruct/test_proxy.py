@@ -18,7 +18,7 @@ import pytest
 
 from konstruct.local.embedded import postgres
 from tenants.audit.models import AccessEvent
-from tenants.checks.walls import unsafe_privileges
+from tenants.checks.privileges import unsafe_privileges
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database

@@ -21,7 +21,7 @@ from memory.indexing.embedding_jobs import drain
 from tenants.audit.models import AccessEvent, RetentionRule
 from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
-from tenants.management.refused import RefusedCommand
+from tenants.management.refused_command import RefusedCommand
 from tenants.models import Tenant
 from tests.konstruct.conftest import access_events
 

@@ -23,8 +23,8 @@ from memory.context.checkpoints.connections import close_pools
 from tenants import servers as known
 from tenants.locking import poll
 from tenants.models import Tenant
-from tenants.moving.moving import move_tenant
-from tenants.postgresql import connecting
+from tenants.moving.service import move_tenant
+from tenants.postgresql import pool
 from tenants.roles import APP_ROLE
 from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, cache_server, clear_server_cache
@@ -66,7 +66,7 @@ class Server:
         self.users.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
-        connecting._down_until.clear()
+        pool._down_until.clear()
 
     def stop(self) -> None:
         """Stop accepting connections, and end the open ones."""

@@ -278,7 +278,7 @@ def test_an_export_that_fails_after_the_stop_is_neither_counted_nor_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Its spans count as dropped, and the log stream may be closed by then."""
-    held, waiting = Held(), trace_export.Waiting()
+    held, waiting = Held(), trace_export.WaitingSpans()
     waiting.number = 1
     exporter = trace_export.CountingExporter(cast(Any, held), waiting, traces.SPANS)
     before = counted("failed")

@@ -22,7 +22,7 @@ from konstruct.admin.pages import AgentField
 from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.retention_rules import MAX_DAYS, RetentionShortened
 from tenants import transaction
-from tenants.admin.badges import grouped
+from tenants.admin.badges import format_number
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action, RetentionRule
@@ -87,7 +87,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
     @display(description=_("Days"))
     def kept(self, row: RetentionRule) -> str:
         """The days that hold now."""
-        return gettext("for good") if row.days >= MAX_DAYS else grouped(row.days)
+        return gettext("for good") if row.days >= MAX_DAYS else format_number(row.days)
 
     @display(description=_("Change"), empty_value=_("none"))
     def change(self, row: RetentionRule) -> str:

@@ -20,7 +20,7 @@ from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator.models import Agent
 from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
-from tenants.audit.changes import NOTHING, RowState, row_state
+from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
@@ -156,7 +156,7 @@ def finish(request: HttpRequest) -> HttpResponseBase:
 
 def _note(request: HttpRequest, was: RowState, installation: SlackInstallation) -> None:
     """Log that a workspace was connected or changed."""
-    action = Action.CREATE if was is NOTHING else Action.EDIT
+    action = Action.CREATE if was is NO_STATE else Action.EDIT
     note(
         request,
         action,

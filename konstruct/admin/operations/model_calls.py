@@ -17,7 +17,7 @@ from konstruct.orchestrator.models import CallOutcome, ModelCall
 from konstruct.orchestrator.monthly import PURPOSES
 from tenants.admin.badges import Colours
 from tenants.admin.sites import ExtraContext, tenant_site
-from tenants.context import reading_replica
+from tenants.context import read_from_replica
 
 # The days that are summed above the list, and the agents with most tokens in them.
 DAYS: Final = 14
@@ -75,7 +75,7 @@ class ModelCallAdmin(AgentRowsAdmin):
     ) -> HttpResponse:
         """The list of calls below the sums of the last days."""
         agent_id = as_uuid(request.GET.get("agent"))
-        with reading_replica():
+        with read_from_replica():
             rows = metering.usage(
                 since=metering.midnight() - timedelta(days=DAYS - 1), agent_id=agent_id
             )

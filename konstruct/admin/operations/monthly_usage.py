@@ -10,7 +10,7 @@ from konstruct.admin.operations.usage import csv_response, month_asked, months
 from konstruct.orchestrator.monthly import rows_of
 from tenants.admin.quotas import reached_text
 from tenants.admin.sites import operator_site
-from tenants.audit.operator_log import record_by_person
+from tenants.audit.operator_log import record_person_action
 from tenants.models import Tenant
 
 PER_PAGE: Final = 100
@@ -22,9 +22,9 @@ def show(request: HttpRequest) -> HttpResponseBase:
     tenants = Tenant.objects.provisioned()
     if "csv" in request.GET:
         first = month_asked(request)
-        record_by_person(request, "view", "usage", asked={"month": f"{first:%Y-%m}"})
+        record_person_action(request, "view", "usage", asked={"month": f"{first:%Y-%m}"})
         return csv_response(rows_of(list(tenants), first), first)
-    record_by_person(request, "list", "usage")
+    record_person_action(request, "list", "usage")
     page = Paginator(tenants, PER_PAGE).get_page(request.GET.get("p"))
     rows = [{"tenant": each, **each.usage, "reached": reached_text(each)} for each in page]
     return operator_site.render(

@@ -23,10 +23,10 @@ from konstruct.admin.lists import link
 from tenants import transaction
 from tenants.admin.badges import Colours
 from tenants.admin.passwords import mail_invitation, password_link
-from tenants.admin.recorded import RecordedPeopleAdmin
+from tenants.admin.recorded_admin import RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
-from tenants.audit.roles import MEANINGS, admins
+from tenants.audit.roles import ROLE_DESCRIPTIONS, admins
 from tenants.audit.tombstones import MEMBER, enqueue_tombstones
 
 SUPERUSER = "superuser"
@@ -86,7 +86,7 @@ class PersonForm(forms.ModelForm):
 def _grantable(granter: User) -> list[Group]:
     """Return the roles that hold no more than the granter may do, those with less first."""
     named = Group.objects.prefetch_related("permissions__content_type").order_by("name")
-    groups = sorted(named, key=lambda group: [*MEANINGS, group.name].index(group.name))
+    groups = sorted(named, key=lambda group: [*ROLE_DESCRIPTIONS, group.name].index(group.name))
     if granter.is_superuser:
         return groups
     held = granter.get_all_permissions()
@@ -100,7 +100,7 @@ def _grantable(granter: User) -> list[Group]:
 
 
 def _meaning(group: Group) -> str:
-    meaning = gettext(MEANINGS.get(group.name, "a role of your own, see Roles"))
+    meaning = gettext(ROLE_DESCRIPTIONS.get(group.name, "a role of your own, see Roles"))
     return f"{group.name}: {meaning}"
 
 

@@ -21,7 +21,7 @@ from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import count_anonymous_request, is_first_refusal
 from tenants.outages import is_outage, outage_reason
-from tenants.postgresql.entering import Queued
+from tenants.postgresql.tenant_settings import QueuedStatement
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def record_request(
     operation: Operation | None,
     *,
     with_next: bool = False,
-) -> Queued | None:
+) -> QueuedStatement | None:
     """Write the entry of an answered request, in the transaction of its change.
 
     With `with_next` the entry is sent together with the next query.

@@ -17,11 +17,11 @@ from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.api.http.problems import FieldError, Problem, problem_response, takes_keys
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
-from tenants.http.middleware import streamed_inside
+from tenants.http.middleware import stream_in_tenant
 from tenants.http.refusals import refuse_later
 from tenants.log_context import bind_request_ids
 from tenants.postgresql.exceptions import ServerDown
-from tenants.serving import require_serving, served_with
+from tenants.serving import require_serving, use_tenant_row
 
 HEADER = "X-Request-ID"
 # What goes back into a header and into log lines must not be able to make new ones.
@@ -134,7 +134,7 @@ class ApiKeyTenantMiddleware:
                 scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
                 admission = admit(key, agent=_agent_named(request), tenant=tenant)
                 request.admission = admission  # type: ignore[attr-defined]
-                scope.enter_context(served_with(admission.tenant))
+                scope.enter_context(use_tenant_row(admission.tenant))
                 if admission.key is not None:
                     bind_request_ids(request, tenant_id=key.tenant_id, key_id=admission.key.pk)
             except (TenantPaused, ServerDown) as error:
@@ -142,7 +142,7 @@ class ApiKeyTenantMiddleware:
             except (UnknownTenant, TenantNotServing):
                 scope.close()
                 return self.get_response(request)
-            return streamed_inside(self.get_response(request), key.tenant_id)
+            return stream_in_tenant(self.get_response(request), key.tenant_id)
 
 
 def _agent_named(request: HttpRequest) -> str:

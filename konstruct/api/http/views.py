@@ -40,7 +40,7 @@ from tenants.audit.models import Action
 from tenants.context import tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.outages import is_outage
-from tenants.postgresql.entering import Queued
+from tenants.postgresql.tenant_settings import QueuedStatement
 
 IF_MATCH = header(
     "If-Match",
@@ -190,7 +190,7 @@ class ApiView(RateLimited):
         super().__init__(**kwargs)
         self._entry_values = EntryValues()
         self._is_recorded = False
-        self._queued_entry: Queued | None = None
+        self._queued_entry: QueuedStatement | None = None
 
     @property
     def operation(self) -> Operation | None:

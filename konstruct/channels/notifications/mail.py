@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
 from konstruct.channels.notifications.items import Digest, base_url, one_line
 from konstruct.orchestrator.models import Destination, NotificationRecipient
-from tenants.context import connections_released
+from tenants.context import release_connections
 
 # Lines of a digest. The pages of the admin have the rest.
 MAX_ITEMS: Final = 50
@@ -63,7 +63,7 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
         },
     )
     try:
-        with connections_released():
+        with release_connections():
             message.send()
     except SMTPRecipientsRefused as error:
         codes = {code for code, _ in error.recipients.values()}

@@ -18,7 +18,7 @@ from konstruct.channels.exceptions import (
     ChannelUnavailable,
     PostGone,
 )
-from tenants.context import connections_released
+from tenants.context import release_connections
 from tenants.exceptions import KonstructError
 
 TIMEOUT_SECONDS: Final = 10
@@ -76,7 +76,7 @@ def call_slack(
         token, base_url=settings.SLACK_API_URL, timeout=timeout_seconds, retry_handlers=[]
     )
     try:
-        with connections_released():
+        with release_connections():
             answer = getattr(client, method)(**arguments)
     except SlackApiError as error:
         raise _error_of(method.replace("_", "."), error.response) from None

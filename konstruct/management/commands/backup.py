@@ -79,7 +79,7 @@ class Command(KonstructCommand):
             f"{made.path}: {len(made.tenants)} tenants, {filesizeformat(made.bytes)},"
             f" {time.monotonic() - began:.1f} s"
         )
-        if not journal.is_kept():
+        if not journal.is_enabled():
             self.stderr.write(
                 "ERASURE_JOURNAL is not set: people who are erased from now on come back with this "
                 "backup"

@@ -18,9 +18,9 @@ from tenants import traces
 from tenants.audit.operator_log import record_deletion
 from tenants.context import connection
 from tenants.management.base import KonstructCommand
-from tenants.moving.moving import settle_moves
+from tenants.moving.service import settle_moves
 from tenants.outages import OUTAGES, outage_reason
-from tenants.schemas.provisioning import delete_due, migrate_asked, provision_registered
+from tenants.schemas.provisioning import delete_due, migrate_requested, provision_registered
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ PAUSE_SECONDS = 2.0
 # another; erasures, which may take long, have two.
 LOOPS: Final[tuple[Callable[[], int], ...]] = (
     provision_registered,
-    migrate_asked,
+    migrate_requested,
     jobs.MERGE.run_due,
     jobs.ERASE.run_due,
     jobs.ERASE.run_due,

@@ -25,7 +25,7 @@ from konstruct.backups.settling import (
 )
 from konstruct.backups.several import restore_each
 from tenants import journal
-from tenants.locking import only_one_restore
+from tenants.locking import restore_lock
 from tenants.management.base import (
     SOME_TENANTS_FAILED,
     KonstructCommand,
@@ -106,12 +106,12 @@ class Command(KonstructCommand):
             raise UsageError("--as needs --tenant: it names one tenant")
         if options["parallel"] < 1:
             raise UsageError("--parallel must be at least 1")
-        if not journal.is_kept() and not options["without_journal"]:
+        if not journal.is_enabled() and not options["without_journal"]:
             raise UsageError(
                 "ERASURE_JOURNAL is not set: people who were erased since the backup would come "
                 "back. Set it, or pass --without-journal and erase them again yourself"
             )
-        with only_one_restore(of_all=not options["tenant"]):
+        with restore_lock(of_all=not options["tenant"]):
             if options["recovered_to"]:
                 self._recovered(_moment(options["recovered_to"]), options)
             else:

@@ -22,7 +22,7 @@ from konstruct.orchestrator.models import (
 from konstruct.orchestrator.models.agents import PendingReplyQuerySet
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
-from tenants.postgresql.compiled import CompiledRead
+from tenants.postgresql.compiled_reads import CompiledRead
 
 
 @dataclass(frozen=True, slots=True)

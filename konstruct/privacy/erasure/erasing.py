@@ -238,7 +238,7 @@ def _write_receipt(
         "threads_shared_with_others": person.shared_threads,
         "sessions_left": person.sessions_left,
         "storage": stored,
-        "journal": "written" if journal.is_kept() else "none",
+        "journal": "written" if journal.is_enabled() else "none",
     }
     if person.agent_id is None:
         # Ids in earlier receipts, of erasures by one agent, are removed too.

@@ -19,7 +19,7 @@ from konstruct.privacy.erasure.redaction import ERASED
 from tenants import transaction
 from tenants.audit.access_log import USER_SUBJECTS
 from tenants.audit.models import AccessEvent, Action, ErasedId
-from tenants.audit.pseudonyms import FIXED_FIELDS, candidates, dumps, pseudonym, replaced
+from tenants.audit.pseudonyms import FIXED_FIELDS, dumps, id_candidates, pseudonym, replace_spans
 from tenants.context import fetch_all, fetch_column, fetch_value
 
 BATCH = 1000
@@ -204,10 +204,10 @@ def without_person(
     text = dumps(event)
     hits = [
         (match.start, match.stop, names.users[match.id])
-        for match in candidates(text, user_fields=user_fields)
+        for match in id_candidates(text, user_fields=user_fields)
         if match.id in names.users and (names.everywhere or match.in_user_field)
     ]
-    changed: dict[str, Any] = json.loads(replaced(text, hits))
+    changed: dict[str, Any] = json.loads(replace_spans(text, hits))
     changed["detail"] = _without_texts("", changed["detail"], names, is_theirs=is_theirs)
     return changed
 

@@ -118,7 +118,7 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
     request.receipt = receipt | {
         "found": bool(receipt["tables"]),
         "ended_at": now(),
-        "journal": "written" if journal.is_kept() else "none",
+        "journal": "written" if journal.is_enabled() else "none",
     }
     request.last_error, request.done_at = "", Now()
     request.save(update_fields=["receipt", "last_error", "done_at"])

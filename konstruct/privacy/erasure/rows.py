@@ -18,7 +18,7 @@ from tenants.personal_data import (
     PersonalData,
     personal_tables,
     tables_of,
-    undeclared,
+    undeclared_names,
 )
 
 AddRows = Callable[[str, Iterable[str] | None, int, str], None]
@@ -65,7 +65,7 @@ def tables_of_people() -> list[str]:
 def refuse_unknown_tables() -> None:
     """Raise UnknownTable if an erasure could miss a table or a column."""
     with connection.cursor() as cursor:
-        unknown = undeclared(cursor, tenant_connection().schema_name)
+        unknown = undeclared_names(cursor, tenant_connection().schema_name)
     if unknown:
         raise UnknownTable(
             f"no declaration of personal data for {', '.join(unknown)}: add it to"

@@ -22,7 +22,7 @@ from psycopg_pool import ConnectionPool
 from tenants.context import current_server, tenant_scope
 from tenants.naming import schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.postgresql.connecting import HookedConnection
+from tenants.postgresql.pool import HookedConnection
 from tenants.servers import MAIN
 
 MAX_CONNECTIONS = 8

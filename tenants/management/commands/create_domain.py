@@ -1,6 +1,6 @@
 """manage.py create_domain: refused."""
 
-from tenants.management.refused import RefusedCommand
+from tenants.management.refused_command import RefusedCommand
 
 
 class Command(RefusedCommand):

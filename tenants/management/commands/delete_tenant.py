@@ -47,7 +47,7 @@ class Command(KonstructCommand):
                 f"{question} Type the slug to confirm: ", tenant.slug, "not deleted"
             )
         if options["grace"]:
-            self._mark(tenant, provisioning.ask_to_delete, "suspend")
+            self._mark(tenant, provisioning.request_deletion, "suspend")
             days = settings.DELETED_TENANT_DAYS
             self.stdout.write(f"suspended tenant {tenant.slug}: it is deleted after {days} days")
             return

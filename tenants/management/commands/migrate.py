@@ -16,7 +16,7 @@ from django.db.migrations.loader import AmbiguityError, MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from tenants.context import fetch_row, server_scope, tenant_connection
-from tenants.locking import only_one_migrate
+from tenants.locking import migrate_lock
 from tenants.management.base import (
     NO_SCHEMA_SERVED,
     SOME_TENANTS_FAILED,
@@ -32,8 +32,8 @@ from tenants.schemas.executor import DJANGO_OPTIONS
 from tenants.schemas.fleet import WAVE, Fleet, default_parallel
 from tenants.schemas.migrating import MigrationResult, migrate_schema, recording_for
 from tenants.schemas.migration_state import is_fitting, schemas_to_visit
-from tenants.schemas.recording import Recording, Step, recording
-from tenants.schemas.replaying import lacking_steps
+from tenants.schemas.recording import Recording, Step, get_recording
+from tenants.schemas.replay import missing_steps
 from tenants.servers import MAIN, server_of, servers
 
 PUBLIC = "public"
@@ -123,7 +123,7 @@ class Command(KonstructCommand):
             self._run(only, options)
             return
         _refuse_other_roles()
-        with only_one_migrate() as is_alone:
+        with migrate_lock() as is_alone:
             if not is_alone:
                 raise CommandError(
                     "another migrate is running on this database; wait for it",
@@ -160,8 +160,8 @@ class Command(KonstructCommand):
         outcomes = {MAIN: migrate_schema(PUBLIC, django_options)}
         if not outcomes[MAIN].error and (others := servers()[1:]):
             with ThreadPoolExecutor(len(others)) as threads:
-                each = threads.map(lambda server: _public_of(server, django_options), others)
-                outcomes |= zip(others, each, strict=True)
+                results = threads.map(lambda server: _public_of(server, django_options), others)
+                outcomes |= zip(others, results, strict=True)
         for server, outcome in outcomes.items():
             if not options["json"]:
                 name = PUBLIC if server == MAIN else f"{PUBLIC} of {server}"
@@ -175,21 +175,20 @@ class Command(KonstructCommand):
 
     def _plan(self, only: str | None, options: dict[str, Any]) -> None:
         """Show the migrations that tenants lack. Nothing is changed."""
-        made = recording(keep=False)
         served, _ = _slugs()
         schemas = [only] if only else list(served)
-        for lacking, names in _plans_of(made, schemas).items():
-            who = f"{len(names)} tenants  "
-            if lacking is None:
-                self.stdout.write(f"{who}without a schema: {_some(served, names)}")
-            elif not lacking:
-                self.stdout.write(f"{who}have all migrations")
+        for missing, names in _plans_of(get_recording(keep=False), schemas).items():
+            tenants = f"{len(names)} tenants  "
+            if missing is None:
+                self.stdout.write(f"{tenants}without a schema: {_some(served, names)}")
+            elif not missing:
+                self.stdout.write(f"{tenants}have all migrations")
             else:
-                some = "1 migration" if len(lacking) == 1 else f"{len(lacking)} migrations"
-                self.stdout.write(f"{who}lack {some}: {_some(served, names)}")
-                for step in lacking:
-                    how = "" if step.can_be_replayed(empty=False) else "  (by Django, one by one)"
-                    self.stdout.write(f"    {step.app}.{step.name}{how}")
+                number = "1 migration" if len(missing) == 1 else f"{len(missing)} migrations"
+                self.stdout.write(f"{tenants}lack {number}: {_some(served, names)}")
+                for step in missing:
+                    note = "" if step.can_be_replayed(empty=False) else "  (by Django, one by one)"
+                    self.stdout.write(f"    {step.app}.{step.name}{note}")
 
     def _check(self, only: str | None) -> bool:
         """List the tenants that lack migrations; return whether there are any."""
@@ -223,14 +222,14 @@ class Command(KonstructCommand):
         report = self._report(served | new, options)
         for schema in sorted(_schemas_on(self._not_migrated) & (served | new).keys()):
             report.add(MigrationResult(schema, error="its server's public schema was not migrated"))
-        paced = {"canary": options["canary"], "stop": options["stop"], "wave": options["wave"]}
-        fleet = Fleet(django_options, parallel=options["parallel"], **paced)
+        pace = {"canary": options["canary"], "stop": options["stop"], "wave": options["wave"]}
+        fleet = Fleet(django_options, parallel=options["parallel"], **pace)
         # Tenants that another process, the owner's worker or create_tenant, sets up or will retry.
         others = Fleet(django_options, parallel=options["parallel"], wait_seconds=0)
         try:
-            for outcome in fleet.migrate([each for each in served if each not in report.outcomes]):
+            for outcome in fleet.migrate([name for name in served if name not in report.outcomes]):
                 report.add(outcome)
-            rest = [] if fleet.stopped else [each for each in new if each not in report.outcomes]
+            rest = [] if fleet.stopped else [name for name in new if name not in report.outcomes]
             for outcome in others.migrate(rest):
                 report.add(outcome)
         except KeyboardInterrupt:
@@ -266,16 +265,16 @@ class Command(KonstructCommand):
             return
         is_some = current + len(served) > len(behind) + len(left)
         report.end("some behind" if is_some else "nothing done", up_to_date=current)
-        said = f"{len(behind)} of {current + len(served) + len(new)} tenants not migrated"
+        text = f"{len(behind)} of {current + len(served) + len(new)} tenants not migrated"
         if behind:
-            said += (
+            text += (
                 f": {_listed(behind)}. Remove the cause and run migrate again; -v 2 shows the"
                 " traceback"
             )
         if left:
-            said += f". {len(left)} were not begun, for {stopped}"
+            text += f". {len(left)} were not begun, for {stopped}"
         raise CommandError(
-            f"{said}.", returncode=SOME_TENANTS_FAILED if is_some else NO_SCHEMA_SERVED
+            f"{text}.", returncode=SOME_TENANTS_FAILED if is_some else NO_SCHEMA_SERVED
         )
 
     def _report(self, slugs: dict[str, str], options: dict[str, Any]) -> Report:
@@ -285,24 +284,24 @@ class Command(KonstructCommand):
             slugs=slugs,
             verbosity=options["verbosity"],
             as_json=options["json"],
-            says=options,
+            options=options,
         )
 
 
 def _plans_of(
     recording: Recording, schema_names: Iterable[str]
 ) -> dict[tuple[Step, ...] | None, list[str]]:
-    """Group the schemas by the steps that they lack. Under None: schemas that cannot be read."""
-    found: dict[tuple[Step, ...] | None, list[str]] = defaultdict(list)
+    """Group schemas by the migrations that they lack; under None those that cannot be read."""
+    groups: dict[tuple[Step, ...] | None, list[str]] = defaultdict(list)
     for schema_name in schema_names:
         tenant_id = tenant_id_of(schema_name)
         with server_scope(MAIN if tenant_id is None else server_of(tenant_id)):
             tenant_connection().set_schema(schema_name)
             try:
-                found[tuple(lacking_steps(recording, schema_name))].append(schema_name)
+                groups[tuple(missing_steps(recording, schema_name))].append(schema_name)
             except (ProgrammingError, ServerDown):
-                found[None].append(schema_name)
-    return found
+                groups[None].append(schema_name)
+    return groups
 
 
 def _public_of(server: str, django_options: dict[str, Any]) -> MigrationResult:

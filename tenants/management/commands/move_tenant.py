@@ -7,9 +7,9 @@ from django.template.defaultfilters import filesizeformat
 
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 from tenants.management.migration_report import Progress
-from tenants.moving.moving import Estimate, estimate, move_tenant
-from tenants.moving.transfer import Watch
-from tenants.schemas.old_copies import KEPT
+from tenants.moving.service import Estimate, estimate, move_tenant
+from tenants.moving.transfer import MoveProgress
+from tenants.schemas.old_copies import COPY_LIFETIME
 
 # Bytes and rows per second, measured by benchmarks/fleet/moving.py on two cores.
 COPIED_BYTES_PER_SECOND: Final = 4_000_000
@@ -72,9 +72,9 @@ class Command(KonstructCommand):
             return
         self.stdout.write(
             f"{tenant.slug} is on {to}: {moved.rows:,} rows copied and compared in"
-            f" {moved.copied_in:.0f} s, of which"
-            f" {moved.changed_meanwhile:,} changed in the pause. It was held for"
-            f" {moved.held_for:.1f} s. The copy on {left} is dropped after {KEPT.days} day"
+            f" {moved.copy_seconds:.0f} s, of which"
+            f" {moved.changed_rows:,} changed in the pause. It was held for"
+            f" {moved.held_for:.1f} s. The copy on {left} is dropped after {COPY_LIFETIME.days} day"
         )
 
 
@@ -90,22 +90,22 @@ def _duration(found: Estimate) -> str:
     )
 
 
-class _Shown(Watch):
+class _Shown(MoveProgress):
     """Prints the progress of a move."""
 
     def __init__(self, stdout: OutputWrapper) -> None:
         self._stdout = stdout
         self._bar: Progress | None = None
 
-    def copying(self, rows: int, of: int) -> None:
+    def on_copy(self, rows: int, of: int) -> None:
         if self._stdout.isatty():
             self._bar = self._bar or Progress(self._stdout, of)
             self._bar.show(rows)
 
-    def building(self, indexes: int) -> None:
+    def on_index_build(self, indexes: int) -> None:
         if self._bar is not None:
             self._bar.clear()
         self._stdout.write(f"rows are copied; building {indexes} indexes")
 
-    def holding(self, seconds: float) -> None:
+    def on_hold(self, seconds: float) -> None:
         self._stdout.write(f"the tenant is held from now on, for about {seconds:.1f} s")

@@ -1,6 +1,6 @@
 """manage.py tenant_command: refused."""
 
-from tenants.management.refused import RefusedCommand
+from tenants.management.refused_command import RefusedCommand
 
 
 class Command(RefusedCommand):

@@ -179,7 +179,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     from memory.models.recall_marks import Relevance
     from memory.recall.policy import MODES, PRESETS
     from tenants.audit.models import Action
-    from tenants.audit.roles import MEANINGS
+    from tenants.audit.roles import ROLE_DESCRIPTIONS
     from tenants.jobs.kind import KINDS
 
     for choices in (KeyScope, Event, FactAction, Relevance, Action):
@@ -203,7 +203,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
         "reasons to leave out": (*REASONS,),
         "signals of recall": (*SIGNALS,),
         "kinds of authors": (*AuthorKind.values, *Escalation.OpenedBy.values),
-        "meanings of roles": (*MEANINGS.values(),),
+        "meanings of roles": (*ROLE_DESCRIPTIONS.values(),),
         "Django": DJANGO_TEXTS,
     }.items():
         yield from (((text, ""), name) for text in words)

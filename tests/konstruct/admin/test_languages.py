@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils.formats import date_format
 from django.utils.translation import override
 
-from tenants.admin.badges import grouped
+from tenants.admin.badges import format_number
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.quotas import Quota, QuotaExceeded
@@ -117,8 +117,8 @@ def test_numbers_and_days_are_written_as_the_reader_writes_them() -> None:
     for language in ("en", "de", "es"):
         with override(language):
             shown[language] = [
-                grouped(1234567),
-                grouped(Decimal("1234.567"), 2),
+                format_number(1234567),
+                format_number(Decimal("1234.567"), 2),
                 date_format(date(2026, 3, 7), "MONTH_DAY_FORMAT"),
             ]
     assert shown == {

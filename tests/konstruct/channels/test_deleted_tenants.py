@@ -42,7 +42,7 @@ def test_a_deleted_tenant_is_refused_everywhere_and_loses_no_job(
     with tenant_scope(tenant.id):
         waiting = set(Job.objects.values_list("kind", "key"))
         messages = Message.objects.count()
-    provisioning.ask_to_delete(tenant)
+    provisioning.request_deletion(tenant)
 
     # The neutral host does not give the reason of an invalid key; the tenant's own host does.
     assert set(statuses(connected, host="localhost").values()) == {401}

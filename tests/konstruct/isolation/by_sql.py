@@ -210,7 +210,7 @@ def _try_with(settings: Mapping[str, str], sql: str) -> tuple[bool, Any]:
     try:
         with transaction.atomic(), tenant_connection().wrap_database_errors:
             driver: Any = tenant_connection().connection
-            for statement in tenant_connection().entering:
+            for statement in tenant_connection().tenant_statements:
                 driver.execute(statement)
             for name, value in settings.items():
                 driver.execute(f"SET LOCAL {name} = '{value}'")

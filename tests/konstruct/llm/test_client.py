@@ -441,7 +441,7 @@ def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
         llm_server.wait_for_requests(2)
         shares = language_model().shares  # type: ignore[union-attr]
         assert shares is not None
-        assert shares.full() == {a, b}
+        assert shares.tenants_at_limit() == {a, b}
         llm_server.release()
         assert [answer.result() for answer in answers] == ["Noted."] * 5
     assert shares.in_flight() == 0

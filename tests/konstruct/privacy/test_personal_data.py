@@ -35,7 +35,7 @@ from tenants.personal_data import (
     PersonalData,
     declarations,
     personal_tables,
-    undeclared,
+    undeclared_names,
 )
 from tests import database
 
@@ -93,7 +93,7 @@ def declare() -> Iterator[Callable[..., Any]]:
 
 def unknown(tenant: Tenant) -> list[str]:
     with connection.cursor() as cursor:
-        return undeclared(cursor, tenant.schema_name)
+        return undeclared_names(cursor, tenant.schema_name)
 
 
 def failed_checks() -> list[str]:
@@ -108,7 +108,7 @@ def test_every_table_is_declared(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         assert unknown(tenant_a) == []
     with public_scope(), connection.cursor() as cursor:
-        assert undeclared(cursor, PUBLIC) == []
+        assert undeclared_names(cursor, PUBLIC) == []
     assert failed_checks() == []
 
 

@@ -186,7 +186,9 @@ def test_signs_are_read_from_an_index_alone(
     monkeypatch.setattr(recall_module, "read_evidence", remembering)
     add_messages(tenant_a, *SMALL_TALK)
     recall(tenant_a.id, AGENT, "ann", "soup for lunch")
-    turns, *_ = evidence_sql(Strategy.QUANTIZED, as_of=False, filtered=False, with_texts=True).each
+    turns, *_ = evidence_sql(
+        Strategy.QUANTIZED, as_of=False, filtered=False, with_texts=True
+    ).statements
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         for other in ("seqscan", "bitmapscan", "sort"):
             cursor.execute(f"SET LOCAL enable_{other} = off")

@@ -104,7 +104,7 @@ def test_a_deleted_tenant_is_refused_and_restored_as_it_was(
 
 @pytest.mark.django_db(transaction=True)
 def test_only_the_owner_sets_the_time_of_a_deletion(tenant_a: Tenant) -> None:
-    provisioning.ask_to_delete(tenant_a)
+    provisioning.request_deletion(tenant_a)
     Tenant.objects.update(deletion_asked_at=timezone.now() - timedelta(days=99))
     with pytest.raises(ProgrammingError, match="permission denied"):
         Tenant.objects.update(delete_at=timezone.now())
@@ -125,7 +125,7 @@ def test_a_tenant_is_deleted_when_its_grace_period_ends_and_not_restored_then(
 ) -> None:
     tenant = make_tenant("doomed")
     provisioning.suspend_tenant(tenant)
-    provisioning.ask_to_delete(tenant)
+    provisioning.request_deletion(tenant)
     with database.as_owner():
         provisioning.delete_due(record_deletion)
         Tenant.objects.filter(pk=tenant.pk).update(

@@ -14,7 +14,7 @@ from tenants.admin.figures import sizes_of
 from tenants.context import public_scope
 from tenants.models import Domain, Tenant
 from tenants.schemas.migration_state import number_of_tenant_tables
-from tenants.schemas.provisioning import migrate_asked, provision_registered
+from tenants.schemas.provisioning import migrate_requested, provision_registered
 from tenants.servers import MAIN
 from tests import database
 
@@ -96,7 +96,7 @@ def test_operator_retries_the_migration_of_a_tenant(tenant_a: Tenant, tenant_b: 
         Tenant.objects.filter(slug="tenant-a").update(
             migrated_to="earlier", provisioning_error="DiskFull", provisioning_failed_at=Now()
         )
-        assert migrate_asked() == 0
+        assert migrate_requested() == 0
     assert client.get("/admin/login/").status_code == 503
     chosen = {
         "action": "migrate_again",
@@ -108,8 +108,8 @@ def test_operator_retries_the_migration_of_a_tenant(tenant_a: Tenant, tenant_b: 
     assert "waits for the owner&#x27;s worker" in page
     assert "DiskFull" in page
     with database.as_owner():
-        assert migrate_asked() == 1
-        assert migrate_asked() == 0
+        assert migrate_requested() == 1
+        assert migrate_requested() == 0
     assert client.get("/admin/login/").status_code == 200
     assert "DiskFull" not in operator.get(TENANTS).text
 

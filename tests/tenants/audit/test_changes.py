@@ -4,9 +4,9 @@ from django.apps import apps
 
 from tenants.audit.changes import (
     MAX_VALUE_CHARACTERS,
-    NOTHING,
+    NO_STATE,
     RowState,
-    abridged,
+    abridge,
     differences,
     is_secret,
     row_state,
@@ -26,8 +26,8 @@ def test_only_changed_fields_are_recorded() -> None:
 
 def test_created_and_deleted_rows_have_one_side() -> None:
     row = RowState({"a": 1, "b": "", "c": None, "d": False}, {"password": "hash"})
-    assert differences(NOTHING, row) == {"after": {"a": 1, "d": False}}
-    assert differences(row, NOTHING) == {"before": {"a": 1, "d": False}}
+    assert differences(NO_STATE, row) == {"after": {"a": 1, "d": False}}
+    assert differences(row, NO_STATE) == {"before": {"a": 1, "d": False}}
 
 
 def test_changed_secrets_are_named_without_their_values() -> None:
@@ -50,7 +50,7 @@ def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
 
 def test_row_is_serialized_as_json_without_deferred_fields() -> None:
     tenant = Tenant(slug="acme", name="Acme\0")
-    values = row_state(tenant).shown
+    values = row_state(tenant).fields
     assert values["id"] == str(tenant.id)
     assert values["name"] == "Acme"
     assert "migrated_to" not in values
@@ -79,4 +79,4 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
 
 
 def test_nested_values_of_requests_are_shortened() -> None:
-    assert abridged({"q": "y" * 999, "n": 1}) == {"q": "y" * 500 + "…", "n": 1}
+    assert abridge({"q": "y" * 999, "n": 1}) == {"q": "y" * 500 + "…", "n": 1}

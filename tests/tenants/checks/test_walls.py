@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group
 from django.db import DatabaseError
 
 from tenants import transaction
-from tenants.checks.walls import ALLOWED_FUNCTIONS, unsafe_privileges
+from tenants.checks.privileges import ALLOWED_FUNCTIONS, unsafe_privileges
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database

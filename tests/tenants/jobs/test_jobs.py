@@ -142,12 +142,12 @@ def test_claim_skips_the_given_tenants(notes: jobs.JobKind, tenants: list[Tenant
     first, second, third = sorted(keys)
     for without in ({first, second}, {first, third}, {second, third}):
         (left,) = keys.keys() - without
-        claim = jobs.claim(notes, without=without)
+        claim = jobs.claim(notes, exclude=without)
         assert claim == jobs.Claim(left, keys[left])
-        assert jobs.claim(notes, without=without) is None
+        assert jobs.claim(notes, exclude=without) is None
         with tenant_scope(left):
             Job.objects.update(sweep_at=F("created_at"))
-    assert jobs.claim(notes, without=keys) is None
+    assert jobs.claim(notes, exclude=keys) is None
 
 
 @pytest.mark.parametrize("known", ["never", "VACUUM", "VACUUM ANALYZE"])

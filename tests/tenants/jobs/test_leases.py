@@ -143,7 +143,7 @@ def test_lost_lease_prevents_writes(tenant_a: Tenant) -> None:
 def test_an_error_ends_the_lease_and_the_attempt_counts(tenant_a: Tenant) -> None:
     (key,) = put(tenant_a)
     with tenant_scope(tenant_a.id):
-        with pytest.raises(ValueError, match="broken"), KIND.leased(key):
+        with pytest.raises(ValueError, match="broken"), KIND.lease_job(key):
             raise ValueError("broken")
         row = Job.objects.get()
         assert (row.attempts, row.leased_until, row.begun_at is None) == (1, None, False)
@@ -206,7 +206,7 @@ def test_a_lease_that_cannot_be_ended_is_ended_when_the_server_is_back(
     with tenant_scope(tenant_a.id):
         with monkeypatch.context() as patch:
             patch.setattr(lease, "_abandon", down)
-            with pytest.raises(ValueError, match="broken"), KIND.leased(key):
+            with pytest.raises(ValueError, match="broken"), KIND.lease_job(key):
                 raise ValueError("broken")
         assert KIND.begin(key) is None
     lease.end_abandoned()

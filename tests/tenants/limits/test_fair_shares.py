@@ -26,7 +26,7 @@ def test_one_tenant_alone_gets_half_of_the_slots_less_the_reserve(
 ) -> None:
     shares = FairShares(slots, reserve)
     assert take_slots(shares, A) == share
-    assert shares.full() == {A}
+    assert shares.tenants_at_limit() == {A}
     assert shares.in_flight() == share
 
 
@@ -61,8 +61,8 @@ def test_a_tenant_that_has_none_always_gets_a_slot_while_one_is_free() -> None:
     assert not shares.enter(uuid4())
     shares.leave(newcomers[0])
     assert not shares.is_full()
-    assert newcomers[0] not in shares.full()
-    assert shares.full() == {*others, *newcomers[1:]}
+    assert newcomers[0] not in shares.tenants_at_limit()
+    assert shares.tenants_at_limit() == {*others, *newcomers[1:]}
 
 
 def test_a_reserve_of_all_slots_leaves_each_tenant_one() -> None:
@@ -80,7 +80,7 @@ def test_a_tenant_waits_for_a_slot_for_some_time() -> None:
     shares.leave(A)
     waiting.join()
     assert entered.is_set()
-    assert shares.full() == {B}
+    assert shares.tenants_at_limit() == {B}
 
 
 def test_threads_share_the_slots() -> None:

@@ -22,7 +22,7 @@ from konstruct.management.commands import create_tenant_admin
 from konstruct.orchestrator.models import Agent
 from tenants.context import connection, tenant_scope
 from tenants.management.base import KonstructCommand
-from tenants.management.refused import RefusedCommand
+from tenants.management.refused_command import RefusedCommand
 from tenants.models import Domain, Tenant
 from tenants.roles import OWNER_COMMANDS
 

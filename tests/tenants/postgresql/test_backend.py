@@ -162,7 +162,7 @@ def test_a_transaction_that_was_left_open_ends_with_the_request(
 def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None:
     """Stock django-tenants ignores it and runs the statement in the previous tenant."""
     connection.set_tenant(in_a)
-    connection.entering = (b"SELECT 1 / 0",)
+    connection.tenant_statements = (b"SELECT 1 / 0",)
     with pytest.raises(DatabaseError, match="division by zero"):
         names()
 

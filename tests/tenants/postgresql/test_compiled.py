@@ -10,7 +10,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tenants.postgresql.compiled import CompiledRead
+from tenants.postgresql.compiled_reads import CompiledRead
 
 
 @CompiledRead

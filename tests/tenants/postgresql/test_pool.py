@@ -31,12 +31,12 @@ from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants import transaction
 from tenants.checks.connections import require_writable
-from tenants.context import connection, connections_released, tenant_scope
+from tenants.context import connection, release_connections, tenant_scope
 from tenants.models import Tenant
 from tenants.outages import is_outage
-from tenants.postgresql import connecting
+from tenants.postgresql import pool as pool_module
 from tenants.postgresql.exceptions import PoolExhausted, ServerDown
-from tenants.postgresql.prepared import Statements
+from tenants.postgresql.prepared_cursor import Statements
 from tenants.servers import MAIN
 from tests import database
 from tests.servers import pooler
@@ -161,7 +161,7 @@ def read_and_write(tenants: dict[UUID, set[UUID]], seed: int) -> tuple[set[UUID]
                     known[tenant_id].add(new_id)
                 others = set().union(*(ids for owner, ids in known.items() if owner != tenant_id))
                 for way in random.sample(WAYS, 2):
-                    with connections_released():
+                    with release_connections():
                         found = way()
                     crossed += not (known[tenant_id] <= found and not found & others)
     finally:
@@ -265,7 +265,7 @@ def test_cursor_is_unusable_after_its_connection_changed_owner(
         cursor = connection.cursor()
         prepared = connection.prepared_cursor()
         prepared.execute(Statements("SELECT 1", "SELECT 2"), {})
-        with connections_released():
+        with release_connections():
             pass
         with tenant_scope(b.id):
             assert in_thread(settings_now) == ("", "public")
@@ -421,7 +421,7 @@ def test_all_connections_that_a_restart_has_ended_are_replaced_at_once(
 def test_exhausted_pool_is_an_outage_that_names_the_setting(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "MAX_POOL_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(pool_module, "MAX_POOL_WAIT_SECONDS", 0.2)
     connection.ensure_connection()
     with pytest.raises(PoolExhausted) as caught:
         in_thread(names)
@@ -445,7 +445,7 @@ def test_a_thread_waits_its_turn(pool: Pool, users: tuple[Tenant, Tenant]) -> No
     connection.ensure_connection()
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(lambda: (settings_now(), connections.close_all())[0])
-        time.sleep(connecting.CHECK_SECONDS * 1.5)
+        time.sleep(pool_module.CHECK_SECONDS * 1.5)
         assert not waiting.done()
         connection.close()
         assert waiting.result() == ("", "public")
@@ -454,7 +454,7 @@ def test_a_thread_waits_its_turn(pool: Pool, users: tuple[Tenant, Tenant]) -> No
 def test_refused_connection_fails_all_waiting_threads_and_is_retried_soon(
     users: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connecting, "DOWN_SECONDS", 0.1)
+    monkeypatch.setattr(pool_module, "DOWN_SECONDS", 0.1)
     with database.pools(2) as pools:
         pool = pools[MAIN]
         right = pool.kwargs
@@ -485,13 +485,13 @@ def test_a_connection_is_free_while_a_thread_waits(
     with tenant_scope(users[0].id):
         assert names() == ["of-tenant-a"]
         assert free(pool) == 0
-        with connections_released():
+        with release_connections():
             assert free(pool) == 1
             assert in_thread(settings_now) == ("", "public")
             assert names() == ["of-tenant-a"]  # takes one again
             assert free(pool) == 0
         assert names() == ["of-tenant-a"]
-        with connections_released(), connections_released():
+        with release_connections(), release_connections():
             assert free(pool) == 1
 
 
@@ -500,26 +500,26 @@ def test_in_a_transaction_no_thread_may_wait(pool: Pool, users: tuple[Tenant, Te
         with (
             transaction.atomic(),
             pytest.raises(ProgrammingError, match="a transaction is open on the connection"),
-            connections_released(),
+            release_connections(),
         ):
             pass
         with connection.cursor() as cursor:
             cursor.execute("BEGIN")
             with (
                 pytest.raises(ProgrammingError, match="a transaction is open"),
-                connections_released(),
+                release_connections(),
             ):
                 pass
             cursor.execute("ROLLBACK")
         queued = connection.queue("SELECT %(one)s::int", {"one": 1}, with_next=True)
         with (
             pytest.raises(ProgrammingError, match="statements are queued"),
-            connections_released(),
+            release_connections(),
         ):
             pass
         connection.send_queued()
         assert queued.is_done
-        with connections_released():
+        with release_connections():
             assert free(pool) == 1
 
 
@@ -536,7 +536,7 @@ def test_queued_setting_is_sent_after_reconnecting(
 def test_without_a_pool_a_thread_keeps_its_connection(users: tuple[Tenant, Tenant]) -> None:
     with tenant_scope(users[0].id), transaction.atomic():
         new_id = backend()
-        with connections_released():
+        with release_connections():
             assert backend() == new_id
 
 

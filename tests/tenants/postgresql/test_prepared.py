@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
-from tenants.postgresql.prepared import Statements
+from tenants.postgresql.prepared_cursor import Statements
 from tests import database
 from tests.tenants.accidents import ACCIDENTS, names
 
@@ -56,7 +56,7 @@ def test_a_prepared_statement_is_planned_once_for_each_tenant(
 @pytest.mark.of_a_session
 def test_number_of_prepared_statements_is_limited(users: tuple[Tenant, Tenant]) -> None:
     connection.ensure_connection()
-    connection.prepared.most = 1
+    connection.prepared.max_statements = 1
     for tenant in users * 2:
         connection.set_tenant(tenant)
         assert prepared_names() == [f"of-{tenant.slug}"]
@@ -129,7 +129,7 @@ def test_unsendable_statement_raises_a_django_error_with_a_query_log(
 
 def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None:
     connection.set_tenant(in_a)
-    connection.entering = (b"SELECT 1 / 0",)
+    connection.tenant_statements = (b"SELECT 1 / 0",)
     with pytest.raises(DatabaseError, match="division by zero"):
         prepared_names()
 
@@ -203,7 +203,7 @@ def test_failed_pipeline_leaves_the_connection_unchanged(
     in_a: Tenant, failing: int, in_transaction: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     connection.set_tenant(in_a)
-    statements = list(THREE.each)
+    statements = list(THREE.statements)
     statements[failing] = "SELECT 1 / %(least)s"
     for _ in range(2):
         with (

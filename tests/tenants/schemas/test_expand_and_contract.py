@@ -2,7 +2,7 @@
 
 import re
 
-from tenants.schemas.recording import recording
+from tenants.schemas.recording import get_recording
 from tests import database
 
 # Operations that remove something that running processes use, or that lock a table while it is
@@ -20,7 +20,7 @@ KNOWN = {
 
 def test_removals_of_migrations_are_declared(transactional_db: None) -> None:
     with database.as_owner():
-        made = recording()
+        made = get_recording()
     found = set()
     for step in made.steps:
         new_tables = re.findall(r'CREATE TABLE "?(\w+)', ";".join(step.sql))

@@ -54,7 +54,7 @@ def run(*arguments: str) -> str:
 
 def make_due(tenant: Tenant) -> None:
     """Delete it, with a grace period that is over."""
-    provisioning.ask_to_delete(tenant)
+    provisioning.request_deletion(tenant)
     long_ago = timezone.now() - 99 * DAY
     with database.as_owner():
         Tenant.objects.filter(pk=tenant.pk).update(
@@ -101,16 +101,16 @@ def test_commands_delete_after_the_grace_period_and_restore(
 
 @pytest.mark.django_db(transaction=True)
 def test_second_deletion_has_a_full_grace_period(tenant_a: Tenant) -> None:
-    provisioning.ask_to_delete(tenant_a)
+    provisioning.request_deletion(tenant_a)
     with database.as_owner():
         assert provisioning.delete_due() == 0
     provisioning.restore_tenant(tenant_a)
     # No owner worker runs until the first period would be over.
     with database.as_owner():
         Tenant.objects.filter(pk=tenant_a.pk).update(delete_at=timezone.now() - DAY)
-    provisioning.ask_to_delete(tenant_a)
+    provisioning.request_deletion(tenant_a)
     provisioning.restore_tenant(tenant_a)
-    provisioning.ask_to_delete(tenant_a)
+    provisioning.request_deletion(tenant_a)
     with database.as_owner():
         assert provisioning.delete_due() == 0
     found = Tenant.objects.get(pk=tenant_a.pk)

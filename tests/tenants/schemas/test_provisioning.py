@@ -177,7 +177,7 @@ def test_a_deletion_that_fails_leaves_a_suspended_tenant(
     with as_owner():
         tenant = provisioning.create_tenant(slug="sturdy")
         with monkeypatch.context() as patch:
-            patch.setattr("tenants.schemas.provisioning.forget_cache", fail)
+            patch.setattr("tenants.schemas.provisioning.clear_tenant_cache", fail)
             with pytest.raises(ConnectionError, match="no cache"):
                 provisioning.delete_tenant(tenant)
         assert schema_exists(tenant)

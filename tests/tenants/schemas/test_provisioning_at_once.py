@@ -20,7 +20,7 @@ from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.provisioning import provision_registered
-from tenants.schemas.recording import recording
+from tenants.schemas.recording import get_recording
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tests import database
 
@@ -67,7 +67,7 @@ def assert_complete(slug: str) -> None:
     tenant = Tenant.objects.get(slug=slug)
     assert (tenant.state, tenant.provisioning_error) == ("active", "")
     with database.as_owner():  # reads the recording if no earlier test has
-        assert tenant.migrated_to == recording().state
+        assert tenant.migrated_to == get_recording().state
     with server_scope(tenant.server), connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), count(*) FILTER (WHERE NOT indisvalid) FROM pg_index"

@@ -17,7 +17,7 @@ from tenants.context import connection, tenant_scope
 from tenants.models import SchemaState, Tenant
 from tenants.schemas import migrating, provisioning
 from tenants.schemas.executor import AtomicExecutor, MigrateSchema
-from tenants.schemas.recording import record, recording
+from tenants.schemas.recording import get_recording, record
 from tenants.schemas.rls_enforcement import enforce_rls
 from tests.tenants.schemas.catalogs import catalog, rows
 from tests.tenants.schemas.histories import undo
@@ -60,7 +60,7 @@ def by_django(monkeypatch: pytest.MonkeyPatch) -> Make:
 def upgrade(tenant: Tenant) -> int:
     """Migrate an active tenant. Return the number of missing migrations."""
     command = MigrateSchema()
-    assert migrating._upgrade(tenant, command, recording()) is not None
+    assert migrating._upgrade(tenant, command, get_recording()) is not None
     return command.applied
 
 
@@ -126,23 +126,23 @@ def test_migrations_run_backwards_and_forwards(by_django: Make, migrations: int)
 def test_recording_is_made_once_for_a_version_and_leaves_no_schema(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = recording()
+    made = get_recording()
     kept = SchemaState.objects.get(name=made.state)
     assert made == record()
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 't\\_%'")
         assert cursor.fetchone() == (2,)
-    recording.cache_clear()
+    get_recording.cache_clear()
     monkeypatch.setattr("tenants.schemas.recording.record", pytest.fail)
-    assert recording() == made
+    assert get_recording() == made
     assert kept.recording is not None
 
 
 def test_changed_code_is_recorded_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = recording()
+    made = get_recording()
     SchemaState.objects.update(code="of another release", recording={"head": ["DROP TABLE x"]})
-    recording.cache_clear()
-    assert recording() == made
+    get_recording.cache_clear()
+    assert get_recording() == made
     assert SchemaState.objects.exclude(recording=None).count() == 1
 
 
@@ -165,7 +165,7 @@ def test_python_that_makes_rows_runs_for_each_tenant(monkeypatch: pytest.MonkeyP
     assert [
         (step.app, step.name) for step in made.steps if not step.can_be_replayed(empty=True)
     ] == [("audit", "0001_initial")]
-    monkeypatch.setattr(migrating, "recording", lambda: made)
+    monkeypatch.setattr(migrating, "get_recording", lambda: made)
     names = []
     for slug in ("one", "two"):
         with tenant_scope(provisioning.create_tenant(slug=slug).id):

@@ -4,7 +4,7 @@ import psycopg
 from django.conf import settings
 
 from tenants.models import Tenant
-from tenants.moving.rows import lines_of, quoted, run, sequences_of, tables_of
+from tenants.moving.rows import quoted, row_digests, run, sequences_of, tables_of
 from tenants.servers import MAIN
 from tests import database
 from tests.servers.postgres import Server
@@ -18,7 +18,7 @@ def contents(tenant: Tenant, server: str, schema: str = "") -> dict[str, object]
         if run(session, "SELECT to_regnamespace(%s) IS NULL", schema) == [(True,)]:
             return {}
         found: dict[str, object] = {
-            table.name.split(".")[1]: lines_of(session, table)
+            table.name.split(".")[1]: row_digests(session, table)
             for table in tables_of(session, schema)
         }
         for name in sequences_of(session, schema):

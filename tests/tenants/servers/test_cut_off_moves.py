@@ -21,10 +21,10 @@ from tenants.audit.models import ActorKind, ErasureRequest
 from tenants.context import tenant_scope
 from tenants.exceptions import SchemaBusy, UnknownTenant
 from tenants.models import Job, Tenant
-from tenants.moving import moving, transfer
-from tenants.moving.moving import MoveInterrupted, move_tenant, settle_moves
+from tenants.moving import service, transfer
+from tenants.moving.service import MoveInterrupted, move_tenant, settle_moves
 from tenants.moving.transfer import Transfer
-from tenants.postgresql import connecting
+from tenants.postgresql import pool
 from tenants.schemas import provisioning
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.old_copies import SchemaLeftOver, old_copies
@@ -37,7 +37,7 @@ from tests.tenants.servers.contents import where
 pytestmark = pytest.mark.slow
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
-STEPS = ("_new_schema", "_fill", "_hold", "_take_over", "_leave")
+STEPS = ("_new_schema", "_fill", "_hold", "_finish_copy", "_retire_schema")
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def during(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Run a function once, after a step of the move or before it."""
 
     def do(step: str, act: Callable[[], object], *, before: bool = False) -> None:
-        owner: Any = moving if step == "_switch" else Transfer
+        owner: Any = service if step == "_switch" else Transfer
         real = getattr(owner, step)
         left = [act]
 
@@ -211,7 +211,7 @@ def test_other_operations_on_the_tenant_wait_or_are_copied(
     tenant: Tenant, during: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = provisioning.schema_lock
-    for module in (moving, provisioning):
+    for module in (service, provisioning):
         monkeypatch.setattr(module, "schema_lock", lambda name, **_: lock(name, wait_seconds=0.1))
 
     def deleted() -> None:
@@ -306,5 +306,5 @@ def test_unreachable_server_reports_the_reason(tenant: Tenant, further: dict[str
             _command("eu2")
     finally:
         further["eu2"].do("ALTER ROLE konstruct_owner CONNECTION LIMIT -1")
-        connecting._down_until.clear()
+        pool._down_until.clear()
     assert where(tenant) == before

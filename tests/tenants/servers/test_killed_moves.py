@@ -17,7 +17,7 @@ from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.locking import poll
 from tenants.models import Job, Tenant
-from tenants.moving.moving import move_tenant, settle_moves
+from tenants.moving.service import move_tenant, settle_moves
 from tenants.postgresql.exchange import Exchange
 from tenants.schemas import provisioning
 from tenants.schemas.old_copies import drop_old_copies

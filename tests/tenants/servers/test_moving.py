@@ -22,9 +22,9 @@ from tenants.context import connection, current_server, tenant_scope
 from tenants.exceptions import TenantMoving
 from tenants.jobs import kind
 from tenants.models import Job, OperatorEvent, Tenant
-from tenants.moving import moving, transfer
-from tenants.moving.moving import move_tenant
-from tenants.moving.transfer import CopyDiffers, Watch
+from tenants.moving import service, transfer
+from tenants.moving.service import move_tenant
+from tenants.moving.transfer import CopyDiffers, MoveProgress
 from tenants.schemas import old_copies, provisioning
 from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, cache_server
@@ -117,7 +117,7 @@ def test_old_copy_is_not_served_and_is_removed_after_a_day(
         cursor.execute(f"SELECT FROM {copy.schema_name}.orchestrator_agent")
     with database.as_owner():
         assert drop_old_copies() == 0
-        monkeypatch.setattr(old_copies, "KEPT", timedelta(0))
+        monkeypatch.setattr(old_copies, "COPY_LIFETIME", timedelta(0))
         assert drop_old_copies() == 1
     assert list(old_copies.old_copies()) == []
     assert _agents(tenant) == ["Ada"]
@@ -142,13 +142,13 @@ def test_old_copy_is_removed_by_an_erasure_in_the_tenant(
     assert list(old_copies.old_copies(tenant.id)) == []
 
 
-class _Meanwhile(Watch):
+class _Meanwhile(MoveProgress):
     """Changes rows of every kind while the tenant is copied, and checks whether it is served."""
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant = tenant
 
-    def building(self, indexes: int) -> None:
+    def on_index_build(self, indexes: int) -> None:
         with tenant_scope(self.tenant.id):
             create_agent(tenant_id=self.tenant.id, name="Bea")
             Agent.objects.filter(name="Ada").update(name="Ada Lovelace")
@@ -158,7 +158,7 @@ class _Meanwhile(Watch):
 
 def test_changes_during_the_copy_are_copied(tenant: Tenant, further: dict[str, Server]) -> None:
     moved = _move(tenant, "eu1", watch=_Meanwhile(tenant))
-    assert moved.changed_meanwhile >= 4
+    assert moved.changed_rows >= 4
     assert list(where(tenant)) == ["eu1"]
     assert _agents(tenant) == ["Ada Lovelace", "Bea"]
     with tenant_scope(tenant.id):
@@ -182,7 +182,7 @@ def test_a_tenant_that_is_moved_is_refused_for_a_moment(
         require_serving(tenant.id)
     assert jobs.claim(kind.KINDS["reply"]) is None
     with database.as_owner():
-        assert moving.settle_moves() == 1
+        assert service.settle_moves() == 1
     assert require_serving(tenant.id).server == MAIN
     assert jobs.claim(kind.KINDS["reply"]) is not None
 
@@ -205,7 +205,7 @@ def test_a_policy_that_hides_rows_loses_none(tenant: Tenant, further: dict[str, 
         table = f"{tenant.schema_name}.orchestrator_agent"
         cursor.execute(f"ALTER POLICY tenant_isolation ON {table} USING (false)")
     moved = _move(tenant, "eu1")
-    assert moved.changed_meanwhile == 1
+    assert moved.changed_rows == 1
     assert where(tenant) == {"eu1": before}
 
 

@@ -16,10 +16,10 @@ from konstruct.orchestrator.models import Agent
 from tenants import jobs, transaction
 from tenants.context import (
     connection,
-    connections_released,
     current_server,
     current_tenant_id,
     public_scope,
+    release_connections,
     tenant_connection,
     tenant_scope,
 )
@@ -100,14 +100,14 @@ def test_each_server_has_a_pool_of_its_own(placed: dict[str, Tenant]) -> None:
                 assert [agent.name for agent in Agent.objects.all()] == [server]
         assert free() == [0, 0, 0]
         with tenant_scope(placed["eu1"].id):
-            with connections_released():
+            with release_connections():
                 assert free() == [1, 1, 1]
                 assert current_tenant_id() == placed["eu1"].id
             assert [agent.name for agent in Agent.objects.all()] == ["eu1"]
             with (
                 transaction.atomic(),
                 pytest.raises(ProgrammingError, match="open on the connection to 'eu1'"),
-                connections_released(),
+                release_connections(),
             ):
                 pass
         assert free() == [1, 0, 1]
@@ -216,7 +216,7 @@ def test_new_tenant_is_created_on_the_open_server_with_the_fewest(
     placed: dict[str, Tenant], settings: Any
 ) -> None:
     settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1"]
-    assert Tenant.objects.roomiest_server() == "eu2"
+    assert Tenant.objects.least_used_server() == "eu2"
     with database.as_owner():
         with pytest.raises(CommandError, match="the server 'eu1' takes no new tenants"):
             call_command("create_tenant", "on-nothing", server="eu1")
@@ -227,7 +227,7 @@ def test_new_tenant_is_created_on_the_open_server_with_the_fewest(
             provisioning.create_tenant(slug="on-any", server="eu2")
     settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1", "eu2"]
     with pytest.raises(InvalidTenant, match="no server takes new tenants"):
-        Tenant.objects.roomiest_server()
+        Tenant.objects.least_used_server()
 
 
 @pytest.mark.long

@@ -17,10 +17,10 @@ from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import MessageErasure
 from tenants.checks.at_start import refuse_unsafe_role
-from tenants.context import connection, current_server, reading_replica, tenant_scope
+from tenants.context import connection, current_server, read_from_replica, tenant_scope
 from tenants.models import Tenant
-from tenants.moving.moving import move_tenant
-from tenants.postgresql import connecting
+from tenants.moving.service import move_tenant
+from tenants.postgresql import pool
 from tenants.schemas import provisioning
 from tests import database
 from tests.memory.messages import add_messages
@@ -61,7 +61,7 @@ def _agents() -> list[str]:
 
 def test_stale_reads_use_the_standby_and_writes_the_server(tenant: Tenant) -> None:
     with tenant_scope(tenant.id):
-        with reading_replica():
+        with read_from_replica():
             assert current_server() == "eu1_replica"
             assert _agents() == ["early"]
             assert Agent.objects.filter(name="late").update(persona="written") == 1
@@ -72,7 +72,7 @@ def test_stale_reads_use_the_standby_and_writes_the_server(tenant: Tenant) -> No
                 cursor.execute("UPDATE orchestrator_agent SET persona = 'raw'")
         assert current_server() == "eu1"
         assert _agents() == ["early", "late"]
-        with transaction.atomic(), reading_replica():
+        with transaction.atomic(), read_from_replica():
             assert _agents() == ["early", "late"]  # its own writes may be among them
 
 
@@ -93,7 +93,11 @@ def test_statistics_lists_and_exports_are_read_there_and_conversations_are_not(
 
 def test_isolation_holds_on_the_standby(tenant: Tenant, further: dict[str, Server]) -> None:
     refuse_unsafe_role()
-    with tenant_scope(tenant.id), reading_replica(), connections["eu1_replica"].cursor() as cursor:
+    with (
+        tenant_scope(tenant.id),
+        read_from_replica(),
+        connections["eu1_replica"].cursor() as cursor,
+    ):
         cursor.execute("SELECT count(*) FROM tenants_job")
         assert cursor.fetchone() == (1,)
         with pytest.raises(DatabaseError, match="permission denied"):
@@ -105,17 +109,17 @@ def test_without_the_standby_the_server_is_read(
 ) -> None:
     monkeypatch.setitem(connections["eu1_replica"].settings_dict, "PORT", "1")
     connections["eu1_replica"].close()
-    with tenant_scope(tenant.id), reading_replica():
+    with tenant_scope(tenant.id), read_from_replica():
         assert (current_server(), _agents()) == ("eu1", ["early", "late"])
     assert "The server is read, not its standby eu1_replica" in caplog.text
-    connecting._down_until.clear()
+    pool._down_until.clear()
 
 
 def test_messages_and_erasures_are_replicated_to_the_standby(
     tenant: Tenant, standby: Server, further: dict[str, Server]
 ) -> None:
     def replicated_contents() -> list[str]:
-        with tenant_scope(tenant.id), reading_replica():
+        with tenant_scope(tenant.id), read_from_replica():
             assert current_server() == "eu1_replica"
             return sorted(Message.objects.values_list("content", flat=True))
 
@@ -137,7 +141,7 @@ def test_messages_and_erasures_are_replicated_to_the_standby(
     standby.stop()
     close_old_connections()
     add_messages(tenant, "said while it was stopped", index=False)
-    with tenant_scope(tenant.id), reading_replica():
+    with tenant_scope(tenant.id), read_from_replica():
         assert (current_server(), Message.objects.count()) == ("eu1", 2)
     standby.start()
     close_old_connections()
@@ -152,11 +156,11 @@ def test_moved_tenant_is_read_on_the_standby_after_replication(
         mover = provisioning.create_tenant(slug="mover", server="eu2")
         standby.pause()
         move_tenant(mover, "eu1")
-    with tenant_scope(mover.id), reading_replica():
+    with tenant_scope(mover.id), read_from_replica():
         assert current_server() == "eu1"
     standby.do("SELECT pg_wal_replay_resume()")
     standby.catch_up(further["eu1"])
-    with tenant_scope(mover.id), reading_replica():
+    with tenant_scope(mover.id), read_from_replica():
         assert (current_server(), _agents()) == ("eu1_replica", [])
     with database.as_owner():
         provisioning.delete_tenant(mover)

@@ -13,7 +13,7 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator import metering
 from tenants.audit.models import Action
-from tenants.context import reading_replica
+from tenants.context import read_from_replica
 
 # The days of usage without `since`, and the rows of an answer.
 DAYS: Final = 30
@@ -78,7 +78,7 @@ class ModelUsageView(ApiView):
     def get(self, request: Request) -> Response:
         """Sum calls, tokens and money of language models by day, agent, purpose and model."""
         agent = self.query.get("agent")
-        with reading_replica():
+        with read_from_replica():
             rows = metering.usage(
                 since=self.query.get("since") or timezone.now() - timedelta(days=DAYS),
                 until=self.query.get("until"),

@@ -19,7 +19,7 @@ from konstruct.orchestrator.usage import tenant_row, usage_of
 from memory.browse.statistics import count_rows
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 from tenants.audit.models import Action
-from tenants.context import reading_replica
+from tenants.context import read_from_replica
 from tenants.limits.quotas import UNLIMITED, Quota, limits_of, next_month
 from tenants.models import has_failed
 
@@ -194,7 +194,7 @@ class UsageView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """Count stored and pending rows."""
-        with reading_replica():
+        with read_from_replica():
             return Response(self._counts())
 
     def _counts(self) -> dict[str, Any]:

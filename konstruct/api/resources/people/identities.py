@@ -14,7 +14,7 @@ from konstruct.api.http.views import ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import ChannelIdentity
-from tenants.audit.changes import NOTHING, row_state
+from tenants.audit.changes import NO_STATE, row_state
 from tenants.audit.models import Action
 
 LOCATION = response_header("Location", "The URL of the identity.", 200)
@@ -102,7 +102,7 @@ class IdentitiesView(ApiView):
         was = row_state(ChannelIdentity.objects.filter(**place).first())
         identity = channel_identities.identity_of(**fields)
         now = row_state(identity)
-        if was is NOTHING:
+        if was is NO_STATE:
             self.note(identity, after=now)
         elif was == now:
             self.note(identity, action=Action.VIEW)

@@ -10,7 +10,7 @@ from konstruct.channels.slack.installations import check_token, connect
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from tenants.audit.access_log import record_command
-from tenants.audit.changes import NOTHING, RowState, row_state
+from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
@@ -73,7 +73,7 @@ class Command(KonstructCommand):
         )
 
     def _record(self, was: RowState, installation: SlackInstallation) -> None:
-        action = Action.CREATE if was is NOTHING else Action.EDIT
+        action = Action.CREATE if was is NO_STATE else Action.EDIT
         record_command(
             self.name,
             action,

@@ -275,7 +275,7 @@ def test_delivery_of_another_worker_is_skipped(
     program_with_message: Program, slack: SlackServer
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
-    with queue.DELIVERIES.leased(message_id):
+    with queue.DELIVERIES.lease_job(message_id):
         show_all(program_with_message)
         assert slack.posts("T1") == []
     expire_leases()

@@ -19,17 +19,17 @@ from unfold.admin import ModelAdmin
 
 from tenants import transaction
 from tenants.admin.permissions import PermissionsField
-from tenants.admin.row_forms import NewRowForm, new_row_form, one_at_a_time, row_form
+from tenants.admin.row_forms import NewRowForm, lock_form, new_row_form, row_form
 from tenants.admin.sites import ExtraContext
-from tenants.audit.changes import NOTHING, RowState, row_state
-from tenants.context import reading_replica
+from tenants.audit.changes import NO_STATE, RowState, row_state
+from tenants.context import read_from_replica
 
 
 class ReplicaChangeList(ChangeList):
     """A page of rows that may come from a standby."""
 
     def get_results(self, request: HttpRequest) -> None:
-        with reading_replica():
+        with read_from_replica():
             super().get_results(request)
             self.result_list = list(self.result_list)
 
@@ -101,15 +101,15 @@ class RecordedAdmin(ModelAdmin):
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Show or change a row."""
-        return self.seen(request, super().changeform_view(request, *args, **kwargs))
+        return self.record_view(request, super().changeform_view(request, *args, **kwargs))
 
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Ask for confirmation, or delete a row."""
-        return self.seen(request, super().delete_view(request, *args, **kwargs))
+        return self.record_view(request, super().delete_view(request, *args, **kwargs))
 
     def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Show the history of a row."""
-        return self.seen(request, super().history_view(request, *args, **kwargs))
+        return self.record_view(request, super().history_view(request, *args, **kwargs))
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Name permissions in the language of the reader."""
@@ -130,7 +130,7 @@ class RecordedAdmin(ModelAdmin):
         names = tuple(f"{capfirst(options.verbose_name)}: " for options in joining)
         for options in joining:
             counts.pop(options.verbose_name_plural, None)
-        return _without(listed, names), counts, missing, protected
+        return _without_prefixes(listed, names), counts, missing, protected
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -140,7 +140,7 @@ class RecordedAdmin(ModelAdmin):
         A second POST request for the row waits for the first one, and sees what that has saved.
         """
         if request.method == "POST":
-            one_at_a_time(f"{self.opts.label_lower} {object_id}")
+            lock_form(f"{self.opts.label_lower} {object_id}")
         found: Any = super().get_object(request, object_id, from_field)
         if found is None and self.has_view_or_change_permission(request):
             raise Http404(f"There is no {self.opts.verbose_name_raw} {object_id!r}.")
@@ -177,13 +177,13 @@ class RecordedAdmin(ModelAdmin):
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Log the addition, in the form's transaction after its relations are saved."""
-        self.record(request, "create", obj, after=self.state_of(_reloaded(obj)))
+        self.record(request, "create", obj, after=self.state_of(_reload(obj)))
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Log the change, in the form's transaction after its relations are saved."""
-        was = getattr(obj, "was", NOTHING)
-        self.record(request, "edit", obj, before=was, after=self.state_of(_reloaded(obj)))
+        was = getattr(obj, "was", NO_STATE)
+        self.record(request, "edit", obj, before=was, after=self.state_of(_reload(obj)))
         return super().log_change(request, obj, message)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
@@ -202,7 +202,7 @@ class RecordedAdmin(ModelAdmin):
         """Delete a row. Subclasses call the service that the API calls, if there is one."""
         obj.delete()
 
-    def seen(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    def record_view(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         """Record the row that the response is going to show."""
         context = getattr(response, "context_data", None) or {}
         shown = context.get("original") or context.get("object")
@@ -214,7 +214,7 @@ class RecordedAdmin(ModelAdmin):
 class RecordedPeopleAdmin(UserAdmin):
     """Django's pages of users. List it before RecordedAdmin among the base classes."""
 
-    seen: Any
+    record_view: Any
 
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
@@ -222,7 +222,7 @@ class RecordedPeopleAdmin(UserAdmin):
         """Set a user's password, and log it in the same transaction."""
         with transaction.atomic():
             response: HttpResponse = super().user_change_password(request, id, form_url)
-        return self.seen(request, response)
+        return self.record_view(request, response)
 
 
 def _count(queryset: QuerySet[Any], keys: set[str]) -> int:
@@ -233,15 +233,15 @@ def _count(queryset: QuerySet[Any], keys: set[str]) -> int:
         return 0
 
 
-def _without(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:
+def _without_prefixes(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:
     """Return nested texts without those with one of these beginnings."""
     return [
-        _without(each, beginnings) if isinstance(each, list) else each
+        _without_prefixes(each, beginnings) if isinstance(each, list) else each
         for each in listed
         if isinstance(each, list) or not each.startswith(beginnings)
     ]
 
 
-def _reloaded(row: Model) -> Model:
+def _reload(row: Model) -> Model:
     """Return the row read again, with values that services and the database have set."""
     return type(row)._default_manager.get(pk=row.pk)

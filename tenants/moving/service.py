@@ -32,12 +32,19 @@ from tenants.exceptions import (
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Job, Tenant
 from tenants.moving.rows import count_of, run, session_on
-from tenants.moving.transfer import TAKE_OUTBOX, UNCHANGED, Transfer, Watch, enter, entered
+from tenants.moving.transfer import (
+    TAKE_JOBS,
+    UNCHANGED,
+    MoveProgress,
+    Transfer,
+    set_tenant,
+    tables_in_tenant,
+)
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.migration_state import schema_exists
 from tenants.schemas.old_copies import drop_old_copies, old_copies
-from tenants.schemas.recording import recording
+from tenants.schemas.recording import get_recording
 from tenants.servers import MAIN, clear_server_cache, require_server, servers
 
 logger = logging.getLogger(__name__)
@@ -66,9 +73,9 @@ class Moved:
     """The result of a move."""
 
     rows: int
-    changed_meanwhile: int
+    changed_rows: int
     """Rows that were copied, or removed, in the pause."""
-    copied_in: float
+    copy_seconds: float
     held_for: float
     """Seconds in which the tenant was not served."""
 
@@ -81,9 +88,9 @@ def estimate(tenant: Tenant, to: str) -> Estimate:
         ServerDown: one of the two servers is down.
         SchemaOutdated: it, or the other server, lacks migrations.
     """
-    _refuse(tenant, to)
+    _require_movable(tenant, to)
     with session_on(tenant.server) as source, source.transaction():
-        tables = entered(source, tenant)
+        tables = tables_in_tenant(source, tenant)
         (size,) = run(
             source,
             "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
@@ -95,7 +102,7 @@ def estimate(tenant: Tenant, to: str) -> Estimate:
 
 
 def move_tenant(
-    tenant: Tenant, to: str, *, patience: float = 10.0, watch: Watch | None = None
+    tenant: Tenant, to: str, *, patience: float = 10.0, watch: MoveProgress | None = None
 ) -> Moved | None:
     """Move a tenant to another server. Needs the owner's role.
 
@@ -125,10 +132,10 @@ def move_tenant(
                 settle(tenant)
                 if tenant.server == to:
                     return None
-            _refuse(tenant, to)
+            _require_movable(tenant, to)
             drop_old_copies()
             _refuse_existing_schema(tenant, to)
-            move = Transfer(tenant, to, patience, watch or Watch())
+            move = Transfer(tenant, to, patience, watch or MoveProgress())
             move.copy()
             _switch(tenant)
     except BaseException as error:
@@ -143,7 +150,7 @@ def move_tenant(
             raise
     held_for = time.monotonic() - move.held_at
     _wake(tenant)
-    return Moved(move.rows, move.changed, move.copied_in, held_for)
+    return Moved(move.rows, move.changed, move.copy_seconds, held_for)
 
 
 def _settle_interrupted(tenant: Tenant) -> bool:
@@ -247,13 +254,13 @@ def _locked_on_all_servers(
         yield
 
 
-def _refuse(tenant: Tenant, to: str) -> None:
+def _require_movable(tenant: Tenant, to: str) -> None:
     require_server(to)
     if tenant.server == to:
         raise InvalidTenant(f"tenant {tenant.slug!r} is on {to} already")
     if to in settings.TENANT_DATABASES_CLOSED:
         raise InvalidTenant(f"the server {to!r} takes no new tenants (TENANT_DATABASES_CLOSED)")
-    if tenant.migrated_to != recording().state:
+    if tenant.migrated_to != get_recording().state:
         raise SchemaOutdated(
             f"tenant {tenant.slug!r} does not have all migrations of this version: run `manage.py"
             f" migrate --schema {tenant.slug}`, then move it"
@@ -272,8 +279,8 @@ def _drop_copy_begun(tenant: Tenant) -> None:
     try:
         with session_on(tenant.moving_to) as there, there.transaction():
             run(there, f"DROP SCHEMA IF EXISTS {tenant.schema_name} CASCADE")
-            enter(there, tenant)
-            run(there, TAKE_OUTBOX, tenant.id)
+            set_tenant(there, tenant)
+            run(there, TAKE_JOBS, tenant.id)
     except ServerDown as error:
         # The tenant is served again at once; the server may be down.
         logger.warning(

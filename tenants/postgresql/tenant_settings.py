@@ -1,4 +1,4 @@
-"""Enters the tenant of a Django connection, for one exchange with Postgres."""
+"""Begins exchanges with Postgres in the tenant of a Django connection."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,29 +15,29 @@ from tenants.postgresql.exchange import Exchange
 
 # Resets settings that the session may have. As the first statement it also makes the exchange a
 # transaction of several statements, in which SET LOCAL is allowed.
-FORGET = b"RESET app.current_tenant"
+RESET_TENANT = b"RESET app.current_tenant"
 
 
 @dataclass(slots=True, eq=False)
-class Queued:
-    """A statement without a result. It goes with the next message to Postgres."""
+class QueuedStatement:
+    """A statement without a result, which is sent with the next message to Postgres."""
 
     statement: bytes
-    entering: tuple[bytes, ...] = ()
-    """The tenant that it was queued in; empty for what belongs to none, such as SAVEPOINT."""
+    tenant_statements: tuple[bytes, ...] = ()
+    """Set the tenant in which it was queued; empty for SAVEPOINT and the like."""
     values: Sequence[Buffer | None] | None = None
     types: Sequence[int] | None = None
     formats: Sequence[Format] | None = None
     is_done: bool = False
-    """Whether a message that held it was done, in the transaction that it was in, if any."""
+    """Whether the message with it succeeded; its transaction, if any, may still roll back."""
 
 
 class Wrapper(Protocol):
     """The parts of the Django connection that exchanges and cursors use."""
 
     connection: Any
-    entering: tuple[bytes, ...]
-    queued: list[Queued]
+    tenant_statements: tuple[bytes, ...]
+    queued: list[QueuedStatement]
 
     @property
     def begin_sql(self) -> bytes: ...
@@ -46,13 +46,13 @@ class Wrapper(Protocol):
     @property
     def is_pooled(self) -> bool: ...
     def refuse_unless_allowed(self, statement: str) -> None: ...
-    def run_alone(self, statement: bytes) -> PGresult: ...
+    def run_outside_transaction(self, statement: bytes) -> PGresult: ...
     def run_script(self, script: str) -> PGresult: ...
     def finish_exchange(self) -> None: ...
 
 
 @lru_cache(maxsize=4096)
-def statements_entering(schemas: tuple[str, ...], tenant_id: UUID | None) -> tuple[bytes, ...]:
+def tenant_statements(schemas: tuple[str, ...], tenant_id: UUID | None) -> tuple[bytes, ...]:
     """Return the statements that set search_path and tenant. Each request needs them twice."""
     search_path = sql.SQL(",").join(sql.Identifier(schema) for schema in schemas)
     return (
@@ -77,16 +77,17 @@ def begin_exchange(wrapper: Wrapper) -> Exchange:
     is_pooled = not is_alone and wrapper.is_pooled
     exchange = Exchange(connection)
     if status == TransactionStatus.IDLE:
-        exchange.query(FORGET if is_alone else wrapper.begin_sql)
+        exchange.query(RESET_TENANT if is_alone else wrapper.begin_sql)
     queued, wrapper.queued = wrapper.queued, []
-    entered: tuple[bytes, ...] = ()
-    for each in queued:
-        if each.entering and each.entering != entered:
-            entered = _enter(exchange, each.entering)
-        exchange.query(each.statement, each.values, each.types, each.formats)
+    current: tuple[bytes, ...] = ()
+    for item in queued:
+        if item.tenant_statements and item.tenant_statements != current:
+            current = item.tenant_statements
+            _send_settings(exchange, current)
+        exchange.query(item.statement, item.values, item.types, item.formats)
     exchange.track(queued)
-    if wrapper.entering != entered:
-        _enter(exchange, wrapper.entering)
+    if wrapper.tenant_statements != current:
+        _send_settings(exchange, wrapper.tenant_statements)
     if is_pooled:
         # At the next synchronisation Postgres reports the new search_path. Behind a long answer
         # PgBouncer would wait for ever for the end of that report if its buffer ends within it.
@@ -94,7 +95,6 @@ def begin_exchange(wrapper: Wrapper) -> Exchange:
     return exchange
 
 
-def _enter(exchange: Exchange, entering: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    for statement in entering:
+def _send_settings(exchange: Exchange, statements: tuple[bytes, ...]) -> None:
+    for statement in statements:
         exchange.query(statement)
-    return entering

@@ -16,15 +16,21 @@ from tenants.schemas.executor import AtomicExecutor, lock_timeout_statements
 from tenants.schemas.recording import Recording, Step, script_for, statements_of
 
 # Called with the name of a migration before it is applied, and with the number applied.
-Begun = Callable[[str], object]
-Done = Callable[[int], object]
+OnBegin = Callable[[str], object]
+OnDone = Callable[[int], object]
 
 
 class Replay:
     """Applies a recording to one schema."""
 
     def __init__(
-        self, recording: Recording, schema_name: str, tenant_id: UUID, *, begun: Begun, done: Done
+        self,
+        recording: Recording,
+        schema_name: str,
+        tenant_id: UUID,
+        *,
+        begun: OnBegin,
+        done: OnDone,
     ) -> None:
         self._recording = recording
         self._schema = schema_name
@@ -54,7 +60,7 @@ class Replay:
         Returns:
             The number of migrations.
         """
-        lacking = lacking_steps(self._recording, self._schema)
+        lacking = missing_steps(self._recording, self._schema)
         runs = list(_runs(lacking, empty=False))
         for number, (replayed, steps) in enumerate(runs, 1):
             if not replayed:
@@ -85,7 +91,7 @@ class Replay:
             self._done(1)
 
 
-def lacking_steps(recording: Recording, schema_name: str) -> list[Step]:
+def missing_steps(recording: Recording, schema_name: str) -> list[Step]:
     """Return the migrations that a schema lacks, in the order of the recording.
 
     The schema is the current one of the connection.

@@ -42,7 +42,7 @@ class HookedConnection(psycopg.Connection[Any]):
 def call_before_connect() -> None:
     """Call the function of settings.DATABASE_BEFORE_CONNECT, if it is set."""
     if dotted_path := getattr(settings, "DATABASE_BEFORE_CONNECT", None):
-        _imported(dotted_path)()
+        _import_hook(dotted_path)()
 
 
 def pool_options(alias: str, size: int, max_lifetime: int) -> dict[str, Any]:
@@ -61,11 +61,11 @@ def pool_options(alias: str, size: int, max_lifetime: int) -> dict[str, Any]:
         "max_lifetime": max_lifetime,
         "timeout": CHECK_SECONDS,
         "reconnect_timeout": CHECK_SECONDS,
-        "reconnect_failed": _note_down,
+        "reconnect_failed": _mark_down,
     }
 
 
-def _note_down(pool: ConnectionPool[Any]) -> None:
+def _mark_down(pool: ConnectionPool[Any]) -> None:
     _down_until[pool.name] = time.monotonic() + DOWN_SECONDS
 
 
@@ -118,7 +118,7 @@ def is_alive(connection: psycopg.Connection[Any]) -> bool:
     if connection.closed:
         return False
     try:
-        for _ in ("what it said last", "its end"):
+        for _ in ("pending data", "the end of the stream"):
             connection.pgconn.consume_input()
     except psycopg.OperationalError:
         return False
@@ -147,6 +147,6 @@ def abandon(connection: psycopg.Connection[Any]) -> None:
 
 
 @cache
-def _imported(dotted_path: str) -> Callable[[], None]:
+def _import_hook(dotted_path: str) -> Callable[[], None]:
     hook: Callable[[], None] = import_string(dotted_path)
     return hook

@@ -16,9 +16,9 @@ from psycopg.errors import InvalidSqlStatementName
 from psycopg.pq import Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from tenants.postgresql.entering import Wrapper, begin_exchange
 from tenants.postgresql.exchange import Exchange
-from tenants.postgresql.statements import numbered, values_of
+from tenants.postgresql.statements import number_placeholders, ordered_values
+from tenants.postgresql.tenant_settings import Wrapper, begin_exchange
 
 # The prepared statements of a recall take Postgres 0.23 MB, those of a large scope 0.5 MB, for each
 # connection and tenant. Above this number, the least recently used are deallocated.
@@ -40,13 +40,13 @@ class Statements(str):
     ``settings`` apply to their planning and execution.
     """
 
-    __slots__ = ("each", "settings")
-    each: tuple[str, ...]
+    __slots__ = ("settings", "statements")
+    statements: tuple[str, ...]
     settings: Mapping[str, str]
 
-    def __new__(cls, *each: str, settings: Mapping[str, str] | None = None) -> Self:
-        self = super().__new__(cls, ";\n".join(each))
-        self.each = each
+    def __new__(cls, *statements: str, settings: Mapping[str, str] | None = None) -> Self:
+        self = super().__new__(cls, ";\n".join(statements))
+        self.statements = statements
         self.settings = settings or {}
         return self
 
@@ -60,7 +60,7 @@ class PreparedStatements:
     def __init__(self) -> None:
         self._names: OrderedDict[Key, bytes] = OrderedDict()
         self._numbers = count(1)
-        self.most = MAX_PREPARED
+        self.max_statements = MAX_PREPARED
 
     def name_of(self, key: Key) -> bytes | None:
         """Return the name of a prepared statement and mark it as used; None if there is none."""
@@ -79,7 +79,10 @@ class PreparedStatements:
 
     def forget_excess(self) -> list[bytes]:
         """Forget the least recently used statements above MAX_PREPARED, and return their names."""
-        return [self._names.popitem(last=False)[1] for _ in range(len(self._names) - self.most)]
+        return [
+            self._names.popitem(last=False)[1]
+            for _ in range(len(self._names) - self.max_statements)
+        ]
 
     def clear(self) -> None:
         """Forget all statements of the connection."""
@@ -95,7 +98,7 @@ class PreparingWrapper(Wrapper, Protocol):
 
 
 class TenantPreparedCursor:
-    """For frequent statements with the same right plan for all values.
+    """A cursor for frequent statements whose best plan is the same for all values.
 
     Postgres parses and plans each once for each connection and tenant (docs/decisions/0024). The
     tenant, the settings for planning and all statements are sent before any is answered. As in PEP
@@ -142,7 +145,7 @@ class TenantPreparedCursor:
         self, statements: Statements, params: Mapping[str, Any], *, is_alone: bool
     ) -> None:
         transformer: Transformer = TransformerClass(self.connection)
-        each = [_bound(statement, params, transformer) for statement in statements.each]
+        bound = [_bind(statement, params, transformer) for statement in statements.statements]
         prepared = None if self._wrapper.is_pooled else self._prepared
         exchange = self._exchange = begin_exchange(self._wrapper)
         self._wrapper.keep_exchange(exchange)
@@ -152,7 +155,7 @@ class TenantPreparedCursor:
         settings = {**_GENERIC_PLAN_SETTINGS, **statements.settings}
         for setting, value in settings.items():
             exchange.query(f"SET LOCAL {setting} = '{value}'".encode())
-        for sql, values, types, formats in each:
+        for sql, values, types, formats in bound:
             if prepared is None:
                 number = exchange.query(sql, values, types, formats, Format.BINARY)
             else:
@@ -162,8 +165,7 @@ class TenantPreparedCursor:
             # Have Postgres send the answer now, and not with the last one.
             exchange.send()
         if not is_alone:
-            # Restore the caller's settings. Outside of a transaction the end of the exchange does
-            # it.
+            # Restore the caller's settings, as the end of the exchange does outside of one.
             exchange.query(b"ROLLBACK TO SAVEPOINT konstruct_prepared")
             exchange.query(b"RELEASE SAVEPOINT konstruct_prepared")
         exchange.end()
@@ -174,7 +176,7 @@ class TenantPreparedCursor:
     ) -> bytes:
         """Return the statement's name; prepare it in the same exchange if it is not prepared."""
         # A plan belongs to a search_path.
-        key = (self._wrapper.entering[0], sql, tuple(types))
+        key = (self._wrapper.tenant_statements[0], sql, tuple(types))
         if name := prepared.name_of(key):
             return name
         name = prepared.new_name()
@@ -265,11 +267,11 @@ class TenantPreparedCursor:
             self._note_prepared(self._exchange)
 
 
-def _bound(
+def _bind(
     statement: str, params: Mapping[str, Any], transformer: Transformer
 ) -> tuple[bytes, Sequence[Buffer | None], Sequence[int], Sequence[Format]]:
     """Return the statement to send, and its values with their types and formats."""
-    sql, wanted = numbered(statement)
-    given = values_of(wanted, params)
+    sql, wanted = number_placeholders(statement)
+    given = ordered_values(wanted, params)
     values = transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))
     return sql, values, transformer.types or (), transformer.formats or ()
