@@ -190,7 +190,7 @@ def read_states() -> Iterator[Sample]:
 
 
 def _sample(metric: Metric, value: float, **labels: str) -> Sample:
-    return metric, metric.bounded(labels), value
+    return metric, metric.bound_labels(labels), value
 
 
 def jobs_of(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:

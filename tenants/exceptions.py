@@ -13,14 +13,14 @@ class KonstructError(Exception):
     """
 
     code: ClassVar[str] = "failed"
-    """What programs tell failures by."""
+    """Code of the error in responses of the API."""
     public: ClassVar[str] = ""
-    """What callers read in place of a message that is for operators."""
+    """Message for callers, in place of a message for operators. Empty: the message itself."""
     detail: str = ""
 
 
 class InvalidTenantId(KonstructError, ValueError):
-    """A value that is used as a tenant's id is none."""
+    """A value is not a valid tenant id."""
 
 
 class NotInTenant(KonstructError):
@@ -45,10 +45,10 @@ class TenantNotServing(KonstructError):
 
 
 class TenantPaused(TenantNotServing):
-    """The tenant is not served at the moment. It will be again without any action."""
+    """The tenant is not served for a time, which ends without any action of the caller."""
 
     retry_after: ClassVar[int]
-    """Seconds after which it is worth to ask again."""
+    """Seconds after which callers may retry."""
 
 
 class TenantBehind(TenantPaused):
@@ -72,7 +72,7 @@ class TenantMoving(TenantPaused):
 
 
 class TenantRestoring(TenantPaused):
-    """The tenant is being restored. It is served after the erasures since the backup."""
+    """The tenant is being restored. It is served when erasures since the backup are repeated."""
 
     public = "This service is being restored from a backup; try again later."
     retry_after = 60
@@ -98,7 +98,7 @@ class SchemaOutdated(KonstructError):
 
 
 class RestoreBusy(KonstructError):
-    """Another restore is at work, which this one must not meet."""
+    """Another restore is running, and this one cannot run at the same time."""
 
 
 class SchemaBusy(KonstructError):
@@ -129,7 +129,7 @@ def code_of(error: Exception) -> str:
 def reason_of(error: Exception) -> str:
     """Return the reason for callers and tenants' admins: the message of one of Konstruct's errors.
 
-    Messages of other errors may hold anything, so that only their type is returned.
+    Messages of other errors may contain private data: only the type of these is returned.
     """
     if isinstance(error, KonstructError):
         return _storable(error.public or str(error))

@@ -135,14 +135,15 @@ def scraped_gauge(name: str, text: str, **labels: Collection[str]) -> Metric:
 def _begin_at_zero() -> None:
     """Create all series of the counters that have a list of the values of each label.
 
-    A series that begins at 1 has no increase in Prometheus, so that the first count of it would be
-    in no graph, and fire no alert.
+    Prometheus computes no increase for a series that begins at 1: the first event would be in no
+    graph and fire no alert.
     """
     for metric in list(METRICS.values()):
-        known = metric.labels.values()
-        if metric.kind == "counter" and not any(isinstance(each, LimitedValues) for each in known):
-            for values_of_labels in list(product(*known)):
-                metric.of(**dict(zip(metric.labels, values_of_labels, strict=True)))
+        choices = metric.labels.values()
+        if metric.kind != "counter" or any(isinstance(item, LimitedValues) for item in choices):
+            continue
+        for label_values in list(product(*choices)):
+            metric.of(**dict(zip(metric.labels, label_values, strict=True)))
 
 
 def registry(*others: Collector) -> CollectorRegistry:
@@ -152,12 +153,12 @@ def registry(*others: Collector) -> CollectorRegistry:
         others: further collectors, such as states.
     """
     _begin_at_zero()
-    found = CollectorRegistry()
+    scraped = CollectorRegistry()
     if IN_FILES:
         remove_dead_processes()
-        multiprocess.MultiProcessCollector(found)
+        multiprocess.MultiProcessCollector(scraped)
     else:
-        found.register(cast(Collector, REGISTRY))
-    for each in others:
-        found.register(each)
-    return found
+        scraped.register(cast(Collector, REGISTRY))
+    for collector in others:
+        scraped.register(collector)
+    return scraped

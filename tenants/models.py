@@ -28,38 +28,38 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
     """Query vocabulary of tenants."""
 
     def serving(self) -> "TenantQuerySet":
-        """Tenants that are served."""
+        """Return the tenants that are served."""
         return self.filter(state=Tenant.State.ACTIVE, moving_to="")
 
     def provisioned(self) -> "TenantQuerySet":
-        """Tenants that have a schema: those that serve or are suspended."""
+        """Return the tenants in any state but PROVISIONING: they have a schema."""
         return self.exclude(state=Tenant.State.PROVISIONING)
 
     def oldest_backup(self) -> datetime | None:
-        """As of when the backup is that is the oldest last one of a tenant.
+        """Return the earliest time of the tenants' last backups; None if there are no tenants.
 
-        Of a tenant without a backup, when it was made. None if there are no tenants.
+        A tenant without a backup counts with its creation time.
         """
         last = Coalesce("backed_up_at", "created_at")
-        found: datetime | None = self.aggregate(oldest=models.Min(last))["oldest"]
-        return found
+        oldest: datetime | None = self.aggregate(oldest=models.Min(last))["oldest"]
+        return oldest
 
     def with_reached_quotas(self) -> "TenantQuerySet":
-        """Tenants that had reached a limit of a quota when they were measured last."""
+        """Return the tenants that had reached a limit of a quota at their last measurement."""
         return self.filter(usage__has_key="reached").exclude(usage__reached={})
 
     def least_used_server(self) -> str:
-        """The server with the fewest tenants, of those that take new ones.
+        """Return the server with the fewest tenants, among the servers that take new ones.
 
         Raises:
-            InvalidTenant: none does.
+            InvalidTenant: no server takes new tenants.
         """
         if (names := open_servers()) == [MAIN]:
             return MAIN
         if not names:
             raise InvalidTenant("no server takes new tenants: see TENANT_DATABASES_CLOSED")
-        found = dict(self.values_list("server").annotate(models.Count("id")).order_by())
-        return min(names, key=lambda name: found.get(name, 0))
+        counts = dict(self.values_list("server").annotate(models.Count("id")).order_by())
+        return min(names, key=lambda name: counts.get(name, 0))
 
 
 class Tenant(TenantMixin):
@@ -176,7 +176,7 @@ class Tenant(TenantMixin):
         ordering = ["slug"]
         constraints = [
             models.CheckConstraint(
-                # Everything computes the schema from the id.
+                # The code computes the name of the schema from the id.
                 condition=models.Q(
                     schema_name=Concat(
                         models.Value("t_"),

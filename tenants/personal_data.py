@@ -182,30 +182,34 @@ def personal_tables() -> dict[str, PersonalData]:
 
     A table comes before those that its foreign keys refer to.
     """
-    found = {
+    personal = {
         table: declaration
         for table, declaration in declarations().items()
         if isinstance(declaration, PersonalData)
     }
-    later: dict[str, set[str]] = {table: set(of.before) for table, of in found.items()}
+    referenced = {table: set(declaration.before) for table, declaration in personal.items()}
     for model in apps.get_models():
-        for each in model._meta.concrete_fields:
-            if each.remote_field and model._meta.db_table in found:
-                later[model._meta.db_table].add(each.remote_field.model._meta.db_table)
-    # Each table is ready when those that are deleted from later are: the reverse of our order.
-    graph = {table: (names & found.keys()) - {table} for table, names in later.items()}
+        table = model._meta.db_table
+        if table in personal:
+            referenced[table].update(
+                foreign_key.remote_field.model._meta.db_table
+                for foreign_key in model._meta.concrete_fields
+                if foreign_key.remote_field
+            )
+    # TopologicalSorter returns the referenced tables first, the reverse of the order of deletion.
+    graph = {table: (names & personal.keys()) - {table} for table, names in referenced.items()}
     order = list(TopologicalSorter(graph).static_order())
-    return {table: found[table] for table in reversed(order)}
+    return {table: personal[table] for table in reversed(order)}
 
 
 def exports() -> dict[str, tuple[Declaration, Export]]:
     """Return the declarations of exports by table name, in the order of archives."""
-    found = {
+    exported = {
         table: (declaration, declaration.export)
         for table, declaration in declarations().items()
         if declaration.export is not None
     }
-    return dict(sorted(found.items(), key=lambda item: item[1][1].position))
+    return dict(sorted(exported.items(), key=lambda item: item[1][1].position))
 
 
 def models_without_declaration() -> list[str]:
@@ -214,7 +218,7 @@ def models_without_declaration() -> list[str]:
     wrong = []
     for model in apps.get_models(include_auto_created=True):
         declaration = declared.get(model._meta.db_table)
-        columns = {each.column for each in model._meta.concrete_fields}
+        columns = {field.column for field in model._meta.concrete_fields}
         named: tuple[str, ...] = ()
         if isinstance(declaration, PersonalData):
             named = (*declaration.subjects, declaration.agent, declaration.message, declaration.key)
@@ -225,7 +229,7 @@ def models_without_declaration() -> list[str]:
 
 
 def tables_of(cursor: Any, schema: str) -> list[str]:
-    """Return the names of a schema's tables, as Postgres' catalogue has them."""
+    """Return the names of a schema's tables, from the catalogue of Postgres."""
     cursor.execute(_TABLES, [schema])
     return [name for (name,) in cursor.fetchall()]
 

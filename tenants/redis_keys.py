@@ -16,47 +16,47 @@ KeyPart = UUID | str | int
 
 @lru_cache(maxsize=4096)  # called for every request
 def rate_limit_key(tenant_id: KeyPart, channel: KeyPart) -> str:
-    """Token bucket of a tenant's channel."""
+    """Return the key of the token bucket of a tenant's channel."""
     return _key(tenant_id, "ratelimit", channel)
 
 
 def idempotency_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
-    """The id of a message that a channel delivered, and may deliver again."""
+    """Return the key of the id of a delivered message, which detects a second delivery."""
     return _key(tenant_id, "dedup", _id(message_id))
 
 
 def session_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
-    """The window of a thread that several people share."""
+    """Return the key of the window of a thread that several people share."""
     return _key(tenant_id, "session", _id(thread_id))
 
 
 def engaged_thread_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
-    """A thread that the agent answers without another mention."""
+    """Return the key of a thread that the agent answers without another mention."""
     return _key(tenant_id, "engaged", _id(thread_id))
 
 
 def memory_short_key(tenant_id: KeyPart, agent_id: KeyPart, user_id: KeyPart) -> str:
-    """The window of an agent's conversation with a user."""
+    """Return the key of the window of an agent's conversation with a user."""
     return _key(tenant_id, "memory", "short", agent_id, _id(user_id))
 
 
 def escalation_status_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
-    """The escalation of a thread to a person."""
+    """Return the key of the escalation of a thread to a person."""
     return _key(tenant_id, "escalation", _id(thread_id))
 
 
 def pending_tool_confirm_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
-    """A tool call that waits for confirmation in a thread."""
+    """Return the key of a tool call that waits for confirmation in a thread."""
     return _key(tenant_id, "tool_confirm", _id(thread_id))
 
 
 def reply_channel_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
-    """Publish/subscribe channel on which the reply to a message is announced."""
+    """Return the publish/subscribe channel that announces the reply to a message."""
     return _key(tenant_id, "reply", _id(message_id))
 
 
 def any_reply_channel_pattern() -> str:
-    """Pattern for PSUBSCRIBE that matches the channels of all tenants' replies.
+    """Return the pattern for PSUBSCRIBE that matches the reply channels of all tenants.
 
     For the process that serves all tenants: the announcements have ids only, and no content.
     """
@@ -69,27 +69,27 @@ def tenant_and_message(channel: str) -> tuple[UUID, UUID]:
 
 
 def partial_reply_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
-    """The text of a reply while it is written; also the channel that announces it."""
+    """Return the key of a partial reply; it is also the name of the channel that announces it."""
     return _key(tenant_id, "partial_reply", _id(message_id))
 
 
 def any_partial_reply_pattern() -> str:
-    """Pattern for PSUBSCRIBE: announcements of text for all tenants. They have no content."""
+    """Return the pattern for PSUBSCRIBE that matches partial replies of all tenants."""
     return "*:partial_reply:*"
 
 
 def install_state_key(tenant_id: KeyPart, nonce: KeyPart) -> str:
-    """A started connection of a workspace, which can be completed once."""
+    """Return the key of a started connection of a workspace, which can be completed once."""
     return _key(tenant_id, "install", _id(nonce))
 
 
 def login_seen_key(tenant_id: KeyPart, user_digest: KeyPart, address: KeyPart) -> str:
-    """A login of a person to the admin from an address."""
+    """Return the key of a login of a person to the admin from an address."""
     return _key(tenant_id, "login_seen", user_digest, address)
 
 
 def all_keys_pattern(tenant_id: UUID) -> str:
-    """Pattern for SCAN that matches every key of a tenant and of no other tenant."""
+    """Return the pattern for SCAN that matches every key of a tenant and of no other tenant."""
     return f"{tenant_id}:*"
 
 

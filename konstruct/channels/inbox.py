@@ -140,4 +140,4 @@ def _handle(arrival: Arrival, tenant_id: UUID, handler: Handler, lease: Lease) -
         handler(tenant_id, arrival.event)
         values = {"id": arrival.pk, "key": lease.key, "token": lease.token}
         if not execute(_FINISH, values):
-            raise lease.lost()
+            raise lease.lost_error()

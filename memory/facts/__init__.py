@@ -1,6 +1,6 @@
 """Facts: statements apart from any conversation, with versions and validity."""
 
-from memory.facts.exclusions import exclude_from_recall, include_in_recall
+from memory.facts.exclusions import exclude_from_recall, include_again
 from memory.facts.lifecycle import (
     Outcome,
     Quote,
@@ -37,7 +37,7 @@ __all__ = [
     "embed_facts",
     "exclude_from_recall",
     "filter_facts",
-    "include_in_recall",
+    "include_again",
     "nearest_facts",
     "recalls_with",
     "record_candidate",

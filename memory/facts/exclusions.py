@@ -126,7 +126,7 @@ def exclude_from_recall(
     return exclusion
 
 
-def include_in_recall(
+def include_again(
     message: Message,
     *,
     author: Author,

@@ -1,7 +1,9 @@
 """The start page of the operators' site: tenants that need attention."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
@@ -11,7 +13,7 @@ from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext, ngettext
 
 from tenants.admin.badges import format_number
-from tenants.admin.figures import backlogs, tenants_with_most
+from tenants.admin.figures import Backlog, backlogs, tenants_with_most
 from tenants.admin.quotas import reached_text
 from tenants.models import Tenant
 from tenants.schemas.migration_state import is_fitting
@@ -36,64 +38,33 @@ def attention_context(request: HttpRequest) -> dict[str, Any]:
     if not request.user.has_perm("tenants.view_tenant"):
         return {}
     tenants = Tenant.objects.all()
-    behind = tenants.provisioned().exclude(is_fitting())
-    failed = tenants.exclude(provisioning_error="")
-    leaving = tenants.filter(deletion_asked_at__isnull=False).order_by("deletion_asked_at")
-    found, down = backlogs()
-    now = timezone.now()
-    oldest = tenants_with_most(
-        found, lambda each: each.oldest and (now - each.oldest).total_seconds(), MAX_NAMED_TENANTS
-    )
-    given_up = tenants_with_most(found, lambda each: each.failed, MAX_NAMED_TENANTS)
-    named = {
-        tenant.pk: tenant for tenant in tenants.filter(pk__in={*oldest, *given_up}).only("slug")
-    }
-    listed = reverse("admin:tenants_tenant_changelist")
-    waiting = sum(backlog.waiting for backlog in found.values())
+    tenant_list = reverse("admin:tenants_tenant_changelist")
+    backlog_of_tenants, down = backlogs()
     cards = [
         _card(
             gettext("To be migrated"),
-            behind,
-            f"{listed}?schema=behind",
+            tenants.provisioned().exclude(is_fitting()),
+            f"{tenant_list}?schema=behind",
             lambda tenant: tenant.get_state_display(),
         ),
         _card(
             gettext("Could not be set up or migrated"),
-            failed,
-            f"{listed}?schema=failed",
+            tenants.exclude(provisioning_error=""),
+            f"{tenant_list}?schema=failed",
             lambda tenant: tenant.provisioning_error[:120],
         ),
-        Card(
-            gettext("Waiting longest"),
-            ngettext("%(waiting)s job waits", "%(waiting)s jobs wait", waiting)
-            % {"waiting": format_number(waiting)}
-            if waiting
-            else "",
-            listed,
-            [
-                _line(
-                    named[pk],
-                    gettext("%(timesince)s, %(waiting)s wait")
-                    % {"timesince": timesince(since), "waiting": format_number(found[pk].waiting)},
-                )
-                for pk in oldest
-                if pk in named and (since := found[pk].oldest)
-            ],
-        ),
-        Card(
-            gettext("Given up"),
-            _job_count(sum(backlog.failed for backlog in found.values())) if given_up else "",
-            listed,
-            [_line(named[pk], _job_count(found[pk].failed)) for pk in given_up if pk in named],
-        ),
+        *_job_cards(backlog_of_tenants, tenant_list),
         _card(
             gettext("At a limit of a quota"),
             tenants.serving().with_reached_quotas(),
-            f"{listed}?quota=reached",
+            f"{tenant_list}?quota=reached",
             reached_text,
         ),
         _card(
-            gettext("To be deleted"), leaving, f"{listed}?state__exact=suspended", _deletion_note
+            gettext("To be deleted"),
+            tenants.filter(deletion_asked_at__isnull=False).order_by("deletion_asked_at"),
+            f"{tenant_list}?state__exact=suspended",
+            _deletion_note,
         ),
     ]
     states = tenants.aggregate(
@@ -102,15 +73,62 @@ def attention_context(request: HttpRequest) -> dict[str, Any]:
     return {"cards": [card for card in cards if card.lines], "down": down, "tenants": states}
 
 
+def _job_cards(backlog_of_tenants: dict[UUID, Backlog], link: str) -> list[Card]:
+    """Return the cards of the tenants whose jobs wait longest, and of those with failed jobs."""
+    now = timezone.now()
+    oldest = tenants_with_most(
+        backlog_of_tenants,
+        lambda backlog: backlog.oldest and (now - backlog.oldest).total_seconds(),
+        MAX_NAMED_TENANTS,
+    )
+    failed = tenants_with_most(
+        backlog_of_tenants, lambda backlog: backlog.failed, MAX_NAMED_TENANTS
+    )
+    tenants = Tenant.objects.only("slug").in_bulk({*oldest, *failed})
+    waiting = sum(backlog.waiting for backlog in backlog_of_tenants.values())
+    waiting_jobs = ngettext("%(waiting)s job waits", "%(waiting)s jobs wait", waiting)
+    return [
+        Card(
+            gettext("Waiting longest"),
+            waiting_jobs % {"waiting": format_number(waiting)} if waiting else "",
+            link,
+            [
+                _line(tenants[pk], _waiting_note(backlog_of_tenants[pk].waiting, since))
+                for pk in oldest
+                if pk in tenants and (since := backlog_of_tenants[pk].oldest)
+            ],
+        ),
+        Card(
+            gettext("Given up"),
+            _job_count(sum(backlog.failed for backlog in backlog_of_tenants.values()))
+            if failed
+            else "",
+            link,
+            [
+                _line(tenants[pk], _job_count(backlog_of_tenants[pk].failed))
+                for pk in failed
+                if pk in tenants
+            ],
+        ),
+    ]
+
+
+def _waiting_note(waiting: int, since: datetime) -> str:
+    return gettext("%(timesince)s, %(waiting)s wait") % {
+        "timesince": timesince(since),
+        "waiting": format_number(waiting),
+    }
+
+
 def _job_count(number: int) -> str:
     return ngettext("%(number)s job", "%(number)s jobs", number) % {"number": format_number(number)}
 
 
 def _card(title: str, tenants: QuerySet[Tenant], link: str, note: Any) -> Card:
-    shown = list(tenants[: MAX_NAMED_TENANTS + 1])
-    count = f"{len(shown)}" if len(shown) <= MAX_NAMED_TENANTS else format_number(tenants.count())
+    first = list(tenants[: MAX_NAMED_TENANTS + 1])
+    count = f"{len(first)}" if len(first) <= MAX_NAMED_TENANTS else format_number(tenants.count())
     return Card(
-        title, count, link, [_line(tenant, note(tenant)) for tenant in shown[:MAX_NAMED_TENANTS]]
+        title, count, link, [_line(tenant, note(tenant)) for tenant in first[:MAX_NAMED_TENANTS]]
     )
 
 

@@ -190,12 +190,13 @@ def _change_on_post(
 def change_tenant(
     request: HttpRequest, tenant: Tenant, change: Callable[[Tenant], None], *, action: str
 ) -> bool:
-    """Change a tenant and log it. If that raises, show the error and return False."""
+    """Change a tenant and log it. On InvalidTenant, show the error and return False."""
     try:
         with transaction.atomic():
-            was = state_of_tenant(tenant)
+            before = state_of_tenant(tenant)
             change(tenant)
-            record_person_action(request, action, tenant, before=was, after=state_of_tenant(tenant))
+            after = state_of_tenant(tenant)
+            record_person_action(request, action, tenant, before=before, after=after)
     except InvalidTenant as error:
         messages.error(request, str(error))
         return False

@@ -73,7 +73,7 @@ class QuotaFields(forms.ModelForm):
         values: dict[Quota, dict[str, Decimal | None]] = {quota: {} for quota in Quota}
         for name, quota, level in FIELDS:
             values[quota][level] = cleaned.get(name)
-        return {quota: Limit(**each) for quota, each in values.items()}
+        return {quota: Limit(**limits) for quota, limits in values.items()}
 
 
 TenantForm: Final = type(

@@ -97,9 +97,11 @@ class EventColumns:
     @display(description=_("Parameters"))
     def asked(self, event: Any) -> SafeString:
         """The parameters and other details of the action."""
-        rest = {name: each for name, each in event.detail.items() if name not in _SEPARATE_FIELDS}
+        detail = {
+            name: value for name, value in event.detail.items() if name not in _SEPARATE_FIELDS
+        }
         return format_html(
-            '<pre class="k-pre">{}</pre>', json.dumps(rest, indent=2, ensure_ascii=False)
+            '<pre class="k-pre">{}</pre>', json.dumps(detail, indent=2, ensure_ascii=False)
         )
 
 

@@ -233,12 +233,12 @@ def _count(queryset: QuerySet[Any], keys: set[str]) -> int:
         return 0
 
 
-def _without_prefixes(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:
-    """Return nested texts without those with one of these beginnings."""
+def _without_prefixes(items: list[Any], prefixes: tuple[str, ...]) -> list[Any]:
+    """Return the nested list without texts that begin with one of these prefixes."""
     return [
-        _without_prefixes(each, beginnings) if isinstance(each, list) else each
-        for each in listed
-        if isinstance(each, list) or not each.startswith(beginnings)
+        _without_prefixes(item, prefixes) if isinstance(item, list) else item
+        for item in items
+        if isinstance(item, list) or not item.startswith(prefixes)
     ]
 
 

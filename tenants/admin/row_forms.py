@@ -174,8 +174,8 @@ def _plain(value: Any) -> Any:
     """Return a value that is the same for the same rows in another order."""
     if isinstance(value, Model):
         return str(value.pk)
-    if isinstance(value, list) and all(isinstance(each, Model) for each in value):
-        return sorted(str(each.pk) for each in value)
+    if isinstance(value, list) and all(isinstance(item, Model) for item in value):
+        return sorted(str(row.pk) for row in value)
     return value
 
 
@@ -183,7 +183,8 @@ def _display_text(field: forms.Field, value: Any) -> str:
     """Return a stored value as people read it."""
     values = value if isinstance(value, list | tuple) else [value]
     choices = {str(key): str(label) for key, label in getattr(field, "choices", ())}
-    return Truncator(", ".join(_text(each, choices) for each in values)).chars(MAX_SHOWN_CHARACTERS)
+    texts = (_text(item, choices) for item in values)
+    return Truncator(", ".join(texts)).chars(MAX_SHOWN_CHARACTERS)
 
 
 def _text(value: Any, choices: dict[str, str]) -> str:

@@ -111,13 +111,6 @@ def record_access(
             "detail": log_detail(detail, before, after),
         }
     )
-    user_fields = {"subject_id"} if subject in USER_SUBJECTS else set()
-    found = [
-        (digest, each.start, each.stop)
-        for each in id_candidates(event, user_fields=user_fields)
-        for digest in pseudonyms(each.id)
-    ]
-    digests, starts, stops = ([each[place] for each in found] for place in range(3))
     return tenant_connection().queue(
         _INSERT,
         {
@@ -129,12 +122,22 @@ def record_access(
             "agent_id": agent_id,
             "address": current_address(),
             "event": event,
-            "digests": digests,
-            "starts": starts,
-            "stops": stops,
+            **_pseudonyms_of_event(event, subject),
         },
         with_next=with_next,
     )
+
+
+def _pseudonyms_of_event(event: str, subject: str) -> dict[str, list[Any]]:
+    """Return the pseudonym and the position of each text of an event that may be a user's id."""
+    user_fields = {"subject_id"} if subject in USER_SUBJECTS else set()
+    digests, starts, stops = [], [], []
+    for candidate in id_candidates(event, user_fields=user_fields):
+        for digest in pseudonyms(candidate.id):
+            digests.append(digest)
+            starts.append(candidate.start)
+            stops.append(candidate.stop)
+    return {"digests": digests, "starts": starts, "stops": stops}
 
 
 def record_command(

@@ -45,25 +45,25 @@ def row_state(row: Model | None, *, many: bool = False) -> RowState:
     """
     if row is None:
         return NO_STATE
-    shown, secret = {}, {}
-    left_out = row.get_deferred_fields()
-    for each in row._meta.concrete_fields:
-        if each.attname in left_out or each.attname in UNLOGGED_FIELDS or each.generated:
+    values, secrets = {}, {}
+    omitted = row.get_deferred_fields() | UNLOGGED_FIELDS
+    for model_field in row._meta.concrete_fields:
+        if model_field.attname in omitted or model_field.generated:
             continue
-        value = getattr(row, each.attname)
-        if is_secret(each.name):
-            secret[each.name] = value
+        value = getattr(row, model_field.attname)
+        if is_secret(model_field.name):
+            secrets[model_field.name] = value
         elif not hasattr(value, "resolve_expression"):
-            shown[each.attname] = _to_json(value)
+            values[model_field.attname] = _to_json(value)
     if many:
         for relation in row._meta.many_to_many:
             related: Manager[Model] = getattr(row, relation.name)
-            shown[relation.name] = sorted(str(each) for each in related.all())
-    return RowState(shown, secret)
+            values[relation.name] = sorted(str(related_row) for related_row in related.all())
+    return RowState(values, secrets)
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a field with this name holds a secret."""
+    """Return whether the value of a field with this name is a secret."""
     return not SECRET_WORDS.isdisjoint(name.split("_"))
 
 
@@ -103,10 +103,10 @@ def log_detail(
         before: the row before a change or deletion.
         after: the row after a change or creation.
     """
-    found = {name: abridge(value) for name, value in detail.items()}
+    abridged = {name: abridge(value) for name, value in detail.items()}
     if before is None and after is None:
-        return found
-    return found | differences(before or NO_STATE, after or NO_STATE)
+        return abridged
+    return abridged | differences(before or NO_STATE, after or NO_STATE)
 
 
 def abridge(value: Any) -> Any:
@@ -115,9 +115,9 @@ def abridge(value: Any) -> Any:
         value = _storable(value)
         return value if len(value) <= MAX_TEXT_CHARACTERS else value[:MAX_TEXT_CHARACTERS] + "…"
     if isinstance(value, dict):
-        return {abridge(name): abridge(each) for name, each in value.items()}
+        return {abridge(name): abridge(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [abridge(each) for each in value]
+        return [abridge(item) for item in value]
     return value
 
 
@@ -160,7 +160,7 @@ def _to_json(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(name): _to_json(each) for name, each in value.items()}
+        return {str(name): _to_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_to_json(each) for each in value]
+        return [_to_json(item) for item in value]
     return str(value)

@@ -19,20 +19,20 @@ from tenants.context import required_tenant_id
 
 PREFIX = "erased:"
 _SALT = b"konstruct.audit.pseudonyms"
-# 128 bits: no two ids of a tenant share them.
+# 128 bits, so that no two ids of a tenant have the same pseudonym.
 _DIGITS = 32
 
-# Fields of the access log that hold a user's id.
+# Fields of the access log whose value is the id of a user.
 USER_FIELDS: Final = frozenset(
     {"becomes", "from_user", "native_id", "own_id", "user", "user_id", "was", "whose"}
 )
-# Fields that never hold text of a client or of a user.
+# Fields whose values are never text of a client or of a user.
 FIXED_FIELDS: Final = frozenset(
     {"action", "agent", "attempted", "command", "ip", "method", "outcome", "scope", "state"}
     | {"withheld"}
 )
 _SEARCH_FIELDS: Final = frozenset({"q", "query"})
-# Names of parameters: a user with such an id does not rename them.
+# Names of parameters, which are not replaced even if a user has such an id.
 _PARAMETERS: Final = USER_FIELDS | FIXED_FIELDS | _SEARCH_FIELDS | {"limit", "metadata", "o", "p"}
 # The largest number of consecutive words, and of their parts, that may form an id.
 MAX_WORDS: Final = 3
@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
     start: int
     stop: int
     in_user_field: bool
-    """It is the whole value of a field that holds a user's id."""
+    """Whether it is the whole value of a field in USER_FIELDS."""
 
 
 def pseudonym(user_id: str) -> str:
@@ -80,25 +80,26 @@ def id_candidates(event: str, *, user_fields: Iterable[str] = ()) -> list[Candid
 
     Args:
         event: a JSON object without escaped letters (``ensure_ascii=False``), as `dumps` makes it.
-        user_fields: more names of fields that hold a user's id.
+        user_fields: further fields whose value is the id of a user.
     """
-    found: dict[Candidate, None] = {}
-    of_users = USER_FIELDS | set(user_fields)
+    candidates: dict[Candidate, None] = {}
+    all_user_fields = USER_FIELDS | set(user_fields)
     for name, text, offset in _texts(event):
-        spans = [(0, len(text))] if name in of_users else _spans(text)
+        spans = [(0, len(text))] if name in all_user_fields else _spans(text)
         for start, stop in spans:
-            is_field = stop - start == len(text) and name in of_users
-            is_searched = stop - start == len(text) and name in _SEARCH_FIELDS
+            is_whole = stop - start == len(text)
+            in_user_field = is_whole and name in all_user_fields
+            in_search_field = is_whole and name in _SEARCH_FIELDS
             for id in _decodings(text[start:stop]):
-                if is_field or is_searched or is_distinctive(id):
-                    found[Candidate(id, offset + start, offset + stop, is_field)] = None
-        if len(found) > MAX_CANDIDATES:
+                if in_user_field or in_search_field or is_distinctive(id):
+                    candidates[Candidate(id, offset + start, offset + stop, in_user_field)] = None
+        if len(candidates) > MAX_CANDIDATES:
             raise ValueError(f"an event has more than {MAX_CANDIDATES} parts to check for ids")
-    return list(found)
+    return list(candidates)
 
 
 def dumps(event: object) -> str:
-    """Return JSON in which `candidates` finds ids."""
+    """Return an event as JSON for `id_candidates`."""
     return json.dumps(event, ensure_ascii=False)
 
 

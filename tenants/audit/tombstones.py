@@ -33,7 +33,7 @@ def enqueue_tombstones(kind: str, *ids: object) -> None:
     """
     if ids and journal.is_enabled():
         tenant_id = required_tenant_id()
-        keys = {UUID(journal.digest(tenant_id, kind, str(each))) for each in ids}
+        keys = {UUID(journal.digest(tenant_id, kind, str(row_id))) for row_id in ids}
         TOMBSTONES.enqueue_many(sorted(keys))
 
 

@@ -150,11 +150,11 @@ def claim(
 def _ranges(last: UUID, exclude: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
     """Return the ranges of tenant ids of a claim: from the last turn on, then from the first.
 
-    The bounds are no parts of a range. No tenant has the first or the last id.
+    Ranges exclude both of their bounds. No tenant has the first or the last id.
     """
     skipped = sorted(exclude)
-    later = [each for each in skipped if each > last]
-    earlier = [each for each in skipped if each <= last]
+    later = [tenant_id for tenant_id in skipped if tenant_id > last]
+    earlier = [tenant_id for tenant_id in skipped if tenant_id <= last]
     end = UUID(int=last.int + 1)
     return [last, *later, FIRST_ID, *earlier], [*later, LAST_ID, *earlier, end]
 
@@ -171,9 +171,9 @@ def claim_of_all_servers(kind: JobKind) -> Iterator[Claim]:
 
 
 def _is_served(tenant_id: UUID, server: str, states: list[Tenant.State]) -> bool:
-    """Whether the tenant is served from this server, by the list of tenants on the main server."""
-    of_here = Tenant.objects.filter(id=tenant_id, server=server, moving_to="")
-    return of_here.filter(state__in=states).exists()
+    """Return whether the main server's list of tenants places the tenant on this server."""
+    tenants = Tenant.objects.filter(id=tenant_id, server=server, moving_to="")
+    return tenants.filter(state__in=states).exists()
 
 
 def sweep() -> int:

@@ -1,8 +1,8 @@
 """Kinds of jobs, and the life of a job: enqueued, begun, finished or failed, retried.
 
-A job is a row of `tenants_job`, named by its tenant, its kind and its key. The row says when the
-job is due, how often it was begun, and why it failed. Its subject is another row:
-the message, the delivery, the request that has the same id.
+A job is a row of `tenants_job`, identified by its tenant, its kind and its key. The row has the due
+time, the number of attempts and the last error. The key is the id of the row that the job is about:
+a message, a delivery, a request.
 
 An attempt is counted before the work, with a lease (`tenants.jobs.lease`): only the worker that has
 the lease does the job. A worker that leases a job and finds `begun_at` set knows that the worker
@@ -202,7 +202,7 @@ class JobKind:
         return is_new
 
     def enqueue_again(self, key: UUID) -> None:
-        """Enqueue a job anew: a failed one is retried, one that is being done is done once more."""
+        """Enqueue a job, or reset it: a failed job is retried, a leased job is done once more."""
         self._execute(_OR_RESET, [key])
         self.wake_on_commit()
 
@@ -230,7 +230,7 @@ class JobKind:
         lane: UUID | None = None,
         on_failure: Callable[[Exception], bool] | None = None,
     ) -> Outcome | None:
-        """Lease a job, do it, and record why where it fails. Call it outside of a transaction.
+        """Lease a job, do it, and record an error. Call it outside of a transaction.
 
         Args:
             key: of the job.
@@ -296,15 +296,15 @@ class JobKind:
         return None if row is None else Lease(self.name, key, *row)
 
     def cancel_attempt(self, key: UUID) -> None:
-        """Do not count the attempt that was begun: the job was neither done nor did it fail."""
+        """End the attempt without counting it: the job was neither done nor did it fail."""
         self.jobs([key]).filter(begun_at__isnull=False).update(
             **NOT_BEGUN, attempts=Greatest(F("attempts") - 1, 0), sweep_at=Now()
         )
 
     def cancel_all_attempts(self) -> int:
-        """End the leases of this kind in the current tenant: the jobs are begun anew. Count them.
+        """End all leases of this kind in the current tenant, and return their number.
 
-        What the workers of the leases would still write is not written.
+        The jobs are due immediately. The workers that had the leases write nothing more.
         """
         leased = self.jobs().filter(leased_until__isnull=False)
         now = {"due_at": Now(), "sweep_at": Now()}
@@ -386,15 +386,15 @@ class JobKind:
         )
         return is_given_up
 
-    # --- Later, never, again ---------------------------------------------------------------------
+    # --- Scheduling ---------------------------------------------------------------------
 
     def postpone(self, key: UUID, pause: timedelta, *, note: str = "") -> None:
-        """Do the job later, without counting the attempt. Its lease ends.
+        """Make the job due later, end its lease and reset its attempts.
 
         Args:
             key: of the job.
             pause: time until it is due.
-            note: for people, such as that today's tokens are used.
+            note: the reason, which people read, such as a reached daily limit of tokens.
         """
         later = Now() + pause
         when = {"failed_at": None, "due_at": later, "sweep_at": later}
@@ -406,7 +406,7 @@ class JobKind:
         self.wake_on_commit()
 
     def hold(self, key: UUID, held_for: str, *, max_time: timedelta | None = None) -> bool:
-        """Keep workers from the job; return False if it is gone or was given up.
+        """Let no worker claim the job; return False if it is gone or was given up.
 
         Args:
             key: of the job.
@@ -527,7 +527,7 @@ def owner_kind(name: str) -> JobKind:
 
 
 def enqueue_task(task: Task, *args: Any) -> None:
-    """Send a Celery task. Where the broker is down it logs a warning: the sweep finds the job.
+    """Send a Celery task. If the broker is down, log a warning: the sweep wakes a worker later.
 
     Call it after the commit of the rows that the task is about.
     """

@@ -22,7 +22,7 @@ from tenants.outages import OUTAGES, outage_reason
 
 logger = logging.getLogger(__name__)
 
-# The row is locked first. Where there is none, no lock is tried.
+# Locks the row before it takes the further locks; without a row it takes none.
 _CHECK = """
 SELECT (SELECT bool_and(public.try_tenant_lock(key)) FROM unnest(%(locks)s::text[]) AS key)
 FROM tenants_job
@@ -48,7 +48,7 @@ _abandoned: list[dict[str, Any]] = []
 
 
 class LeaseLost(KonstructError):
-    """Another worker may do the job by now, or the job is gone: nothing was written."""
+    """The lease has ended: another worker may have the job. Nothing was written."""
 
     code = "lease_lost"
 
@@ -68,18 +68,18 @@ class Lease:
     token: int
     """Greater for each later lease of the job."""
     is_lost: bool
-    """Whether a worker died over the job, in its last attempt or not for the first time."""
+    """Whether a worker died during this job, in its last attempt or more than once."""
     attempt: int
     """The number of the attempt, from 1."""
     is_takeover: bool
-    """Whether the worker before died over the job."""
+    """Whether the worker of the previous attempt died during the job."""
     traceparent: str
     """The span that enqueued the job."""
     attempt_traceparent: str
-    """The span of the attempt before."""
+    """The span of the previous attempt."""
 
     def refuse_lost(self) -> None:
-        """Do not retry the job immediately where `is_lost`: record the error as any failure.
+        """Raise an error if `is_lost`, which `JobKind.run` records like any failure.
 
         Raises:
             WorkerLost: the previous worker died during the job.
@@ -118,7 +118,7 @@ class Lease:
         return row[0] is not False
 
     def finish(self) -> None:
-        """Remove the job, which is done. Call it in the transaction that does the job.
+        """Delete the row of a done job. Call it in the transaction that does the job.
 
         Raises:
             LeaseLost: the lease has ended. Let it end the transaction.
@@ -130,19 +130,19 @@ class Lease:
         transaction.on_commit(partial(metrics.count, self.kind, "done"))
 
     def abandon(self) -> None:
-        """End the lease, if it has not ended: its worker was interrupted by an error.
+        """End the lease after an error interrupted the worker, unless it has ended already.
 
-        Where Postgres is down, the process ends it as soon as Postgres is back.
+        If Postgres is down, `end_abandoned` ends it later.
         """
-        names = self._key_values()
+        values = self._key_values()
         try:
-            _abandon(names)
+            _abandon(values)
         except OUTAGES as error:
             logger.warning("A lease will be ended later: %s", outage_reason(error))
-            _abandoned.append(names)
+            _abandoned.append(values)
 
     def lost_error(self) -> LeaseLost:
-        """Return the error of a lease that has ended."""
+        """Return the error to raise when the lease has ended."""
         return LeaseLost(f"The {self.kind} of {self.key} is another worker's by now.")
 
     def _key_values(self) -> dict[str, Any]:
@@ -155,15 +155,15 @@ class Lease:
 
 
 def end_abandoned() -> None:
-    """End the leases that `Lease.abandon` could not end. Raises an outage if it cannot either."""
+    """End the leases that `Lease.abandon` could not end; raises one of OUTAGES if it cannot."""
     while _abandoned:
         with tenant_scope(_abandoned[-1]["tenant_id"]):
             _abandon(_abandoned[-1])
         _abandoned.pop()
 
 
-def _abandon(names: dict[str, Any]) -> None:
+def _abandon(values: dict[str, Any]) -> None:
     if connection.connection is not None and not connection.is_usable():
         connection.close()
     with connection.cursor() as cursor:
-        cursor.execute(_ABANDON, names)
+        cursor.execute(_ABANDON, values)

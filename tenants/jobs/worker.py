@@ -59,14 +59,14 @@ class _Process:
 def _separate_connections() -> Iterator[None]:
     """Run the block with separate connections of this thread to the servers, not of a pool."""
     shared = {server: connections[server] for server in servers()}
-    for server, each in shared.items():
-        connections[server] = each.copy()
+    for server, wrapper in shared.items():
+        connections[server] = wrapper.copy()
     try:
         yield
     finally:
-        for server, each in shared.items():
+        for server, wrapper in shared.items():
             connections[server].close()
-            connections[server] = each
+            connections[server] = wrapper
 
 
 _process: _Process | None = None

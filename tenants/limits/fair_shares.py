@@ -55,7 +55,7 @@ class FairShares:
     def tenants_at_limit(self) -> frozenset[UUID]:
         """Return the tenants that have slots and may take no more."""
         with self._changed:
-            return frozenset(each for each in self._taken if not self._may_enter(each))
+            return frozenset(tenant for tenant in self._taken if not self._may_enter(tenant))
 
     def in_flight(self) -> int:
         """Return the number of slots that are taken."""
@@ -63,7 +63,7 @@ class FairShares:
             return self._taken.total()
 
     def _may_enter(self, tenant: UUID) -> bool:
-        own, taken = self._taken[tenant], self._taken.total()
-        if not own:
+        of_tenant, taken = self._taken[tenant], self._taken.total()
+        if not of_tenant:
             return taken < self.slots
-        return 2 * (own + 1) <= self.slots - self.reserve - (taken - own)
+        return 2 * (of_tenant + 1) <= self.slots - self.reserve - (taken - of_tenant)

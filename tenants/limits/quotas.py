@@ -164,7 +164,7 @@ def limits_of(quotas: Mapping[str, Any]) -> dict[Quota, Limit]:
 
 
 def set_limits(tenant_id: UUID, limits: Mapping[Quota, Limit]) -> Tenant:
-    """Set the limits of some quotas, and return the tenant's row as it is then.
+    """Set the limits of some quotas, and return the changed tenant.
 
     Args:
         tenant_id: the tenant.
@@ -179,8 +179,8 @@ def set_limits(tenant_id: UUID, limits: Mapping[Quota, Limit]) -> Tenant:
         tenant = Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
         quotas = dict(tenant.quotas)
         for quota, limit in limits.items():
-            given = {"soft": limit.soft, "hard": limit.hard}
-            document = {name: f"{each:f}" for name, each in given.items() if each is not None}
+            values = {"soft": limit.soft, "hard": limit.hard}
+            document = {name: f"{value:f}" for name, value in values.items() if value is not None}
             quotas.pop(quota.value, None)
             if document:
                 quotas[quota.value] = document
@@ -193,7 +193,7 @@ def parse_limit(quota: Quota, text: str) -> Decimal | None:
     """Parse a limit: a number; "" and "none" are None.
 
     Raises:
-        QuotaInvalid: it is no number.
+        QuotaInvalid: the text is not a number.
     """
     if text.strip().lower() in ("", "none"):
         return None

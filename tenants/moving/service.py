@@ -155,11 +155,11 @@ def move_tenant(
 
 def _settle_interrupted(tenant: Tenant) -> bool:
     """Settle a move of this process. Return False if that fails; the owner's worker repeats it."""
-    for each in connections.all(initialized_only=True):
-        cast(DatabaseWrapper, each).close_if_broken()
+    for wrapper in connections.all(initialized_only=True):
+        cast(DatabaseWrapper, wrapper).close_if_broken()
     with suppress(Error, KonstructError), public_scope():
         tenant.refresh_from_db()
-        # New locks: those of before were lost with the session.
+        # New locks: the earlier ones were lost with the session.
         with _locked_on_all_servers(tenant, wait_seconds=LOST_SECONDS):
             settle(tenant)
             return True
@@ -308,17 +308,18 @@ def _switch(tenant: Tenant) -> None:
     with public_scope():
         tenant.refresh_from_db()
         if not _has_schema(tenant, tenant.moving_to):
-            left = [f"{each.schema_name} on {each.server}" for each in old_copies(tenant.id)]
+            copies = [f"{copy.schema_name} on {copy.server}" for copy in old_copies(tenant.id)]
             raise KonstructError(
                 f"tenant {tenant.slug!r} has no schema {tenant.schema_name}, neither on"
                 f" {tenant.server} nor on {tenant.moving_to}: restore it from a backup"
-                + (f", or rename its old copy to that name ({', '.join(left)})" if left else "")
+                + (f", or rename its old copy to that name ({', '.join(copies)})" if copies else "")
             )
-        was = state_of_tenant(tenant)
+        before = state_of_tenant(tenant)
         with transaction.atomic(using=MAIN):
             Tenant.objects.filter(id=tenant.id).update(server=tenant.moving_to, moving_to="")
             tenant.refresh_from_db()
-            record_command("move_tenant", "edit", tenant, before=was, after=state_of_tenant(tenant))
+            after = state_of_tenant(tenant)
+            record_command("move_tenant", "edit", tenant, before=before, after=after)
     clear_server_cache()
 
 

@@ -135,11 +135,11 @@ class Transfer:
         return target
 
     def _refuse_other_layout(self, source: Session, target: Session) -> None:
-        here, there = (layout_of(each, self._schema) for each in (source, target))
-        if here != there:
+        difference = layout_of(source, self._schema) ^ layout_of(target, self._schema)
+        if difference:
             raise CopyDiffers(
                 f"the schema of tenant {self._tenant.slug!r} differs from its migrations:"
-                f" {', '.join(sorted(here ^ there)[:5])} is only in one of the two. {UNCHANGED}"
+                f" {', '.join(sorted(difference)[:5])} is only in one of the two. {UNCHANGED}"
             )
 
     def _fill(self, source: Session, target: Session, tables: list[Table]) -> str:
@@ -180,22 +180,22 @@ class Transfer:
         """Stop serving the tenant, and wait for running requests and jobs."""
         self._watch.on_hold(self._compare_seconds + SETTLE_SECONDS)
         self.held_at = time.monotonic()
-        with session_on(MAIN) as the_list:
+        with session_on(MAIN) as main:
             run(
-                the_list,
+                main,
                 "UPDATE public.tenants_tenant SET moving_to = %s WHERE id = %s",
                 self._to,
                 self._tenant.id,
             )
         time.sleep(SETTLE_SECONDS)
-        working = " UNION ALL ".join(
+        running = " UNION ALL ".join(
             f"SELECT FROM {name} WHERE begun_at > now() - interval '1 minute'"
             for name in [_OUTBOX, *(table.name for table in tables if table.has_begun_at)]
         )
         while time.monotonic() - self.held_at < self._patience:
             with source.transaction():
                 set_tenant(source, self._tenant)
-                if run(source, f"SELECT EXISTS ({working})") == [(False,)]:
+                if run(source, f"SELECT EXISTS ({running})") == [(False,)]:
                     return
             time.sleep(POLL_SECONDS)
 
@@ -214,9 +214,9 @@ class Transfer:
             self._catch_up(source, target, table, snapshot)
         copy_sequences(source, target, self._schema, sequences_of(source, self._schema))
         run(target, "SET CONSTRAINTS ALL IMMEDIATE")
-        closed = "FORCE ROW LEVEL SECURITY"
-        run(target, alter_each(tables, f"{closed}, ENABLE TRIGGER USER"))
-        run(source, alter_each(tables, closed))
+        force = "FORCE ROW LEVEL SECURITY"
+        run(target, alter_each(tables, f"{force}, ENABLE TRIGGER USER"))
+        run(source, alter_each(tables, force))
 
     def _catch_up(self, source: Session, target: Session, table: Table, snapshot: str) -> None:
         """Update the copy of a table, and check that it is equal."""
@@ -225,11 +225,11 @@ class Transfer:
         if count_of(target, table) != count:  # rows are gone
             keys += differing_keys(source, target, table)
             replace_rows(source, target, table, keys)
-        there = count_of(target, table)
-        if there != count or row_digests(source, table, keys) != row_digests(target, table, keys):
+        copied = count_of(target, table)
+        if copied != count or row_digests(source, table, keys) != row_digests(target, table, keys):
             raise CopyDiffers(
                 f"the copy of {table.name} differs from the source: {count} rows here,"
-                f" {there} there. {UNCHANGED}"
+                f" {copied} there. {UNCHANGED}"
             )
         self.rows += count
         self.changed += len(keys)
@@ -241,18 +241,19 @@ class Transfer:
         ((taken,),) = run(source, TAKE_JOBS, self._tenant.id)
         run(target, TAKE_JOBS, self._tenant.id)
         run(target, _PUT_OUTBOX, taken)
-        left, come = (run(each, _SEE_OUTBOX, self._tenant.id)[0][0] for each in (source, target))
-        if (left, come) != ("[]", taken):
+        ((remaining,),) = run(source, _SEE_OUTBOX, self._tenant.id)
+        ((copied,),) = run(target, _SEE_OUTBOX, self._tenant.id)
+        if (remaining, copied) != ("[]", taken):
             raise CopyDiffers(f"the copy of the outbox differs from the source. {UNCHANGED}")
 
     def _retire_schema(self, source: Session) -> None:
         """Rename the old schema, and revoke the application's access to it."""
-        left = name_of_copy(self._tenant.id, datetime.now(UTC))
+        retired = name_of_copy(self._tenant.id, datetime.now(UTC))
         run(
             source,
-            f"ALTER SCHEMA {self._schema} RENAME TO {left};"
-            f" REVOKE USAGE ON SCHEMA {left} FROM {APP_ROLE};"
-            f" COMMENT ON SCHEMA {left} IS {literal(f'left for {self._to}')}",
+            f"ALTER SCHEMA {self._schema} RENAME TO {retired};"
+            f" REVOKE USAGE ON SCHEMA {retired} FROM {APP_ROLE};"
+            f" COMMENT ON SCHEMA {retired} IS {literal(f'left for {self._to}')}",
         )
         run(source, "COMMIT")
 

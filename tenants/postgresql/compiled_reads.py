@@ -43,7 +43,7 @@ class CompiledRead(Generic[M]):
         [<Agent: ada>]
 
     The function is called once, with a `Parameter` for each of its parameters, which can be used
-    where Django takes an expression. What else the QuerySet depends on, such as a slice, is fixed.
+    where Django takes an expression. All else in the QuerySet, such as a slice, is fixed.
 
     Args:
         make: the function. A QuerySet of models has no `select_related`; deferred fields and
@@ -81,6 +81,6 @@ class CompiledRead(Generic[M]):
 
     def _bound(self, values: dict[str, Any]) -> list[Any]:
         return [
-            values[each.name] if isinstance(each, _Placeholder) else each
-            for each in self._compiled[2]
+            values[parameter.name] if isinstance(parameter, _Placeholder) else parameter
+            for parameter in self._compiled[2]
         ]

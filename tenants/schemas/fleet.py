@@ -146,7 +146,7 @@ def _outcome(future: Future[MigrationResult], schema_name: str) -> MigrationResu
 
 
 def begin_child() -> None:
-    """In a forked child: close no connection of the parent, and leave Ctrl-C to the parent.
+    """Prepare a forked child: close no connection of the parent, and leave Ctrl-C to the parent.
 
     The parent stops handing out schemas; the running migration is finished. A child ends with a
     parent that is killed, because it would wait for the next schema for ever.

@@ -12,6 +12,7 @@ bypass policies.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.db import transaction
@@ -170,12 +171,9 @@ def rls_statements(connection: Any) -> list[str]:
     """
     with connection.cursor() as cursor:
         unprotected = _protectable(unprotected_relations(cursor, f"^{connection.schema_name}$"))
-        statements = [
-            each
-            for relation in unprotected
-            for group in _statements_for(relation, empty=True)
-            for each in group
-        ]
+        statements: list[str] = []
+        for relation in unprotected:
+            statements += chain.from_iterable(_statements_for(relation, empty=True))
         return statements + _close_sequences(cursor, connection.schema_name)
 
 

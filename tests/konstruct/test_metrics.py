@@ -119,7 +119,7 @@ def test_input_of_callers_is_no_label(value: str) -> None:
     ACCEPTED.of(channel=value).inc()
     REQUESTS.of(interface=interface_of(f"/{value}/x"), method=value, status=value).inc()
     text = generate_latest(registry()).decode()
-    assert ACCEPTED.bounded({"channel": value}) == {"channel": "other"}
+    assert ACCEPTED.bound_labels({"channel": value}) == {"channel": "other"}
     assert not value or value not in text
     assert "forged" not in text
 

@@ -15,7 +15,7 @@ from konstruct.admin.access import author_of, note_row
 from konstruct.admin.choosing import as_number
 from konstruct.admin.memory.fact_review import ReasonForm
 from konstruct.admin.pages import show_outcome
-from memory.facts import exclude_from_recall, include_in_recall
+from memory.facts import exclude_from_recall, include_again
 from memory.models import Message, RecallExclusion
 from memory.text.chunking import sentence_spans
 from tenants.admin.sites import tenant_site
@@ -88,7 +88,7 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 def include(request: HttpRequest, message_id: UUID, exclusion_id: UUID) -> HttpResponseBase:
     """Remove an exclusion."""
     message = get_object_or_404(Message, pk=message_id)
-    if include_in_recall(message, author=author_of(request), exclusion_id=exclusion_id):
+    if include_again(message, author=author_of(request), exclusion_id=exclusion_id):
         messages.success(request, gettext("Included again: recall can find it."))
     else:
         messages.warning(request, gettext("This exclusion was removed before."))

@@ -165,7 +165,7 @@ class Command(KonstructCommand):
         for server, outcome in outcomes.items():
             if not options["json"]:
                 name = PUBLIC if server == MAIN else f"{PUBLIC} of {server}"
-                self._report({}, options).schema(outcome, name)
+                self._report({}, options).write_schema(outcome, name)
         if error := outcomes[MAIN].error:
             raise CommandError(
                 f"the public schema was not migrated: {error}", returncode=NO_SCHEMA_SERVED

@@ -17,7 +17,7 @@ from memory.facts import (
     confirm,
     embed_facts,
     exclude_from_recall,
-    include_in_recall,
+    include_again,
     record_candidate,
     restore,
     retract,
@@ -173,7 +173,7 @@ def test_sentences_with_excluded_words_count_no_longer(
     before = cosine()
     exclude_from_recall(statement, author=CURATOR, start=10, end=14)
     assert cosine() < before - 0.1
-    include_in_recall(statement, author=CURATOR)
+    include_again(statement, author=CURATOR)
     assert cosine() == before
 
 
@@ -305,8 +305,8 @@ def test_message_is_excluded_and_included_manually(tenant_a: Tenant, statement: 
     cut = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).cut
     assert [hit.reason for hit in cut if hit.message_id == statement.id] == ["excluded: message"]
 
-    assert include_in_recall(statement, author=CURATOR, exclusion_id=uuid4()) == 0
-    assert include_in_recall(statement, author=CURATOR) == 1
+    assert include_again(statement, author=CURATOR, exclusion_id=uuid4()) == 0
+    assert include_again(statement, author=CURATOR) == 1
     assert STATEMENT in recalled(tenant_a)
     events = AccessEvent.objects.filter(subject="recall exclusions").order_by("created_at")
     assert list(events.values_list("action", "actor", "subject_id")) == [
@@ -354,7 +354,7 @@ def test_exclusion_of_one_tenant_does_not_apply_to_another(
     exclude_from_recall(statement, author=CURATOR)
     with tenant_scope(tenant_b.id):
         assert RecallExclusion.objects.count() == 0
-        assert include_in_recall(statement, author=CURATOR) == 0
+        assert include_again(statement, author=CURATOR) == 0
     assert recalled(tenant_b) == [STATEMENT]
     assert same.user_id == statement.user_id
     assert STATEMENT not in recalled(tenant_a)

@@ -17,7 +17,7 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.api.resources.memory.facts import ReasonSerializer
 from memory.exceptions import InvalidArgument
-from memory.facts import exclude_from_recall, include_in_recall
+from memory.facts import exclude_from_recall, include_again
 from memory.facts.exclusions import SUBJECT
 from memory.models import AuthorKind, Message, RecallExclusion
 from tenants.audit.models import Action
@@ -134,7 +134,7 @@ class ExclusionView(ApiView):
         message = _message(self, message_id)
         found = RecallExclusion.objects.filter(message=message, pk=exclusion_id).first()
         author = self.caller.author
-        if found is None or not include_in_recall(
+        if found is None or not include_again(
             message, author=author, exclusion_id=exclusion_id, request_id=current_request_id()
         ):
             raise Http404
