@@ -116,7 +116,7 @@ def test_a_coroutine_cannot_enter_a_tenant_itself() -> None:
         with tenant_scope(A):
             pytest.fail("entered")
 
-    with pytest.raises(SynchronousOnlyOperation, match="use the a… twin"):
+    with pytest.raises(SynchronousOnlyOperation, match="use the a… function"):
         asyncio.run(enter())
 
 

@@ -74,11 +74,11 @@ def test_found_people_are_paged_both_ways_and_narrowed(
     for number in range(4):
         agent = OTHER if number == 2 else AGENT
         add_message(tenant_a.id, "Hello", user_id=f"u{number}", name="Ann", agent_id=agent)
-    assert users_found(tenant_a, "ann", beyond="u1") == ["u2", "u3"]
-    assert users_found(tenant_a, "ann", beyond="u2", descending=True) == ["u1", "u0"]
+    assert users_found(tenant_a, "ann", after="u1") == ["u2", "u3"]
+    assert users_found(tenant_a, "ann", after="u2", descending=True) == ["u1", "u0"]
     assert users_found(tenant_a, "ann", agent_id=OTHER) == ["u2"]
     assert users_found(tenant_a, "ann", user_id="u1") == ["u1"]
-    assert users_found(tenant_a, "nobody", or_ids=["u3", "u9"]) == ["u3"]
+    assert users_found(tenant_a, "nobody", also_ids=["u3", "u9"]) == ["u3"]
 
 
 def test_complete_ids_are_found_at_once_and_parts_after_indexing(

@@ -111,4 +111,4 @@ def test_slow_parts_are_omitted(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatc
         result = search_messages("sick child")
         assert Message.objects.exists()
     assert result.is_partial
-    assert [one.message.content for one in result.found] == [FEVER]
+    assert [hit.message.content for hit in result.hits] == [FEVER]
