@@ -41,7 +41,7 @@ DJANGO_TEXTS: Final = (
     "still be able to authenticate using other backends, such as Single Sign-On or LDAP.",
 )
 # Functions whose third argument is the subject of an entry of the operators' log.
-OPERATIONS: Final = {"record_command", "record_operation", "record_by_person"}
+OPERATIONS: Final = {"record_command", "record_operation", "record_person_action"}
 # A text in one form, or in two, singular and plural.
 Text = tuple[str, str]
 
