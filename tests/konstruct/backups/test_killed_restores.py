@@ -40,7 +40,7 @@ STEPS = (
     "restoring.insert_rows",
     "restoring.settle",
     "settling.migrate_schema",
-    "settling.forget_cache",
+    "settling.clear_tenant_cache",
     "settling._give_up_jobs",
     "settling.replay",
     "settling.verify",
@@ -263,7 +263,7 @@ def test_killed_steps_after_a_recovery_continue_with_the_remaining_tenants(
     tenant_a: Tenant, tenant_b: Tenant, monkeypatch: Any
 ) -> None:
     command = ("restore", "--recovered-to", timezone.now().isoformat(), "--yes")
-    killed(monkeypatch, "settling.forget_cache", *command, of=tenant_b.pk)
+    killed(monkeypatch, "settling.clear_tenant_cache", *command, of=tenant_b.pk)
     states = dict(Tenant.objects.values_list("slug", "state"))
     assert states == {"tenant-a": "active", "tenant-b": "restoring"}
     with tenant_scope(tenant_a.pk):
