@@ -116,7 +116,7 @@ def _lose_sessions_of_main() -> None:
 
 def _case(step: str, lost: str) -> Any:
     """Return a case. All are long, except the loss of eu1 in the step `_leave`."""
-    marks = () if (step, lost) == ("_leave", "eu1") else pytest.mark.long
+    marks = () if (step, lost) == ("_retire_schema", "eu1") else pytest.mark.long
     return pytest.param(step, lost, marks=marks)
 
 
@@ -135,7 +135,7 @@ def test_server_restart_during_a_move_loses_nothing(
         further[lost].start()
 
     during(step, lose)
-    if step == "_leave" or lost == MAIN:
+    if step == "_retire_schema" or lost == MAIN:
         assert _move(tenant).rows
     else:
         with pytest.raises(
@@ -144,7 +144,7 @@ def test_server_restart_during_a_move_loses_nothing(
             _move(tenant)
     tenant.refresh_from_db()
     assert (tenant.server, tenant.moving_to) == (
-        "eu2" if step == "_leave" or lost == MAIN else "eu1",
+        "eu2" if step == "_retire_schema" or lost == MAIN else "eu1",
         "",
     )
     assert where(tenant) == {tenant.server: before}
@@ -157,7 +157,7 @@ def test_copy_that_was_not_removed_stops_erasures_until_dropped(
         further["eu2"].stop()
         raise psycopg.OperationalError("lost")
 
-    during("_leave", fail, before=True)
+    during("_retire_schema", fail, before=True)
     with pytest.raises(MoveInterrupted, match=r"lost\. Nothing was changed"):
         _move(tenant)
     further["eu2"].start()
@@ -234,7 +234,7 @@ def test_other_operations_on_the_tenant_wait_or_are_copied(
         assert _elsewhere(renamed) is None
 
     during("_fill", change)
-    during("_leave", meanwhile)
+    during("_retire_schema", meanwhile)
     (before,) = where(tenant).values()
     _move(tenant)
     migrated, settled, *refused = results
