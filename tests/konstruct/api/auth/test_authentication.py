@@ -172,4 +172,5 @@ def test_operators_are_not_authenticated_in_the_api(program_a: Program, as_owner
         client = Client(headers={"Host": "localhost"})
         client.force_login(user)
         assert client.get(MESSAGES).status_code == 401
+        client.logout()  # removes the committed session
         user.delete()
