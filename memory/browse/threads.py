@@ -88,7 +88,8 @@ WITH looked_at AS MATERIALIZED (
     ORDER BY created_at DESC, number DESC LIMIT %(limit)s
 )
 """
-_WALK_SQL = """
+# Every thread of a scope, by probes of the index of threads.
+_STEPS_SQL = """
 WITH RECURSIVE step AS (
     SELECT first.* FROM (SELECT) AS always {scopes} CROSS JOIN LATERAL (
         SELECT agent_id, user_id, thread_id {first} LIMIT 1
@@ -99,7 +100,8 @@ WITH RECURSIVE step AS (
         WHERE (agent_id, user_id, thread_id) > (step.agent_id, step.user_id, step.thread_id) {same}
         ORDER BY agent_id, user_id, thread_id LIMIT 1
     ) AS following
-), looked_at AS MATERIALIZED (
+)"""
+_WALK_SQL = """, looked_at AS MATERIALIZED (
     SELECT latest.created_at, latest.number
     FROM (SELECT * FROM step LIMIT %(most)s) AS step LEFT JOIN LATERAL (
         SELECT created_at, number {latest_of_thread} LIMIT 1
@@ -108,6 +110,10 @@ WITH RECURSIVE step AS (
     SELECT number FROM looked_at WHERE number IS NOT NULL {before}
     ORDER BY created_at DESC, number DESC LIMIT %(limit)s
 )
+"""
+_LAST_NUMBERS_SQL = """
+SELECT last.number FROM (SELECT * FROM step LIMIT %(most)s) AS step
+CROSS JOIN LATERAL (SELECT number {latest_of_thread} LIMIT 1) AS last
 """
 _THREAD = ("agent_id", "user_id", "thread_id")
 _SUMMARIES_SQL = """
@@ -292,7 +298,9 @@ def latest_threads(
         if end is None:
             return ThreadPage(threads, None)
         if scan == 0:
-            walked, rest = query.read(_WALK_SQL, position, max_rows=MAX_WALKED_THREADS, limit=limit)
+            walked, rest = query.read(
+                _STEPS_SQL + _WALK_SQL, position, max_rows=MAX_WALKED_THREADS, limit=limit
+            )
             if rest is None:
                 is_last = len(walked) < limit
                 return ThreadPage(walked, None if is_last else _position_of(walked[-1]))
@@ -315,7 +323,7 @@ class _ThreadQuery:
         """Return threads before a position, and where reading stopped; None at the end.
 
         Args:
-            statement: _SCAN_SQL or _WALK_SQL.
+            statement: _SCAN_SQL, or _STEPS_SQL + _WALK_SQL.
             position: where the last page ended; None: at the latest thread.
             max_rows: number of messages or threads to read.
             limit: maximum number of threads.
@@ -366,6 +374,30 @@ class _ThreadQuery:
             before="AND (created_at, number) < (%(at)s, %(number)s)" if position else "",
             listed="(created_at, number) >= (%(at)s, %(number)s)" if position else "false",
         )
+
+
+def last_numbers(user_id: str, *, agent_ids: Sequence[UUID]) -> list[int] | None:
+    """Return the number of the last message of each thread of a user.
+
+    It reads a few rows of each thread, however many messages the thread has.
+
+    Args:
+        user_id: the user.
+        agent_ids: all agents whose threads with the user are wanted.
+
+    Returns:
+        The numbers in any order; None if there are more than MAX_WALKED_THREADS.
+    """
+    scope = {"agent_id": "agent.id", "user_id": "%(user)s::text"}
+    statement = (_STEPS_SQL + _LAST_NUMBERS_SQL).format(
+        scopes="CROSS JOIN unnest(%(agents)s::uuid[]) AS agent (id)",
+        first=rows_in_order("memory_message", scope, "thread_id"),
+        same="AND (agent_id, user_id) <= (step.agent_id, step.user_id)",
+        latest_of_thread=_by_time({column: f"step.{column}" for column in _THREAD}),
+    )
+    most = MAX_WALKED_THREADS + 1
+    numbers = fetch_column(statement, {"agents": [*agent_ids], "user": user_id, "most": most})
+    return None if len(numbers) == most else numbers
 
 
 def _by_time(scope: Mapping[str, str], **conditions: str) -> str:

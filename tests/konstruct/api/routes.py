@@ -164,7 +164,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("question-run", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/questions/run/", foreign=404, messages=6
     ),
-    ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
+    ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=5),
     ("transcript", "GET"): Case(
         at("conversations/transcript/", **OF_MARIA), foreign=422, messages=2
     ),

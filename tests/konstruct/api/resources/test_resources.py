@@ -6,12 +6,13 @@ from urllib.parse import urlencode
 import pytest
 
 from konstruct.orchestrator.identities import channel_identities
-from memory.browse import people
+from memory.browse import people, threads
 from memory.conversations.short_term import append_message
 from memory.models import WindowClear
 from tenants.context import tenant_scope
 from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import MESSAGES, Program
+from tests.messages import messages_to_postgres
 
 pytestmark = pytest.mark.django_db
 
@@ -76,6 +77,18 @@ def test_conversations_are_ordered_by_their_last_message(seed: SeedData) -> None
 def test_conversations_are_filtered(seed: SeedData, query: str, threads: list[str]) -> None:
     rows = results(seed.program, f"{CONVERSATIONS}?{query}")
     assert [row["thread_id"] for row in rows] == threads
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3])
+def test_only_a_user_with_many_conversations_has_every_message_compared_with_later_ones(
+    seed: SeedData, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(threads, "MAX_WALKED_THREADS", most)
+    with messages_to_postgres() as messages:
+        rows = results(seed.program, f"{CONVERSATIONS}?user_id=maria")
+    assert [row["thread_id"] for row in rows] == ["t2", "t1"]
+    compares = any("EXISTS" in statement for sent in messages for statement in sent)
+    assert compares == (most < 2)
 
 
 def test_a_conversation_leads_to_its_transcript(seed: SeedData) -> None:
