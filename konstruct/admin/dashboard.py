@@ -31,7 +31,7 @@ from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.context import read_from_replica
 
 READ = "memory.view_message"
-RECIPIENTS = "orchestrator.view_notificationrecipient"
+ADD_RECIPIENT = "orchestrator.add_notificationrecipient"
 # Rows of each list of Today.
 SHOWN = 5
 
@@ -228,7 +228,7 @@ def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) ->
         **section,
         "mine": mine,
         "is_escalations": True,
-        "lacks_recipients": request.user.has_perm(RECIPIENTS) and not has_recipients(),
+        "lacks_recipients": request.user.has_perm(ADD_RECIPIENT) and not has_recipients(),
         "colleagues": may_assign and colleague_names(),
     }
 

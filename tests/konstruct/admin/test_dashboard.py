@@ -86,7 +86,8 @@ def test_today_warns_where_no_one_is_notified_of_an_escalation(
 ) -> None:
     client, warning = browser(pending_a.tenant), "Escalations have no notification recipient."
     assert warning in client.get(TODAY).text
-    assert warning not in browser(pending_a.tenant, "view_escalation").get(TODAY).text
+    reader = browser(pending_a.tenant, "view_escalation", "view_notificationrecipient")
+    assert warning not in reader.get(TODAY).text
     settings.EMAIL_HOST = "mail.example.com"
     with tenant_scope(pending_a.tenant.id):
         NotificationRecipient.objects.create(
