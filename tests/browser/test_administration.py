@@ -243,6 +243,20 @@ def test_a_receipt_is_printed_without_the_menu(
     expect(page.get_by_role("heading", name="a person was erased")).to_be_visible()
     expect(page.locator("#nav-sidebar")).to_be_hidden()
     expect(page.get_by_role("link", name="Download as JSON")).to_be_hidden()
+    assert page.evaluate("document.getElementById('main').getBoundingClientRect().left") == 0
+
+
+def test_other_pages_are_printed_without_the_menu(
+    administered: Administered, visit: Callable[..., BrowserUser]
+) -> None:
+    admin = visit(administered.aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/people/person/?user=lea")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
+    expect(page.locator("#nav-sidebar")).to_be_hidden()
+    expect(page.locator("#header-inner")).to_be_hidden()
+    assert page.evaluate("document.getElementById('main').getBoundingClientRect().left") == 0
 
 
 def test_a_tenant_is_deleted_and_restored_by_keyboard(
