@@ -73,6 +73,21 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
     expect(filters).to_be_focused()
 
 
+def test_the_sources_of_a_reply_are_next_to_its_link(
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+) -> None:
+    admin = visit(demo_tenant.host)
+    admin.log_in("admin")
+    page = admin.open(f"/admin/conversations/{demo_tenant.reply.pk}/?why={demo_tenant.reply.pk}")
+    page.locator("a[aria-current=true]", has_text="Why?").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    sources = page.get_by_role("complementary", name="Sources of the reply")
+    expect(sources).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(sources.locator(":focus")).to_be_visible()
+
+
 def test_empty_list_shows_the_reason_and_a_link_back(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
