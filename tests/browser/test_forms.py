@@ -131,6 +131,41 @@ def test_entries_outlive_a_connection_error(
     expect(answer).to_have_value("Sent to another address?")
 
 
+def test_entries_outlive_a_connection_error_without_a_step_back(
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+) -> None:
+    admin = visit(demo_tenant.host)
+    admin.log_in("admin")
+    address = f"/admin/agents/{demo_tenant.agent.pk}/questions/"
+    for pages in (["/admin/", address], [address]):
+        page = admin.open(address)
+        page.get_by_label("Question", exact=True).fill("Sent while the server restarts?")
+        page.route("**/questions/", lambda route: route.abort(), times=1)
+        page.get_by_role("button", name="Save and ask").click()
+        page.wait_for_url("chrome-error://chromewebdata/")
+        for each in pages:
+            admin.open(each)
+        expect(page.get_by_text(FILLED_IN)).to_be_visible()
+        question = page.get_by_label("Question", exact=True)
+        expect(question).to_have_value("Sent while the server restarts?")
+
+
+def test_a_form_with_a_slow_answer_stays_sent(
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+) -> None:
+    admin = visit(demo_tenant.host)
+    admin.log_in("admin")
+    admin.page.clock.install()
+    page = admin.open(f"/admin/agents/{demo_tenant.agent.pk}/try/")
+    page.get_by_label("Message", exact=True).fill("Think for a minute.")
+    page.route("**/try/", lambda route: route.fulfill(status=204))  # stays on the page
+    button = page.locator("button[value=ask]")
+    button.click()
+    expect(button).to_have_text("Working…")
+    page.clock.fast_forward(60_000)
+    expect(button).to_be_disabled()
+
+
 def test_entries_outlive_a_visit_of_today(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:

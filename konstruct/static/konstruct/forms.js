@@ -1,8 +1,9 @@
 /* Forms are sent once, and entries outlive the end of a session.
 
 A form keeps its entries in the tab (sessionStorage) when it is sent. The next page deletes them, unless it is the login page or
-an error page, or was reached by Back because no answer arrived: then they are kept, for the same person, until the page of the
-form is opened again, which fills them in. Back leads to the page before it where the browser's error page has its place in the
+an error page, or was reached by Back or by its address because no answer arrived: then they are kept, for the same person, until the
+page of the form is opened again, which fills them in. The page of an answer has a referrer, one that is reached by its address has
+none. Back leads to the page before it where the browser's error page has its place in the
 history: Chromium does so for a form that is sent to its own address. Passwords, files and other hidden fields than those marked
 data-kept are not kept. */
 
@@ -15,6 +16,7 @@ data-kept are not kept. */
   const SECRET = "[type=password], [type=file], [autocomplete*=password], [data-secret]";
   const PLAIN_HIDDEN = "[type=hidden]:not([data-kept], [name^=initial-])";
   const STAY_SENT_MS = 30 * 1000;
+  const STAY_SENT_SLOW_MS = 300 * 1000; // until a language model has answered
   const DOWNLOAD_MS = 2 * 1000;
 
   // Not form.id, which is a field of that name, if there is one.
@@ -89,6 +91,7 @@ data-kept are not kept. */
     if (!entries) return;
     const isKeeping = document.querySelector("[data-keeps-entries], #login-form");
     const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+    const isUnanswered = isBack || !document.referrer;
     if (Date.now() - entries.at > KEPT_MS) keep(null);
     else if (isKeeping) {
       keep({ ...entries, isKept: true });
@@ -99,9 +102,9 @@ data-kept are not kept. */
         address.searchParams.set("next", entries.page);
         login.action = address;
       }
-    } else if (isBack && here() !== entries.page) keep({ ...entries, isKept: true });
+    } else if (isUnanswered && here() !== entries.page) keep({ ...entries, isKept: true });
     else if (person() !== entries.person) keep(null);
-    else if (here() === entries.page && (entries.isKept || isBack)) {
+    else if (here() === entries.page && (entries.isKept || isUnanswered)) {
       keep(null);
       restore(entries);
     } else if (!entries.isKept) keep(null);
@@ -142,7 +145,8 @@ data-kept are not kept. */
         event.submitter.textContent = translated("Working…");
       }
     });
-    setTimeout(reopen, isDownload ? DOWNLOAD_MS : STAY_SENT_MS, form);
+    const staySent = form.matches("[data-slow]") ? STAY_SENT_SLOW_MS : STAY_SENT_MS;
+    setTimeout(reopen, isDownload ? DOWNLOAD_MS : staySent, form);
   });
 
   window.addEventListener("pageshow", (event) => {
