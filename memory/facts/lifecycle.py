@@ -579,4 +579,5 @@ def _source_digests(memory_id: UUID) -> set[bytes]:
 
 
 def _with_reason(review: str, reason: str) -> str:
-    return f"{review}, {reason}" if review else reason
+    reasons = review.split(", ") if review else []
+    return review if reason in reasons else ", ".join([*reasons, reason])

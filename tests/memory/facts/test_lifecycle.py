@@ -333,6 +333,12 @@ def test_a_model_only_proposes_another_value_than_a_persons(
     assert contents_as_of(tenant_a) == ["Ada lives in Oslo."]
 
 
+def test_a_reason_for_review_is_recorded_once(record: Callable[..., RecordedCandidate]) -> None:
+    confirm(record("Rome", review="health").memory_id, author=CURATOR)
+    oslo = record("Oslo", review="health, conflict")
+    assert MemoryEntry.objects.get(pk=oslo.memory_id).review_reason == "health, conflict"
+
+
 def test_program_cannot_confirm_its_proposal(record: Callable[..., RecordedCandidate]) -> None:
     program = Author(AuthorKind.PROGRAM, str(uuid4()), "importer")
     recorded = record("Rome", review="all", author=program)
