@@ -18,10 +18,10 @@ from konstruct.backups.files import (
     BackupFailed,
     BackupInvalid,
     Manifest,
+    backup_name,
     check_file,
-    dump_of,
-    jobs_of,
-    name_of,
+    dump_name,
+    jobs_name,
     new_backup,
     read_manifest,
 )
@@ -81,42 +81,59 @@ def back_up(
     failed: dict[str, str] = {}
     taken_at: dict[Any, datetime] = {}
     with new_backup(directory) as (folder, manifest):
-        manifest |= {
-            # First: an erasure that ends later is repeated after a restore, in the backup or not.
-            "journal": journal.position(),
-            "keeps_journal": journal.is_enabled(),
-            "keys": {
-                "secret": [key_id(each) for each in secrets()],
-                "tokens": [key_id(each) for each in settings.CHANNEL_TOKEN_KEYS],
-            },
-            "public": with_public,
-        }
+        manifest |= _deployment_entry(with_public=with_public)
         for number, tenant in enumerate(tenants, 1):
             try:
                 with traces.span("backup tenant", tenant_id=tenant.pk):
                     entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
             except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
-                if any(text in str(error) for text in _DISK_FULL_MESSAGES):
-                    raise BackupFailed(f"there is no space left in {directory}: {error}") from error
-                failed[tenant.slug] = " ".join(str(error).split())
-                for name in (dump_of(tenant.pk), jobs_of(tenant.pk)):
-                    (folder / name).unlink(missing_ok=True)
-                if not Tenant.objects.filter(pk=tenant.pk).exists():
-                    del failed[tenant.slug]  # deleted meanwhile
+                if (reason := _clean_up_failure(tenant, folder, error)) is not None:
+                    failed[tenant.slug] = reason
                 continue
             manifest["tenants"].append(entry)
-            size = filesizeformat((folder / dump_of(tenant.pk)).stat().st_size)
+            size = filesizeformat((folder / dump_name(tenant.pk)).stat().st_size)
             report(f"[{number}/{len(tenants)}] {tenant.slug}: {size}")
         if failed and not manifest["tenants"]:
             raise BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
         if with_public:
             dump_operators(folder)
     with public_scope():
-        for pk, moment in taken_at.items():
-            Tenant.objects.filter(pk=pk).update(backed_up_at=moment)
-    size = sum(each["bytes"] for each in manifest["files"].values())
+        for pk, time_of_dump in taken_at.items():
+            Tenant.objects.filter(pk=pk).update(backed_up_at=time_of_dump)
+    size = sum(file["bytes"] for file in manifest["files"].values())
     slugs = [entry["slug"] for entry in manifest["tenants"]]
-    return Backup(directory / name_of(manifest), size, slugs, failed)
+    return Backup(directory / backup_name(manifest), size, slugs, failed)
+
+
+def _deployment_entry(*, with_public: bool) -> dict[str, Any]:
+    """Return the fields of a manifest that are not about one tenant."""
+    return {
+        # First: an erasure that ends later is repeated after a restore, in the backup or not.
+        "journal": journal.position(),
+        "keeps_journal": journal.is_enabled(),
+        "keys": {
+            "secret": [key_id(key) for key in secrets()],
+            "tokens": [key_id(key) for key in settings.CHANNEL_TOKEN_KEYS],
+        },
+        "public": with_public,
+    }
+
+
+def _clean_up_failure(tenant: Tenant, folder: Path, error: Exception) -> str | None:
+    """Remove the files of a tenant whose dump failed, and return the reason in one line.
+
+    Returns:
+        None if the tenant was deleted during the backup.
+
+    Raises:
+        BackupFailed: the disk is full.
+    """
+    if any(text in str(error) for text in _DISK_FULL_MESSAGES):
+        raise BackupFailed(f"there is no space left in {folder.parent}: {error}") from error
+    for name in (dump_name(tenant.pk), jobs_name(tenant.pk)):
+        (folder / name).unlink(missing_ok=True)
+    is_deleted = not Tenant.objects.filter(pk=tenant.pk).exists()
+    return None if is_deleted else " ".join(str(error).split())
 
 
 def verify_backup(path: Path) -> Manifest:
@@ -146,13 +163,13 @@ def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
     """
     pk = UUID(entry["id"])
     schema = schema_name_of(pk)
-    for name in (dump_of(pk), jobs_of(pk)):
+    for name in (dump_name(pk), jobs_name(pk)):
         check_file(path, manifest, name)
     with session_on(MAIN) as session:
-        found = tables_in(session, path / dump_of(pk))
-    if {name for name, _ in found} != {schema} or (schema, "memory_message") not in found:
+        tables = tables_in(session, path / dump_name(pk))
+    if {name for name, _ in tables} != {schema} or (schema, "memory_message") not in tables:
         raise BackupInvalid(
-            f"{path / dump_of(pk)} is not a dump of the tenant {entry['slug']!r} alone"
+            f"{path / dump_name(pk)} is not a dump of the tenant {entry['slug']!r} alone"
         )
 
 
@@ -166,17 +183,18 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
         The tenant's entry of the manifest, and the time of the dump.
     """
     for _ in range(ATTEMPTS):
-        _refuse_in_work(tenant)
-        entry, taken_at, seen = _dump_once(tenant, folder)
+        _refuse_if_moving(tenant)
+        entry, taken_at, schema_state = _dump_once(tenant, folder)
         with session_on(tenant.server) as session, session.transaction():
             set_tenant(session, tenant)
-            is_same = _schema_of(session, tenant) == seen
+            is_same = _schema_state(session, tenant) == schema_state
         if is_same and not Tenant.objects.filter(pk=tenant.pk).exclude(server=tenant.server):
             return entry, taken_at
     raise BackupFailed("it was moved, migrated or restored several times during the backup")
 
 
-def _refuse_in_work(tenant: Tenant) -> None:
+def _refuse_if_moving(tenant: Tenant) -> None:
+    """Raise BackupFailed if the tenant is being moved or restored."""
     with public_scope():
         tenant.refresh_from_db()
     if tenant.moving_to or tenant.state == Tenant.State.RESTORING:
@@ -193,21 +211,21 @@ def _dump_once(
         run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         set_tenant(session, tenant)
         ((snapshot, taken_at),) = run(session, "SELECT pg_export_snapshot(), now()")
-        seen = _schema_of(session, tenant)
-        if not seen[1]:
+        schema_state = _schema_state(session, tenant)
+        if not schema_state[1]:
             raise BackupFailed(f"the rows of {tenant.schema_name} are hidden from the owner's role")
-        with (folder / jobs_of(tenant.pk)).open("w") as file:
-            of_tenant = f"tenant_id = {literal(str(tenant.pk))}"
-            for row in read_rows(session, f"public.{Job._meta.db_table}", of_tenant):
+        with (folder / jobs_name(tenant.pk)).open("w") as file:
+            condition = f"tenant_id = {literal(str(tenant.pk))}"
+            for row in read_rows(session, f"public.{Job._meta.db_table}", condition):
                 file.write(f"{row}\n")
-        to = folder / dump_of(tenant.pk)
-        dump_schema(session, tenant.pk, tenant.schema_name, snapshot, to)
+        dump_path = folder / dump_name(tenant.pk)
+        dump_schema(session, tenant.pk, tenant.schema_name, snapshot, dump_path)
         run(session, "COMMIT")
         version = session.info.server_version // 10_000
-    return _entry(tenant, seen[1], taken_at, version), taken_at, seen
+    return _entry(tenant, schema_state[1], taken_at, version), taken_at, schema_state
 
 
-def _schema_of(session: Session, tenant: Tenant) -> tuple[str, list[str]]:
+def _schema_state(session: Session, tenant: Tenant) -> tuple[str, list[str]]:
     """Return the schema's OID, which changes when a schema is replaced, and its migrations."""
     schema = tenant.schema_name
     ((number,),) = run(session, "SELECT to_regnamespace(%s)::oid::text", schema)
@@ -231,5 +249,5 @@ def _entry(
             "as_of": taken_at.isoformat(),
             "migrations": migrations,
             "domains": [*domains.values_list("domain", flat=True)],
-            "claims": [[*each] for each in claims.values_list("channel", "workspace")],
+            "claims": [[*claim] for claim in claims.values_list("channel", "workspace")],
         }

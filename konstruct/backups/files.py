@@ -38,12 +38,12 @@ class BackupFailed(KonstructError):
     """A backup could not be made. Nothing of it is left."""
 
 
-def dump_of(tenant_id: UUID) -> str:
+def dump_name(tenant_id: UUID) -> str:
     """Return the name of the file with a tenant's schema."""
     return f"{schema_name_of(tenant_id)}.dump"
 
 
-def jobs_of(tenant_id: UUID) -> str:
+def jobs_name(tenant_id: UUID) -> str:
     """Return the name of the file with a tenant's jobs."""
     return f"{schema_name_of(tenant_id)}.jobs.jsonl"
 
@@ -82,12 +82,12 @@ def new_backup(directory: Path) -> Iterator[tuple[Path, Manifest]]:
         shutil.rmtree(draft, ignore_errors=True)  # absent if the backup was completed
 
 
-def name_of(manifest: Manifest) -> str:
+def backup_name(manifest: Manifest) -> str:
     """Return the name of a backup's folder."""
     return f"konstruct-{datetime.fromisoformat(manifest['began_at']):{_TIME}}"
 
 
-def shown_moment(moment: str) -> str:
+def format_moment(moment: str) -> str:
     """Return a time of a manifest in a readable format."""
     return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -102,13 +102,13 @@ def read_manifest(path: Path) -> Manifest:
         if (path / MANIFEST).stat().st_size > MAX_MANIFEST_BYTES:
             raise BackupInvalid(f"{path / MANIFEST} is too large for a manifest")
         document = read_json((path / MANIFEST).read_bytes())
-        given = document.pop("signature")
+        sent_signature = document.pop("signature")
         keys = document["keys"]["secret"]
     except OSError as error:
         raise BackupInvalid(f"{path} is not a backup: it has no {MANIFEST} to read") from error
     except (NotStrictJSON, AttributeError, KeyError, TypeError) as error:
         raise BackupInvalid(f"{path / MANIFEST} is not the manifest of a backup") from error
-    if not is_signed(document, _PURPOSE, str(given)):
+    if not is_signed(document, _PURPOSE, str(sent_signature)):
         if keys[:1] and keys[0] not in map(key_id, secrets()):
             raise BackupInvalid(
                 f"{path} was made under another SECRET_KEY ({keys[0]}): add that key to"
@@ -117,8 +117,8 @@ def read_manifest(path: Path) -> Manifest:
         raise BackupInvalid(f"{path / MANIFEST} was changed: its signature does not fit")
     if document["format"] != FORMAT:
         raise BackupInvalid(f"this version cannot read the format {document['format']} of {path}")
-    found: Manifest = document
-    return found
+    manifest: Manifest = document
+    return manifest
 
 
 def check_file(path: Path, manifest: Manifest, name: str) -> None:
@@ -127,34 +127,34 @@ def check_file(path: Path, manifest: Manifest, name: str) -> None:
     Raises:
         BackupInvalid: it is missing, truncated or changed.
     """
-    wanted = manifest["files"].get(name)
+    expected = manifest["files"].get(name)
     try:
         with (path / name).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            found = {"bytes": size, "sha256": file_digest(file, "sha256").hexdigest()}
+            actual = {"bytes": size, "sha256": file_digest(file, "sha256").hexdigest()}
     except OSError as error:
         raise BackupInvalid(f"{path / name} cannot be read: {error.strerror}") from error
-    if found != wanted:
+    if actual != expected:
         raise BackupInvalid(f"{path / name} was changed, or is not whole: its digest does not fit")
 
 
 def backups_in(directory: Path) -> list[Path]:
     """Return the backups of a directory, the oldest first."""
-    return sorted(each for each in directory.glob("konstruct-*Z") if _NAME.fullmatch(each.name))
+    return sorted(path for path in directory.glob("konstruct-*Z") if _NAME.fullmatch(path.name))
 
 
 def remove_old(directory: Path, *, days: int) -> list[Path]:
     """Remove and return the backups that are older than this. The newest one stays."""
     limit = datetime.now(UTC) - timedelta(days=days)
-    old = []
+    removed = []
     for path in backups_in(directory)[:-1]:
         made_at = datetime.strptime(path.name.partition("-")[2], _TIME).replace(tzinfo=UTC)
         if made_at < limit:
             # First, so that an interrupted removal leaves no folder that looks like a backup.
             (path / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(path)
-            old.append(path)
-    return old
+            removed.append(path)
+    return removed
 
 
 def _finish(draft: Path, manifest: Manifest) -> None:
@@ -181,20 +181,20 @@ def _finish(draft: Path, manifest: Manifest) -> None:
 
 def _sync(directory: Path) -> None:
     """Wait until the names of a directory are on the disk."""
-    opened = os.open(directory, os.O_RDONLY)
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def _remove_unfinished(directory: Path) -> None:
-    """Remove the folders of killed processes, which hold no lock on them."""
+    """Remove unfinished folders that no process has locked."""
     for path in directory.glob(f"konstruct-*{_UNFINISHED}"):
         with suppress(OSError):
-            opened = os.open(path, os.O_RDONLY)
+            descriptor = os.open(path, os.O_RDONLY)
             try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
             finally:
-                os.close(opened)
+                os.close(descriptor)

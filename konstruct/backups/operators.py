@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from konstruct.backups.files import PUBLIC, Manifest, check_file, name_of
+from konstruct.backups.files import PUBLIC, Manifest, backup_name, check_file
 from konstruct.backups.postgres import insert_rows, read_rows
 from tenants.audit.operator_log import record_command
 from tenants.exceptions import InvalidTenant
@@ -46,15 +46,15 @@ def restore_operators(path: Path, manifest: Manifest) -> bool:
         BackupInvalid: the backup does not have them.
         InvalidTenant: there are operators or tenants already. Nothing was changed.
     """
-    of_backup = {"detail__command": "restore", "detail__backup": name_of(manifest)}
-    if OperatorEvent.objects.filter(subject=_SUBJECT, **of_backup).exists():
+    detail_of_backup = {"detail__command": "restore", "detail__backup": backup_name(manifest)}
+    if OperatorEvent.objects.filter(subject=_SUBJECT, **detail_of_backup).exists():
         return False
     check_file(path, manifest, PUBLIC)
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in PUBLIC_TABLES}
     with (path / PUBLIC).open() as file:
         for line in file:
-            each = json.loads(line)
-            rows[each["table"]].append(each["row"])
+            document = json.loads(line)
+            rows[document["table"]].append(document["row"])
     with session_on(MAIN) as session, session.transaction():
         for table in ("auth_user", "tenants_tenant"):
             if run(session, f"SELECT 1 FROM public.{table} LIMIT 1"):  # noqa: S608
@@ -73,5 +73,5 @@ def restore_operators(path: Path, manifest: Manifest) -> bool:
                     f"SELECT setval(pg_get_serial_sequence('public.{table}', 'id'),"  # noqa: S608
                     f" (SELECT max(id) FROM public.{table}))",
                 )
-    record_command("restore", "restore", _SUBJECT, backup=name_of(manifest))
+    record_command("restore", "restore", _SUBJECT, backup=backup_name(manifest))
     return True

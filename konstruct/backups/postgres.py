@@ -51,7 +51,7 @@ def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, t
     )
 
 
-def name_of_restore(schema: str) -> str:
+def restore_session_name(schema: str) -> str:
     """Return the `application_name` of the session that restores a schema."""
     return f"restore of {schema}"
 
@@ -63,14 +63,14 @@ def restore_schema(session: Session, schema: str, dump: Path) -> None:
         ToolFailed: pg_restore failed. Nothing was changed.
     """
     # pg_dump adds grants of the language plpgsql, which concurrent restores cannot set.
-    listed = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
+    contents = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
     _run_tool(
         session,
         "pg_restore",
         *("--single-transaction", "--exit-on-error", "--no-password", "--use-list=/dev/stdin"),
         str(dump),
-        application_name=name_of_restore(schema),
-        given="".join(line for line in listed.splitlines(keepends=True) if schema in line),
+        application_name=restore_session_name(schema),
+        stdin="".join(line for line in contents.splitlines(keepends=True) if schema in line),
     )
 
 
@@ -80,8 +80,8 @@ def tables_in(session: Session, dump: Path) -> set[tuple[str, str]]:
     Raises:
         ToolFailed: the dump cannot be read.
     """
-    listed = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
-    return {(schema, table) for schema, table in _TABLE_DATA.findall(listed)}
+    contents = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
+    return {(schema, table) for schema, table in _TABLE_DATA.findall(contents)}
 
 
 def read_rows(session: Session, table: str, where: str = "true") -> Iterator[str]:
@@ -96,9 +96,9 @@ def insert_rows(session: Session, table: str, rows: Iterable[dict[str, Any]]) ->
     Columns that no longer exist are left out.
     """
     existing = {name for (name,) in run(session, _COLUMNS, table)}
-    given = list(rows)
-    for start in range(0, len(given), INSERT_BATCH):
-        chunk = given[start : start + INSERT_BATCH]
+    rows_to_insert = list(rows)
+    for start in range(0, len(rows_to_insert), INSERT_BATCH):
+        chunk = rows_to_insert[start : start + INSERT_BATCH]
         names = ", ".join(quoted(name) for name in chunk[0] if name in existing)
         run(
             session,
@@ -106,7 +106,7 @@ def insert_rows(session: Session, table: str, rows: Iterable[dict[str, Any]]) ->
             f" SELECT {names} FROM jsonb_populate_recordset(NULL::{table}, %s::jsonb)",
             json.dumps(chunk),
         )
-    return len(given)
+    return len(rows_to_insert)
 
 
 def _run_tool(
@@ -116,12 +116,12 @@ def _run_tool(
     tenant_id: UUID | None = None,
     connects: bool = True,
     application_name: str | None = None,
-    given: str = "",
+    stdin: str = "",
 ) -> str:
     """Run a program on the database of a session, as its role, and return its output.
 
     Args:
-        given: its standard input.
+        stdin: its standard input.
     """
     program = _program(session, name)
     options = f"-c app.current_tenant={tenant_id}" if tenant_id else ""
@@ -136,18 +136,18 @@ def _run_tool(
             "application_name": application_name,
         }
         arguments = (f"--dbname={make_conninfo('', **parameters)}", *arguments)
-    ran = subprocess.run(
+    result = subprocess.run(
         [program, *arguments],
         env=environment,
-        input=given,
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
     )
-    if ran.returncode:
-        output = ran.stderr.strip().splitlines()[:3] or [f"exit status {ran.returncode}"]
+    if result.returncode:
+        output = result.stderr.strip().splitlines()[:3] or [f"exit status {result.returncode}"]
         raise ToolFailed(f"{name} failed: {' '.join(output)}")
-    return ran.stdout
+    return result.stdout
 
 
 def _program(session: Session, name: str) -> str:
@@ -164,10 +164,10 @@ def _program(session: Session, name: str) -> str:
         raise ToolFailed(
             f"{program} cannot be run: install PostgreSQL's client programs, or set POSTGRES_BIN"
         ) from error
-    found, server = _MAJOR.search(version), session.info.server_version // 10_000
-    if found is None or int(found[1]) < server:
+    version_match, server_version = _MAJOR.search(version), session.info.server_version // 10_000
+    if version_match is None or int(version_match[1]) < server_version:
         raise ToolFailed(
-            f"{program} is {version.strip()!r}, and the server is PostgreSQL {server}: set"
+            f"{program} is {version.strip()!r}, and the server is PostgreSQL {server_version}: set"
             " POSTGRES_BIN to the programs of that version"
         )
     return program

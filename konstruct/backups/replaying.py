@@ -62,12 +62,15 @@ def replay(entries: Iterable[journal.Entry]) -> int:
         erasure.carry_out(
             request, is_replayed=request.requested_by == REQUEST_FIELDS["requested_by"]
         )
-    of_messages = list(MessageErasure.objects.filter(done_at__isnull=True))
-    for each in of_messages:
-        messages.carry_out(each, is_replayed=each.requested_by == REQUEST_FIELDS["requested_by"])
-    _note_erased_ids(by_kind["person"])
+    message_erasures = list(MessageErasure.objects.filter(done_at__isnull=True))
+    for erasure_request in message_erasures:
+        messages.carry_out(
+            erasure_request,
+            is_replayed=erasure_request.requested_by == REQUEST_FIELDS["requested_by"],
+        )
+    _record_erased_ids(by_kind["person"])
     apply_rules()
-    return len(persons) + len(of_messages)
+    return len(persons) + len(message_erasures)
 
 
 def journal_open_requests() -> None:
@@ -76,8 +79,8 @@ def journal_open_requests() -> None:
     """
     for request in ErasureRequest.objects.open():
         erasing.write_journal(request, linked_ids(request.user_id))
-    for each in MessageErasure.objects.filter(done_at__isnull=True):
-        messages.write_journal(each)
+    for message_erasure in MessageErasure.objects.filter(done_at__isnull=True):
+        messages.write_journal(message_erasure)
 
 
 def _request_persons(entries: Entries) -> None:
@@ -91,85 +94,89 @@ def _request_persons(entries: Entries) -> None:
         for name in journal.digests(required_tenant_id(), "thread", thread)
     }
     for entry in entries:
-        same = ErasureRequest.objects.filter(pk=entry["request"]).first()
-        if same is not None and same.done_at is not None:
+        existing = ErasureRequest.objects.filter(pk=entry["request"]).first()
+        if existing is not None and existing.done_at is not None:
             continue  # it was completed before the backup, or by a replay that was killed later
-        covered = set(linked_ids(same.user_id)) if same else set()
+        covered = set(linked_ids(existing.user_id)) if existing else set()
         for user_id in [users[name] for name in entry["users"] if name in users]:
             if user_id not in covered:
                 covered.update(linked_ids(user_id), [user_id])
+                known_threads = [threads[name] for name in entry["threads"] if name in threads]
                 _request(
                     ErasureRequest,
                     entry["request"],
-                    {"threads": [threads[each] for each in entry["threads"] if each in threads]},
+                    {"threads": known_threads},
                     user_id=user_id,
                     agent_id=entry["agent"],
                 )
 
 
-def _request_messages(of_one: Entries, of_conversations: Entries) -> None:
+def _request_messages(message_entries: Entries, conversation_entries: Entries) -> None:
     """Request the erasure of each message and conversation whose id has a digest in the lines."""
-    wanted = {entry["erased"]: entry["request"] for entry in of_one}
+    request_ids = {entry["erased"]: entry["request"] for entry in message_entries}
     conversation = ("agent_id", "user_id", "thread_id")
     rows = Message.objects.order_by()
-    if wanted:
-        for pk, *name in rows.values_list("pk", *conversation).iterator():
-            _request_found(wanted, ("message", str(pk)), name, message_id=pk)
-    wanted = {entry["erased"]: entry["request"] for entry in of_conversations}
-    if wanted:
-        for name in rows.values_list(*conversation).distinct().iterator():
-            digest_of = ("conversation", str(name[0]), *name[1:])
-            _request_found(wanted, digest_of, name, message_id=None)
+    if request_ids:
+        for pk, *identity in rows.values_list("pk", *conversation).iterator():
+            _request_matching(request_ids, ("message", str(pk)), identity, message_id=pk)
+    request_ids = {entry["erased"]: entry["request"] for entry in conversation_entries}
+    if request_ids:
+        for identity in rows.values_list(*conversation).distinct().iterator():
+            digest_parts = ("conversation", str(identity[0]), *identity[1:])
+            _request_matching(request_ids, digest_parts, identity, message_id=None)
 
 
-def _request_found(
-    wanted: dict[str, str], digest_of: tuple[str, ...], name: Iterable[Any], **what: Any
+def _request_matching(
+    request_ids: dict[str, str],
+    digest_parts: tuple[str, ...],
+    identity: Iterable[Any],
+    **fields: Any,
 ) -> None:
-    agent_id, user_id, thread_id = name
-    for digest in journal.digests(required_tenant_id(), *digest_of) & wanted.keys():
-        done = MessageErasure.objects.filter(pk=wanted[digest], done_at__isnull=False)
+    agent_id, user_id, thread_id = identity
+    for digest in journal.digests(required_tenant_id(), *digest_parts) & request_ids.keys():
+        done = MessageErasure.objects.filter(pk=request_ids[digest], done_at__isnull=False)
         if not done.exists():
-            what |= {"agent_id": agent_id, "user_id": user_id, "thread_id": thread_id}
-            _request(MessageErasure, wanted[digest], {}, **what)
+            fields |= {"agent_id": agent_id, "user_id": user_id, "thread_id": thread_id}
+            _request(MessageErasure, request_ids[digest], {}, **fields)
 
 
 def _request(
     model: type[ErasureRequest] | type[MessageErasure],
     request_id: str,
-    more: dict[str, Any],
-    **what: Any,
+    extra_fields: dict[str, Any],
+    **fields: Any,
 ) -> None:
     """Record a request under its original id, unless there is an open one for the same rows."""
-    if model._default_manager.filter(**what, done_at__isnull=True).exists():
+    if model._default_manager.filter(**fields, done_at__isnull=True).exists():
         return
     is_free = not model._default_manager.filter(pk=request_id).exists()
-    named = {"pk": UUID(request_id)} if is_free else {}
-    model._default_manager.create(**named, **what, **more, **REQUEST_FIELDS)
+    primary_key = {"pk": UUID(request_id)} if is_free else {}
+    model._default_manager.create(**primary_key, **fields, **extra_fields, **REQUEST_FIELDS)
 
 
-def _remove_rows(wanted: set[str]) -> None:
+def _remove_rows(digests: set[str]) -> None:
     """Revoke, deactivate or remove the rows of the tenant with these digests."""
-    if not wanted:
+    if not digests:
         return
 
-    def found(kind: str, ids: Iterable[Any]) -> list[Any]:
+    def matching(kind: str, ids: Iterable[Any]) -> list[Any]:
         tenant_id = required_tenant_id()
-        return [id for id in ids if journal.digests(tenant_id, kind, str(id)) & wanted]
+        return [id for id in ids if journal.digests(tenant_id, kind, str(id)) & digests]
 
     keys = ApiKey.objects.filter(revoked_at__isnull=True)
-    revoked = found(KEY, keys.values_list("pk", flat=True))
+    revoked = matching(KEY, keys.values_list("pk", flat=True))
     keys.filter(pk__in=revoked).update(revoked_at=Now())
     members = User.objects.filter(is_active=True)
-    left = found(MEMBER, members.values_list("pk", flat=True))
-    members.filter(pk__in=left).update(is_active=False)
-    facts = found(FACT, MemoryEntry.objects.entries().values_list("pk", flat=True))
+    deactivated = matching(MEMBER, members.values_list("pk", flat=True))
+    members.filter(pk__in=deactivated).update(is_active=False)
+    facts = matching(FACT, MemoryEntry.objects.entries().values_list("pk", flat=True))
     MemoryEntry.objects.filter(Q(pk__in=facts) | Q(version_of__in=facts)).delete()
-    sessions = found(SESSION, fetch_column("SELECT DISTINCT thread_id FROM checkpoints"))
+    sessions = matching(SESSION, fetch_column("SELECT DISTINCT thread_id FROM checkpoints"))
     for table in _CHECKPOINTS:
         execute(f"DELETE FROM {table} WHERE thread_id = ANY(%s)", [sessions])  # noqa: S608
 
 
-def _note_erased_ids(entries: Entries) -> None:
+def _record_erased_ids(entries: Entries) -> None:
     """Record erased ids for the access log, including those without rows in the restored tenant."""
     names = {name for entry in entries if entry["agent"] is None for name in entry["users"]}
     ErasedId.objects.bulk_create([ErasedId(digest=name) for name in names], ignore_conflicts=True)
@@ -179,12 +186,15 @@ def _user_ids() -> Iterator[str]:
     """Yield each value of the tenant's columns with users' ids."""
     columns = {
         (table, subject)
-        for table, of in personal_tables().items()
-        for subject in of.subjects
-        if not of.schema
+        for table, personal in personal_tables().items()
+        for subject in personal.subjects
+        if not personal.schema
     }
-    each = [f"SELECT DISTINCT {subject} AS id FROM {table}" for table, subject in sorted(columns)]  # noqa: S608
-    union = " UNION ".join(each)
+    selects = [
+        f"SELECT DISTINCT {subject} AS id FROM {table}"  # noqa: S608
+        for table, subject in sorted(columns)
+    ]
+    union = " UNION ".join(selects)
     yield from fetch_column(f"SELECT id FROM ({union}) AS found WHERE id IS NOT NULL")  # noqa: S608
 
 

@@ -24,8 +24,8 @@ from django.core.exceptions import ValidationError
 from django.db import DatabaseError, IntegrityError
 
 from konstruct.backups.dumping import check_tenant
-from konstruct.backups.files import Manifest, dump_of, jobs_of, name_of
-from konstruct.backups.postgres import insert_rows, name_of_restore, restore_schema
+from konstruct.backups.files import Manifest, backup_name, dump_name, jobs_name
+from konstruct.backups.postgres import insert_rows, restore_schema, restore_session_name
 from konstruct.backups.replaying import journal_open_requests
 from konstruct.backups.settling import Restored, close, reopen, settle
 from tenants import journal, traces, transaction
@@ -87,7 +87,7 @@ def restore(
     _refuse_unknown_migrations(entry)
     check_tenant(path, manifest, entry)
     refuse_pooled_owner()
-    tenant, is_new = _registered(entry, slug=slug, server=server)
+    tenant, is_new = _find_or_register(entry, slug=slug, server=server)
     with (
         traces.span("restore tenant", tenant_id=tenant.pk),
         server_scope(tenant.server),
@@ -109,14 +109,16 @@ def restore(
         if not has_original:
             journal.append(tenant.pk, journal.RESTORED)
             _claim_workspaces(tenant, entry["claims"])
-        return settle(tenant, entries, repair=repair, before=before, backup=name_of(manifest))
+        return settle(tenant, entries, repair=repair, before=before, backup=backup_name(manifest))
 
 
 def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
-    ours = {name.partition(".")[0] for name in known_migrations()}
+    known_apps = {name.partition(".")[0] for name in known_migrations()}
     known = known_migrations()
     unknown = {
-        name for name in entry["migrations"] if name.partition(".")[0] in ours and name not in known
+        name
+        for name in entry["migrations"]
+        if name.partition(".")[0] in known_apps and name not in known
     }
     if unknown:
         raise SchemaOutdated(
@@ -125,7 +127,7 @@ def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
         )
 
 
-def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenant, bool]:
+def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenant, bool]:
     """Return the tenant of a backup. If this deployment does not have it, register it as closed."""
     with public_scope():
         tenant = Tenant.objects.filter(pk=entry["id"]).first()
@@ -155,8 +157,8 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
             with transaction.atomic():
                 tenant.save(force_insert=True)
                 tenant.refresh_from_db()
-                for place, name in enumerate(domains or [default_domain(tenant.slug)]):
-                    Domain.objects.create(domain=name, tenant=tenant, is_primary=place == 0)
+                for position, name in enumerate(domains or [default_domain(tenant.slug)]):
+                    Domain.objects.create(domain=name, tenant=tenant, is_primary=position == 0)
                 record_command("restore", "create", tenant, after=state_of_tenant(tenant))
         except ValidationError as error:
             raise InvalidTenant("; ".join(error.messages)) from error
@@ -176,7 +178,7 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
     """
     if not journal.is_enabled():
         return []
-    here = journal.position()
+    position = journal.position()
     with tenant_scope(tenant.pk):
         write_tombstones()
         try:
@@ -186,7 +188,7 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
             logger.warning(
                 "Open erasures of tenant %s are not in the journal: %s", tenant.slug, error
             )
-    return journal.read(here)
+    return journal.read(position)
 
 
 def _is_original(schema_name: str) -> bool:
@@ -218,7 +220,7 @@ def _end_killed_restores(tenant: Tenant) -> None:
     execute(
         "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity"
         " WHERE application_name = %s AND datname = current_database()",
-        [KILLED_MILLISECONDS, name_of_restore(tenant.schema_name)],
+        [KILLED_MILLISECONDS, restore_session_name(tenant.schema_name)],
     )
 
 
@@ -246,8 +248,8 @@ def _undo(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
 def _load(tenant: Tenant, path: Path) -> None:
     """Create the schema of the backup, and replace the tenant's jobs and claims."""
     with session_on(tenant.server) as session:
-        restore_schema(session, tenant.schema_name, path / dump_of(tenant.pk))
-        with (path / jobs_of(tenant.pk)).open() as file:
+        restore_schema(session, tenant.schema_name, path / dump_name(tenant.pk))
+        with (path / jobs_name(tenant.pk)).open() as file:
             jobs = [json.loads(line) for line in file]
         with session.transaction():
             set_tenant(session, tenant)

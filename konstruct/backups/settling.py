@@ -56,7 +56,7 @@ class Restored:
     report: Report
 
 
-def entries_since(manifest: Manifest) -> list[journal.Entry]:
+def read_entries_since_backup(manifest: Manifest) -> list[journal.Entry]:
     """Return the lines of the journal since a backup.
 
     Raises:
@@ -65,10 +65,10 @@ def entries_since(manifest: Manifest) -> list[journal.Entry]:
     return journal.read(manifest["journal"])
 
 
-def entries_from(moment: datetime) -> list[journal.Entry]:
+def read_entries_since(moment: datetime) -> list[journal.Entry]:
     """Return the lines of the journal since a time, to which Postgres was recovered."""
     since = moment - CLOCK_TOLERANCE
-    return [each for each in journal.read() if datetime.fromisoformat(each["at"]) >= since]
+    return [entry for entry in journal.read() if datetime.fromisoformat(entry["at"]) >= since]
 
 
 def deleted_tenants() -> set[str]:
@@ -82,16 +82,16 @@ def deleted_tenants() -> set[str]:
     return deleted
 
 
-def settled_with(**recorded: str) -> dict[str, datetime]:
+def find_settled(**log_detail: str) -> dict[str, datetime]:
     """Return the ids of tenants that were last settled with these values in the operators' log.
 
     Args:
-        recorded: either `backup`, the name of a backup, or `recovered_to`, a time.
+        log_detail: either `backup`, the name of a backup, or `recovered_to`, a time.
 
     Returns:
         Ids of tenants that are served, with the time.
     """
-    last = {
+    last_events = {
         event.subject_id: event
         for event in OperatorEvent.objects.filter(
             action=OperatorEvent.Action.RESTORE, detail__command="restore"
@@ -99,9 +99,9 @@ def settled_with(**recorded: str) -> dict[str, datetime]:
     }
     served = Tenant.objects.exclude(state=Tenant.State.RESTORING).values_list("pk", flat=True)
     return {
-        pk: last[pk].created_at
+        pk: last_events[pk].created_at
         for pk in map(str, served)
-        if pk in last and recorded.items() <= last[pk].detail.items()
+        if pk in last_events and log_detail.items() <= last_events[pk].detail.items()
     }
 
 
@@ -112,18 +112,18 @@ def close(tenant: Tenant) -> bool:
         False if it was closed already, so that its schema may not be one that was served.
     """
     with public_scope():
-        staying = Tenant.objects.filter(pk=tenant.pk).exclude(state=Tenant.State.RESTORING)
+        not_closed = Tenant.objects.filter(pk=tenant.pk).exclude(state=Tenant.State.RESTORING)
         if tenant.moving_to:
             raise InvalidTenant(f"tenant {tenant.slug!r} is being moved: end the move first")
         if tenant.deletion_asked_at is None:
-            staying.update(state_before=tenant.state)
-        was_served = bool(staying.update(state=Tenant.State.RESTORING))
+            not_closed.update(state_before=tenant.state)
+        was_served = bool(not_closed.update(state=Tenant.State.RESTORING))
         tenant.refresh_from_db()
         return was_served
 
 
 def settle(
-    tenant: Tenant, entries: Iterable[journal.Entry], *, repair: bool = False, **recorded: Any
+    tenant: Tenant, entries: Iterable[journal.Entry], *, repair: bool = False, **log_detail: Any
 ) -> Restored:
     """Repeat the erasures since a backup in a closed tenant, verify it, and serve it.
 
@@ -131,13 +131,13 @@ def settle(
         tenant: the tenant.
         entries: lines of the journal since the backup; those of other tenants are ignored.
         repair: repair the findings of `verify_memory`.
-        recorded: values for the operators' log. `settled_with` finds the tenant by `backup` or
+        log_detail: values for the operators' log. `find_settled` finds the tenant by `backup` or
             `recovered_to`.
 
     Raises:
         NotConsistent: it is not consistent, and stays closed.
     """
-    own = [each for each in entries if each["tenant"] == str(tenant.pk)]
+    entries_of_tenant = [entry for entry in entries if entry["tenant"] == str(tenant.pk)]
     migrated = migrate_schema(tenant.schema_name, {"restored": True})
     if migrated.error:
         raise NotConsistent(
@@ -147,7 +147,7 @@ def settle(
     with server_scope(tenant.server), tenant_scope(tenant.pk):
         jobs_given_up = _give_up_jobs()
         LoginSession.objects.all().delete()
-        erasures = replay(own)
+        erasures = replay(entries_of_tenant)
     report = verify(tenant.pk, tenant.slug, repair=repair)
     if report.findings:
         kinds = ", ".join(sorted({finding.kind for finding in report.findings}))
@@ -160,7 +160,7 @@ def settle(
         execute(f"DROP SCHEMA IF EXISTS {replaced_schema_of(tenant.pk)} CASCADE")
     with public_scope(), transaction.atomic():
         reopen(tenant)
-        record_command("restore", "restore", tenant, **recorded)
+        record_command("restore", "restore", tenant, **log_detail)
     # If the server is down, the jobs are claimed within the hour.
     with suppress(ServerDown), tenant_scope(tenant.pk):
         Job.objects.wake()
@@ -174,10 +174,10 @@ def _give_up_jobs() -> int:
     """
     jobs = Job.objects.filter(tenant_id=required_tenant_id())
     jobs.filter(begun_at__isnull=False).update(**NOT_BEGUN)
-    seen = jobs.filter(
+    unfailed = jobs.filter(
         kind__in=[kind.name for kind in KINDS_WITH_OUTSIDE_EFFECTS], failed_at__isnull=True
     )
-    return seen.exclude(held_for=HeldFor.PERSON).update(
+    return unfailed.exclude(held_for=HeldFor.PERSON).update(
         failed_at=Now(), held_for="", error_code=RESTORED, last_error=GIVEN_UP_REASON
     )
 

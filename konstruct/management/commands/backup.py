@@ -65,19 +65,19 @@ class Command(KonstructCommand):
         if options["keep_days"] is not None and options["keep_days"] < 1:
             raise UsageError("--keep-days must be at least 1")
         os.umask(0o077)
-        began = time.monotonic()
+        started = time.monotonic()
         # A terminal shows each tenant; a mail of cron has one line.
-        shows_each = options["verbosity"] > 1 or self.stdout.isatty()
-        made = back_up(
+        shows_tenants = options["verbosity"] > 1 or self.stdout.isatty()
+        backup = back_up(
             options["directory"],
             list(tenants.order_by("slug")),
             with_public=not options["tenant"],
-            report=self.stdout.write if shows_each else lambda line: None,
+            report=self.stdout.write if shows_tenants else lambda line: None,
         )
-        record_command(self.name, "create", "backup", folder=made.path.name, failed=made.failed)
+        record_command(self.name, "create", "backup", folder=backup.path.name, failed=backup.failed)
         self.stdout.write(
-            f"{made.path}: {len(made.tenants)} tenants, {filesizeformat(made.bytes)},"
-            f" {time.monotonic() - began:.1f} s"
+            f"{backup.path}: {len(backup.tenants)} tenants, {filesizeformat(backup.bytes)},"
+            f" {time.monotonic() - started:.1f} s"
         )
         if not journal.is_enabled():
             self.stderr.write(
@@ -87,6 +87,6 @@ class Command(KonstructCommand):
         if options["keep_days"] is not None:
             for path in remove_old(options["directory"], days=options["keep_days"]):
                 self.stdout.write(f"removed {path}")
-        if made.failed:
-            reasons = "; ".join(f"{slug}: {reason}" for slug, reason in made.failed.items())
+        if backup.failed:
+            reasons = "; ".join(f"{slug}: {reason}" for slug, reason in backup.failed.items())
             raise CommandError(f"not backed up: {reasons}", returncode=SOME_TENANTS_FAILED)

@@ -11,19 +11,19 @@ from django.core.management.base import CommandError
 from django.utils.dateparse import parse_datetime
 
 from konstruct.backups.dumping import verify_backup
-from konstruct.backups.files import Manifest, name_of, read_manifest, shown_moment
+from konstruct.backups.files import Manifest, backup_name, format_moment, read_manifest
 from konstruct.backups.operators import restore_operators
+from konstruct.backups.parallel import restore_in_parallel
 from konstruct.backups.restoring import restore
 from konstruct.backups.settling import (
     Restored,
     close,
     deleted_tenants,
-    entries_from,
-    entries_since,
+    find_settled,
+    read_entries_since,
+    read_entries_since_backup,
     settle,
-    settled_with,
 )
-from konstruct.backups.several import restore_each
 from tenants import journal
 from tenants.locking import restore_lock
 from tenants.management.base import (
@@ -53,10 +53,10 @@ class Command(KonstructCommand):
         parser.add_argument(
             "path", type=Path, nargs="?", metavar="BACKUP", help="The folder of the backup."
         )
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--tenant", metavar="SLUG", help="Slug of the tenant in the backup.")
-        which.add_argument("--all", action="store_true", help="All tenants of the backup.")
-        which.add_argument(
+        group = parser.add_mutually_exclusive_group(required=True)
+        group.add_argument("--tenant", metavar="SLUG", help="Slug of the tenant in the backup.")
+        group.add_argument("--all", action="store_true", help="All tenants of the backup.")
+        group.add_argument(
             "--recovered-to",
             metavar="TIME",
             help="Use no backup: Postgres was recovered to this time (ISO 8601 with time zone).",
@@ -113,26 +113,26 @@ class Command(KonstructCommand):
             )
         with restore_lock(of_all=not options["tenant"]):
             if options["recovered_to"]:
-                self._recovered(_moment(options["recovered_to"]), options)
+                self._settle_recovered(_parse_moment(options["recovered_to"]), options)
             else:
                 self._restore(options["path"], options)
 
     def _restore(self, path: Path, options: dict[str, Any]) -> None:
         manifest = verify_backup(path) if options["all"] else read_manifest(path)
-        chosen = self._chosen(manifest, options)
-        entries = [] if options["without_journal"] else entries_since(manifest)
+        entries_to_restore = self._select_entries(manifest, options)
+        entries = [] if options["without_journal"] else read_entries_since_backup(manifest)
         if not (options["without_journal"] or manifest["keeps_journal"]):
             self.stderr.write(
                 "There was no journal of erasures when this backup was made: data that was erased "
                 "before the journal began comes back"
             )
-        existing = Tenant.objects.filter(pk__in=[entry["id"] for entry in chosen])
+        existing = Tenant.objects.filter(pk__in=[entry["id"] for entry in entries_to_restore])
         if slugs := sorted(existing.values_list("slug", flat=True)):
             self._confirm(slugs, manifest["began_at"], options)
         if options["public"]:
             is_new = restore_operators(path, manifest)
-            already = "" if is_new else " already, by an earlier run"
-            self.stdout.write(f"the operators are restored{already}")
+            suffix = "" if is_new else " already, by an earlier run"
+            self.stdout.write(f"the operators are restored{suffix}")
         calls = {
             entry["slug"]: partial(
                 restore,
@@ -144,24 +144,24 @@ class Command(KonstructCommand):
                 server=options["server"],
                 repair=options["repair"],
             )
-            for entry in chosen
+            for entry in entries_to_restore
         }
-        moments = {entry["slug"]: entry["as_of"] for entry in chosen}
+        moments = {entry["slug"]: entry["as_of"] for entry in entries_to_restore}
         if options["tenant"]:
             ((slug, call),) = calls.items()
             self._show(call(), moments[slug])
             return
         self._restore_each(calls, moments, options)
 
-    def _recovered(self, moment: datetime, options: dict[str, Any]) -> None:
-        entries = [] if options["without_journal"] else entries_from(moment)
+    def _settle_recovered(self, moment: datetime, options: dict[str, Any]) -> None:
+        entries = [] if options["without_journal"] else read_entries_since(moment)
         tenants = {
             str(tenant.pk): tenant for tenant in Tenant.objects.provisioned().order_by("slug")
         }
         names = {pk: tenant.slug for pk, tenant in tenants.items()}
-        for pk in self._left_out(names, options, recovered_to=moment.isoformat()):
+        for pk in self._skip_settled(names, options, recovered_to=moment.isoformat()):
             del tenants[pk]
-        self._confirm([each.slug for each in tenants.values()], moment.isoformat(), options)
+        self._confirm([tenant.slug for tenant in tenants.values()], moment.isoformat(), options)
         for tenant in tenants.values():
             close(tenant)
         calls = {}
@@ -191,69 +191,71 @@ class Command(KonstructCommand):
         options: dict[str, Any],
     ) -> None:
         failed = []
-        done = restore_each(calls, parallel=options["parallel"])
-        for number, (slug, outcome) in enumerate(done, 1):
-            place = f"[{number}/{len(calls)}] "
+        outcomes = restore_in_parallel(calls, parallel=options["parallel"])
+        for number, (slug, outcome) in enumerate(outcomes, 1):
+            prefix = f"[{number}/{len(calls)}] "
             if isinstance(outcome, Restored):
-                self._show(outcome, moments[slug], place)
+                self._show(outcome, moments[slug], prefix)
             else:
                 failed.append(slug)
-                self.stderr.write(f"{place}{slug}: {outcome}")
+                self.stderr.write(f"{prefix}{slug}: {outcome}")
         if failed:
             raise CommandError(
                 f"{len(failed)} of {len(calls)} tenants are not restored: {', '.join(failed[:10])}",
                 returncode=SOME_TENANTS_FAILED,
             )
 
-    def _chosen(self, manifest: Manifest, options: dict[str, Any]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = manifest["tenants"]
+    def _select_entries(self, manifest: Manifest, options: dict[str, Any]) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = manifest["tenants"]
         if options["tenant"]:
-            found = [entry for entry in found if entry["slug"] == options["tenant"]]
-            if not found:
+            entries = [entry for entry in entries if entry["slug"] == options["tenant"]]
+            if not entries:
                 others = ", ".join(entry["slug"] for entry in manifest["tenants"][:10])
                 raise UsageError(f"the backup has no tenant {options['tenant']!r}. It has {others}")
         if options["all"]:
-            names = {entry["id"]: entry["slug"] for entry in found}
-            done = self._left_out(names, options, backup=name_of(manifest))
-            found = [entry for entry in found if entry["id"] not in done]
+            names = {entry["id"]: entry["slug"] for entry in entries}
+            settled = self._skip_settled(names, options, backup=backup_name(manifest))
+            entries = [entry for entry in entries if entry["id"] not in settled]
         if options["undelete"]:
-            return found
+            return entries
         deleted = deleted_tenants()
-        gone = [entry["slug"] for entry in found if entry["id"] in deleted]
-        if gone and options["tenant"]:
-            raise UsageError(f"{gone[0]} was deleted after the backup was made: pass --undelete")
-        for slug in gone:
+        deleted_slugs = [entry["slug"] for entry in entries if entry["id"] in deleted]
+        if deleted_slugs and options["tenant"]:
+            raise UsageError(
+                f"{deleted_slugs[0]} was deleted after the backup was made: pass --undelete"
+            )
+        for slug in deleted_slugs:
             self.stdout.write(f"{slug}: left out, because it was deleted (--undelete)")
-        return [entry for entry in found if entry["slug"] not in gone]
+        return [entry for entry in entries if entry["slug"] not in deleted_slugs]
 
-    def _left_out(
-        self, names: dict[str, str], options: dict[str, Any], **recorded: str
+    def _skip_settled(
+        self, names: dict[str, str], options: dict[str, Any], **log_detail: str
     ) -> set[str]:
         """Return the ids of tenants that an earlier run has restored and opened, and print them."""
-        settled = {} if options["again"] else settled_with(**recorded)
-        found = sorted(names.keys() & settled.keys(), key=names.__getitem__)
-        for pk in found:
+        settled = {} if options["again"] else find_settled(**log_detail)
+        skipped = sorted(names.keys() & settled.keys(), key=names.__getitem__)
+        for pk in skipped:
             self.stdout.write(
                 f"{names[pk]}: left out, because an earlier run restored it at"
-                f" {shown_moment(settled[pk].isoformat())}, and later changes would be lost"
+                f" {format_moment(settled[pk].isoformat())}, and later changes would be lost"
                 " (--again)"
             )
-        return set(found)
+        return set(skipped)
 
     def _confirm(self, slugs: Sequence[str], moment: str, options: dict[str, Any]) -> None:
         if options["yes"]:
             return
-        listed = ", ".join(slugs[:5]) + (f" and {len(slugs) - 5} more" if slugs[5:] else "")
+        names = ", ".join(slugs[:5]) + (f" and {len(slugs) - 5} more" if slugs[5:] else "")
         require_confirmation(
-            f"{listed}: changes after {shown_moment(moment)} are lost. Type {slugs[0]} to"
+            f"{names}: changes after {format_moment(moment)} are lost. Type {slugs[0]} to"
             " confirm: ",
             slugs[0],
             "not restored",
         )
 
-    def _show(self, restored: Restored, moment: str, place: str = "") -> None:
+    def _show(self, restored: Restored, moment: str, prefix: str = "") -> None:
         self.stdout.write(
-            f"{place}{restored.tenant.slug} is as of {shown_moment(moment)}, and"
+            f"{prefix}{restored.tenant.slug} is as of {format_moment(moment)}, and"
             f" {restored.tenant.state}: {restored.erasures} erasures repeated,"
             f" {restored.jobs_given_up}"
             f" jobs given up for a person to check, {restored.report.counts['to be embedded']}"
@@ -261,7 +263,7 @@ class Command(KonstructCommand):
         )
 
 
-def _moment(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     try:
         moment = parse_datetime(text)
     except ValueError:

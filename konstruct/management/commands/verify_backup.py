@@ -9,7 +9,7 @@ from uuid import UUID
 from django.template.defaultfilters import filesizeformat
 
 from konstruct.backups.dumping import verify_backup
-from konstruct.backups.files import dump_of, shown_moment
+from konstruct.backups.files import dump_name, format_moment
 from tenants.management.base import KonstructCommand
 
 
@@ -32,13 +32,13 @@ class Command(KonstructCommand):
             self.stdout.write(json.dumps(manifest, indent=2))
             return
         for entry in manifest["tenants"]:
-            dump = dump_of(UUID(entry["id"]))
+            dump = dump_name(UUID(entry["id"]))
             self.stdout.write(
-                f"{entry['slug']}: {shown_moment(entry['as_of'])},"
+                f"{entry['slug']}: {format_moment(entry['as_of'])},"
                 f" {filesizeformat(manifest['files'][dump]['bytes'])}, {dump}"
             )
         public = ", operators" if manifest["public"] else ""
         self.stdout.write(
             f"{options['path']} is whole: {len(manifest['tenants'])} tenants{public}, begun at"
-            f" {shown_moment(manifest['began_at'])}"
+            f" {format_moment(manifest['began_at'])}"
         )

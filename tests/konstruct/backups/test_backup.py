@@ -161,7 +161,7 @@ def test_the_dump_of_another_tenant_is_refused(
     made = backup()
     # As if a deployment had signed the wrong file.
     monkeypatch.setattr(
-        "konstruct.backups.dumping.dump_of", lambda pk: f"{tenant_b.schema_name}.dump"
+        "konstruct.backups.dumping.dump_name", lambda pk: f"{tenant_b.schema_name}.dump"
     )
     before = fingerprint(tenant_b)
     with pytest.raises(CommandError, match="is not a dump of the tenant 'tenant-a' alone"):

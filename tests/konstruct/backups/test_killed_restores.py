@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from konstruct.backups import restoring
-from konstruct.backups.postgres import name_of_restore
+from konstruct.backups.postgres import restore_session_name
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -154,7 +154,7 @@ def test_program_of_a_killed_restore_ends_before_the_next_restore(
     killed(monkeypatch, "restoring._load", "restore", made, "--tenant", "tenant-a", "--yes")
     # As pg_restore, whose parent was killed: it creates the schema, and commits later.
     url = database.url_of("owner")
-    name = name_of_restore(tenant_a.schema_name)
+    name = restore_session_name(tenant_a.schema_name)
     orphan = psycopg.connect(url, application_name=name)
     # Such as a staging deployment on the same server with the same tenants.
     elsewhere = psycopg.connect(url, dbname="postgres", application_name=name)
@@ -181,7 +181,7 @@ def test_a_program_is_named_after_the_restore(
 
     monkeypatch.setattr(subprocess, "run", noted)
     run("restore", str(made), "--tenant", "tenant-a", "--yes")
-    assert any(f"'{name_of_restore(tenant_a.schema_name)}'" in argument for argument in names)
+    assert any(f"'{restore_session_name(tenant_a.schema_name)}'" in argument for argument in names)
 
 
 def test_killed_restore_of_all_continues_with_the_remaining_tenants(

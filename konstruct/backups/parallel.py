@@ -17,7 +17,7 @@ MIN_POOLED_TENANTS: Final = 4
 KILLED: Final = "the process that restored it was killed: run restore again"
 
 
-def restore_each(
+def restore_in_parallel(
     calls: Mapping[str, Callable[[], Restored]], *, parallel: int
 ) -> Iterator[tuple[str, Restored | str]]:
     """Restore tenants. One that fails does not stop the others.
