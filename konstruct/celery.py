@@ -63,8 +63,8 @@ class Channel(kombu_redis.Channel):
         """Yield a client of the broker; raise BrokerDown if the channel is closed."""
         if client is None and getattr(self.connection, "client", None) is None:
             raise BrokerDown("the connection to the broker is closed")
-        with super().conn_or_acquire(client) as connected:
-            yield connected
+        with super().conn_or_acquire(client) as broker_client:
+            yield broker_client
 
 
 class Transport(kombu_redis.Transport):
@@ -132,14 +132,14 @@ def _serve_metrics(**kwargs: Any) -> None:
 
 
 @task_prerun.connect
-def _name_task_in_log(task_id: str, task: Task, **kwargs: Any) -> None:
+def _bind_task_to_log(task_id: str, task: Task, **kwargs: Any) -> None:
     """Add the task to its log lines."""
     request: Any = task.request  # open for more attributes
     request.log_tokens = bind_contextvars(task_name=task.name, task_id=task_id)
 
 
 @task_postrun.connect
-def _name_no_task_in_log(task: Task, **kwargs: Any) -> None:
+def _unbind_task_from_log(task: Task, **kwargs: Any) -> None:
     """Remove the task from further log lines of this thread."""
     request: Any = task.request
     reset_contextvars(**request.log_tokens)

@@ -67,10 +67,10 @@ class RedactingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Format the record with the ids of this thread; `-` without a request id."""
         ids = log_ids()
-        named = [f"{name}={value}" for name, value in ids.items() if name != "request_id"]
-        record.ids = " ".join([ids.get("request_id", "-"), *named])
+        other_ids = [f"{name}={value}" for name, value in ids.items() if name != "request_id"]
+        record.ids = " ".join([ids.get("request_id", "-"), *other_ids])
         line, *traceback = redact(super().format(record)).split("\n")
-        return "\n".join([line, *(f"  {one_line(each)}" for each in traceback)])
+        return "\n".join([line, *(f"  {one_line(item)}" for item in traceback)])
 
 
 class JsonFormatter(structlog.stdlib.ProcessorFormatter):
@@ -89,7 +89,7 @@ class JsonFormatter(structlog.stdlib.ProcessorFormatter):
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
                 structlog.processors.ExceptionRenderer(_traceback),
             ],
-            processors=[_object_of, structlog.processors.JSONRenderer()],
+            processors=[_json_fields, structlog.processors.JSONRenderer()],
         )
 
 
@@ -98,22 +98,22 @@ def fields(**values: Any) -> dict[str, Any]:
     return {_FIELDS: values}
 
 
-def _object_of(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+def _json_fields(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     """Return the fields of a line's JSON object, in their order."""
     first = {name: event[name] for name in ("timestamp", "level", "logger")}
-    given = {"event": event["event"], **getattr(event["_record"], _FIELDS, {})}
+    event_fields = {"event": event["event"], **getattr(event["_record"], _FIELDS, {})}
     last = {name: event[name] for name in ("exception", "stack_info") if name in event}
-    return {**first, **_redacted({**given, **log_ids(), **last}), **first}
+    return {**first, **_redact_value({**event_fields, **log_ids(), **last}), **first}
 
 
-def _redacted(value: Any) -> Any:
+def _redact_value(value: Any) -> Any:
     """Return a JSON value without credentials in its texts."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict):
-        return {str(name): _redacted(each) for name, each in value.items()}
+        return {str(name): _redact_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_redacted(each) for each in value]
+        return [_redact_value(item) for item in value]
     return redact(str(value))
 
 
@@ -137,7 +137,7 @@ class UrlHidingFilter(SafeExceptionReporterFilter):
     )
 
 
-def as_line(
+def render_line(
     logger: WrappedLogger, method: str, event: EventDict
 ) -> tuple[tuple[str], dict[str, Any]]:
     """Return an event as the text of a line, `event key=value …`, and the logger's own arguments.
@@ -153,7 +153,7 @@ def as_line(
 # One list for all calls of `configure`: loggers keep the first one.
 _processors: list[Processor] = [
     structlog.stdlib.filter_by_level,
-    as_line,
+    render_line,
 ]
 
 

@@ -136,34 +136,34 @@ class States(Collector):
         """Return all gauges. Those of a server that is down are missing."""
         with self._lock:
             if time.monotonic() >= self._until:
-                began = time.monotonic()
+                started = time.monotonic()
                 self._families = families(read_states())
                 now = time.monotonic()
-                self._until = now + max(STATES_SECONDS, STATES_PAUSE_FACTOR * (now - began))
+                self._until = now + max(STATES_SECONDS, STATES_PAUSE_FACTOR * (now - started))
             return self._families
 
 
 def families(samples: Iterator[Sample]) -> list[GaugeMetricFamily]:
     """Return the samples by metric; those with the same labels are added."""
-    found: dict[str, GaugeMetricFamily] = {}
+    families_by_name: dict[str, GaugeMetricFamily] = {}
     sums: dict[str, Counter[tuple[str, ...]]] = {}
     for metric, labels, value in samples:
-        found.setdefault(
+        families_by_name.setdefault(
             metric.name, GaugeMetricFamily(metric.name, metric.text, labels=list(metric.labels))
         )
         sums.setdefault(metric.name, Counter())[tuple(labels.values())] += value  # type: ignore[assignment]
-    for name, family in found.items():
+    for name, family in families_by_name.items():
         for values, value in sums[name].items():
             family.add_metric(values, value)
-    return list(found.values())
+    return list(families_by_name.values())
 
 
 def read_states() -> Iterator[Sample]:
     """Read all states."""
-    found: dict[UUID, Backlog] = {}
+    backlogs_by_tenant: dict[UUID, Backlog] = {}
     for server in _SERVERS:
         try:
-            samples, of_server = _of_server(server)
+            samples, server_backlogs = _server_samples(server)
         except OUTAGES as error:
             logger.warning("Metrics lack the server %s: %s", server, outage_reason(error))
             # A server that cancels a slow query is up.
@@ -172,11 +172,11 @@ def read_states() -> Iterator[Sample]:
             continue
         yield _sample(SERVER_UP, 1, server=server)
         yield from samples
-        failed = sum(backlog.failed for backlog in of_server.values())
+        failed = sum(backlog.failed for backlog in server_backlogs.values())
         yield _sample(GIVEN_UP, failed, server=server)
-        found |= of_server
+        backlogs_by_tenant |= server_backlogs
     try:
-        yield from list(_of_tenants(found))
+        yield from list(_tenant_samples(backlogs_by_tenant))
     except OUTAGES as error:
         logger.warning("Metrics lack the tenants: %s", outage_reason(error))
     try:
@@ -193,7 +193,7 @@ def _sample(metric: Metric, value: float, **labels: str) -> Sample:
     return metric, metric.bound_labels(labels), value
 
 
-def jobs_of(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:
+def read_jobs(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:
     """Read the jobs of a server.
 
     Returns:
@@ -206,33 +206,33 @@ def jobs_of(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:
     with server_scope(server), transaction.atomic():
         connection.set_local({"statement_timeout": f"{int(1000 * QUERY_TIMEOUT_SECONDS)}ms"})
         jobs = {kind: numbers for kind, *numbers in fetch_all(_JOBS)}
-        of_tenants, down = backlogs([server])
+        backlogs_by_tenant, down = backlogs([server])
     if down:
         raise ServerDown(server)
-    return jobs, of_tenants
+    return jobs, backlogs_by_tenant
 
 
-def _of_server(server: str) -> tuple[list[Sample], dict[UUID, Backlog]]:
-    jobs, of_tenants = jobs_of(server)
-    found = []
+def _server_samples(server: str) -> tuple[list[Sample], dict[UUID, Backlog]]:
+    jobs, backlogs_by_tenant = read_jobs(server)
+    samples = []
     for kind in KINDS:
         for metric, number in zip(
             (WAITING, IN_WORK, OLDEST), jobs.get(kind, (0, 0, 0)), strict=True
         ):
-            found.append(_sample(metric, number, server=server, kind=kind))
-    return found, of_tenants
+            samples.append(_sample(metric, number, server=server, kind=kind))
+    return samples, backlogs_by_tenant
 
 
-def _of_tenants(found: dict[UUID, Backlog]) -> Iterator[Sample]:
+def _tenant_samples(backlogs_by_tenant: dict[UUID, Backlog]) -> Iterator[Sample]:
     """Count tenants, and name the MAX_TENANTS tenants whose jobs have waited longest."""
     now = time.time()
 
     def age(backlog: Backlog) -> float:
         return now - backlog.oldest.timestamp() if backlog.oldest else 0.0
 
-    named = tenants_with_most(found, age, MAX_TENANTS)
+    named_tenants = tenants_with_most(backlogs_by_tenant, age, MAX_TENANTS)
     with public_scope():
-        slugs = dict(Tenant.objects.filter(pk__in=named).values_list("pk", "slug"))
+        slugs = dict(Tenant.objects.filter(pk__in=named_tenants).values_list("pk", "slug"))
         states = Counter(Tenant.objects.values_list("state", flat=True))
         behind = Tenant.objects.provisioned().exclude(is_fitting()).count()
         oldest = Tenant.objects.provisioned().oldest_backup()
@@ -248,10 +248,10 @@ def _of_tenants(found: dict[UUID, Backlog]) -> Iterator[Sample]:
     yield _sample(LAST_BACKUP, now - oldest.timestamp() if oldest else 0)
     for quota, level in product(*QUOTAS_REACHED.labels.values()):
         yield _sample(QUOTAS_REACHED, levels[quota, level], quota=quota, level=level)
-    others = [backlog for pk, backlog in found.items() if pk not in slugs]
+    others = [backlog for pk, backlog in backlogs_by_tenant.items() if pk not in slugs]
     for pk, slug in slugs.items():
-        yield TENANT_WAITING, {"tenant": slug}, found[pk].waiting
-        yield TENANT_OLDEST, {"tenant": slug}, age(found[pk])
+        yield TENANT_WAITING, {"tenant": slug}, backlogs_by_tenant[pk].waiting
+        yield TENANT_OLDEST, {"tenant": slug}, age(backlogs_by_tenant[pk])
     yield TENANT_WAITING, {"tenant": OTHER}, sum(backlog.waiting for backlog in others)
     yield TENANT_OLDEST, {"tenant": OTHER}, max(map(age, others), default=0.0)
 
@@ -262,14 +262,14 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_port = True
 
-    def __init__(self, address: tuple[str, int], *others: Collector) -> None:
+    def __init__(self, address: tuple[str, int], *collectors: Collector) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self.others = others
+        self.collectors = collectors
         super().__init__(address, Handler)
 
     def current(self) -> CollectorRegistry:
         """Return the registry to serve."""
-        return registry(*self.others)
+        return registry(*self.collectors)
 
 
 class Handler(BaseHTTPRequestHandler):

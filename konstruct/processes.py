@@ -90,7 +90,7 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def end(processes: Iterable[psutil.Process], *, seconds: float) -> list[psutil.Process]:
+def terminate_all(processes: Iterable[psutil.Process], *, seconds: float) -> list[psutil.Process]:
     """Wait for the processes to end, then kill them; return those that are still alive."""
     processes = list(processes)
     for _ in range(2):
@@ -104,7 +104,7 @@ def end(processes: Iterable[psutil.Process], *, seconds: float) -> list[psutil.P
     return alive
 
 
-def working_in(directory: Path, name: str) -> list[psutil.Process]:
+def processes_in(directory: Path, name: str) -> list[psutil.Process]:
     """Return the processes with this name and this working directory."""
     return [
         process

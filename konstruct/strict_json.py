@@ -23,13 +23,13 @@ def read_json(text: str | bytes) -> Any:
     try:
         value = json.loads(
             text.decode() if isinstance(text, bytes) else text,
-            object_pairs_hook=_without_duplicates,
+            object_pairs_hook=_build_object,
             parse_constant=_refuse_constant,
         )
     except NotStrictJSON:
         raise
     except RecursionError:
-        raise _too_deep() from None
+        raise _depth_error() from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise NotStrictJSON(f"JSON parse error - {error}") from error
     except ValueError as error:  # Python refuses longer numbers, which take quadratic time
@@ -38,7 +38,7 @@ def read_json(text: str | bytes) -> Any:
     return value
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of its members; refuse duplicate names, which are ambiguous."""
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -59,14 +59,14 @@ def _refuse_constant(constant: str) -> None:
 def _check_depth(value: Any) -> None:
     """Refuse values nested deeper than `MAX_DEPTH`, in one pass."""
     level, depth = [value], 0
-    while level := [each for each in level if isinstance(each, dict | list)]:
+    while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
         if depth > MAX_DEPTH:
-            raise _too_deep()
+            raise _depth_error()
         level = [
-            inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
+            child for item in level for child in (item.values() if isinstance(item, dict) else item)
         ]
 
 
-def _too_deep() -> NotStrictJSON:
+def _depth_error() -> NotStrictJSON:
     return NotStrictJSON(f"The JSON is nested too deeply: deeper than {MAX_DEPTH} levels.")

@@ -98,15 +98,17 @@ class DatabaseGate(bootsteps.StartStopStep):
     def start(self, consumer: Any) -> None:
         """Check the database before the first task, and then every few seconds."""
         self._closed_queues = []
-        self._look(consumer)
-        self._timer = consumer.timer.call_repeatedly(INTERVAL_SECONDS, self._look, (consumer,))
+        self._check_database(consumer)
+        self._timer = consumer.timer.call_repeatedly(
+            INTERVAL_SECONDS, self._check_database, (consumer,)
+        )
 
     def stop(self, consumer: Any) -> None:
         """Stop the checks: the connection to the broker is lost, or the worker ends."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _look(self, consumer: Any) -> None:
+    def _check_database(self, consumer: Any) -> None:
         tasks = consumer.task_consumer
         try:
             require_writable()

@@ -44,7 +44,7 @@ def wrong(text: str, remedy: str) -> Finding:
     return Finding(Status.WRONG, text, remedy)
 
 
-def rated(number: float, text: str, remedy: str, *, warn: float, bad: float) -> Finding:
+def rate(number: float, text: str, remedy: str, *, warn: float, bad: float) -> Finding:
     """Return a finding about a number: a warning from `warn` on, wrong from `bad` on."""
     if number >= bad:
         return wrong(text, remedy)

@@ -26,7 +26,7 @@ class Examination:
         self._subject = subject
         self._answers: list[Answer] = []
         # The first one is being checked.
-        self._left = [CONNECTION, *subject.checks]
+        self._pending = [CONNECTION, *subject.checks]
         # A daemon, since it may wait for a server for ever while the process is to end.
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -34,25 +34,25 @@ class Examination:
     def _run(self) -> None:
         try:
             with self._subject.connect():
-                del self._left[0]
-                while self._left:
-                    self._check(self._left[0])
-                    del self._left[0]
+                del self._pending[0]
+                while self._pending:
+                    self._check(self._pending[0])
+                    del self._pending[0]
         except Exception as error:
-            if self._left:
-                self._answer(CONNECTION, wrong(_reason(error), self._subject.remedy))
-                self._left.clear()
+            if self._pending:
+                self._add_answer(CONNECTION, wrong(_reason(error), self._subject.remedy))
+                self._pending.clear()
 
     def _check(self, name: str) -> None:
         try:
             for finding in self._subject.checks[name]():
-                self._answer(name, finding)
+                self._add_answer(name, finding)
         except Exception as error:
             reason = f"It could not be checked: {_reason(error)}"
             remedy = GRANT if _is_refused(error) else self._subject.remedy
-            self._answer(name, wrong(reason, remedy))
+            self._add_answer(name, wrong(reason, remedy))
 
-    def _answer(self, check: str, finding: Finding) -> None:
+    def _add_answer(self, check: str, finding: Finding) -> None:
         name = self._subject.name
         self._answers.append(Answer(check, name, finding.status, finding.text, finding.remedy))
 
@@ -62,11 +62,11 @@ class Examination:
         The check that is not done by then is wrong, and names the checks after it.
         """
         self._thread.join(max(0.0, deadline - time.monotonic()))
-        left = list(self._left)
-        if left and self._thread.is_alive():
-            later = f" Not checked: {', '.join(left[1:])}." if left[1:] else ""
+        pending = list(self._pending)
+        if pending and self._thread.is_alive():
+            later = f" Not checked: {', '.join(pending[1:])}." if pending[1:] else ""
             remedy = f"{self._subject.remedy} On a busy machine: a longer --timeout."
-            self._answer(left[0], wrong(f"No answer in time.{later}", remedy.strip()))
+            self._add_answer(pending[0], wrong(f"No answer in time.{later}", remedy.strip()))
         return list(self._answers)
 
 
@@ -81,14 +81,18 @@ def examine(seconds: float = TIMEOUT_SECONDS) -> Report:
     """
     with suppress(KonstructError):  # which its connections raise, too
         call_before_connect()
-    began = time.monotonic()
+    started = time.monotonic()
     logging.disable(logging.ERROR)  # each outage is an answer
     try:
         examinations = [Examination(subject) for subject in subjects()]
-        answers = [answer for each in examinations for answer in each.answers(began + seconds)]
+        answers = [
+            answer
+            for examination in examinations
+            for answer in examination.answers(started + seconds)
+        ]
     finally:
         logging.disable(logging.NOTSET)
-    return Report(answers, time.monotonic() - began)
+    return Report(answers, time.monotonic() - started)
 
 
 def subjects() -> list[Subject]:

@@ -16,7 +16,7 @@ from django.http.request import validate_host
 from django.template.defaultfilters import filesizeformat
 
 from konstruct.channels.notifications import mail
-from konstruct.doctor.answers import Finding, Subject, ok, rated, warning, wrong
+from konstruct.doctor.answers import Finding, Subject, ok, rate, warning, wrong
 from konstruct.local import embedded
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.embedding.embedder import embed, model_version
@@ -48,7 +48,7 @@ def subjects() -> list[Subject]:
 
 def check_settings() -> Iterator[Finding]:
     """Run Django's system checks, for a production those of a deployment, and look at choices."""
-    found = [
+    findings = [
         (wrong if message.level >= checks.ERROR else warning)(
             f"{message.msg} ({message.id})", message.hint or "See `manage.py check --deploy`."
         )
@@ -57,39 +57,39 @@ def check_settings() -> Iterator[Finding]:
     ]
     if settings.DATABASE_URL and settings.DEBUG:
         text = "DEBUG is on: errors show settings and code to everybody."
-        found.append(warning(text, "Unset DEBUG."))
+        findings.append(warning(text, "Unset DEBUG."))
     if settings.PRODUCTION and settings.PLAIN_HTTP:
         text = "PLAIN_HTTP is on: logins of the admin are sent unencrypted."
         remedy = "Terminate TLS at a proxy, set BEHIND_TLS_PROXY=true and unset PLAIN_HTTP."
-        found.append(warning(text, remedy))
+        findings.append(warning(text, remedy))
     if settings.SECURE_PROXY_SSL_HEADER and not settings.TRUSTED_PROXIES:
         text = "TRUSTED_PROXIES is 0 behind a proxy: all clients have the proxy's address."
-        found.append(warning(text, "Set TRUSTED_PROXIES to the number of proxies."))
+        findings.append(warning(text, "Set TRUSTED_PROXIES to the number of proxies."))
     kind = "a production" if settings.PRODUCTION else "no production"
-    yield from found or [ok(f"Django's checks find nothing; this is {kind}.")]
+    yield from findings or [ok(f"Django's checks find nothing; this is {kind}.")]
 
 
 def check_hosts() -> Iterator[Finding]:
     """Compare the hosts of operators and of new tenants with those that are served."""
-    found = []
-    refused = [host for host in settings.PUBLIC_HOSTS if not is_served(host)]
+    findings = []
+    refused = [host for host in settings.PUBLIC_HOSTS if not is_allowed_host(host)]
     suffix = settings.TENANT_DOMAIN_SUFFIX
     if refused:
         text = f"ALLOWED_HOSTS refuses {', '.join(refused)} of PUBLIC_HOSTS."
         remedy = "Add it to ALLOWED_HOSTS, or remove it from PUBLIC_HOSTS."
         is_none_left = len(refused) == len(settings.PUBLIC_HOSTS)
-        found.append((wrong if is_none_left else warning)(text, remedy))
-    if not is_served(f"tenant.{suffix}"):
+        findings.append((wrong if is_none_left else warning)(text, remedy))
+    if not is_allowed_host(f"tenant.{suffix}"):
         text = f"ALLOWED_HOSTS refuses the domains of new tenants, SLUG.{suffix}."
         remedy = f"Add .{suffix} to ALLOWED_HOSTS, or set TENANT_DOMAIN_SUFFIX."
-        found.append(wrong(text, remedy))
+        findings.append(wrong(text, remedy))
     if settings.PRODUCTION and suffix == "localhost":
         text = "New tenants get domains that only this machine has, SLUG.localhost."
-        found.append(warning(text, "Set TENANT_DOMAIN_SUFFIX to your domain."))
-    yield from found or [ok(f"Operators log in at {', '.join(settings.PUBLIC_HOSTS)}.")]
+        findings.append(warning(text, "Set TENANT_DOMAIN_SUFFIX to your domain."))
+    yield from findings or [ok(f"Operators log in at {', '.join(settings.PUBLIC_HOSTS)}.")]
 
 
-def is_served(host: str) -> bool:
+def is_allowed_host(host: str) -> bool:
     """Return whether ALLOWED_HOSTS has the host."""
     return validate_host(host.lower(), settings.ALLOWED_HOSTS)
 
@@ -113,17 +113,17 @@ def check_disk() -> Iterator[Finding]:
         disk, files = shutil.disk_usage(path), os.statvfs(path)
         used = 100 * (1 - disk.free / disk.total) if disk.total else 0
         names = 100 * (1 - files.f_favail / files.f_files) if files.f_files else 0
-        yield rated(
+        yield rate(
             max(used, names),
-            f"{path} ({name}): {size(disk.free)} of {size(disk.total)} are free, and"
-            f" {100 - names:.0f} % of the inodes.",
+            f"{path} ({name}): {format_bytes(disk.free)} of {format_bytes(disk.total)} are free,"
+            f" and {100 - names:.0f} % of the inodes.",
             "Make room on this disk.",
             warn=WARN_USED_PERCENT,
             bad=FULL_PERCENT,
         )
 
 
-def size(number: float) -> str:
+def format_bytes(number: float) -> str:
     """Return a number of bytes as people read it."""
     return filesizeformat(number).replace("\xa0", " ")
 
@@ -156,13 +156,15 @@ def check_language_model() -> Iterator[Finding]:
     if proxy and not proxy_bypass(parts.hostname or ""):
         parts = urlsplit(proxy)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    yield _reach("The language model", parts.hostname or "", port, "LLM_POOL_URL")
+    yield _check_connection("The language model", parts.hostname or "", port, "LLM_POOL_URL")
 
 
 def check_mail() -> Iterator[Finding]:
     """Open a connection to the mail server."""
     if settings.EMAIL_HOST:
-        yield _reach("The mail server", settings.EMAIL_HOST, settings.EMAIL_PORT, "EMAIL_HOST")
+        yield _check_connection(
+            "The mail server", settings.EMAIL_HOST, settings.EMAIL_PORT, "EMAIL_HOST"
+        )
     elif mail.is_configured():
         yield ok(f"Mails are sent by {settings.EMAIL_BACKEND}.")
     else:
@@ -171,7 +173,7 @@ def check_mail() -> Iterator[Finding]:
         )
 
 
-def _reach(name: str, host: str, port: int, setting: str) -> Finding:
+def _check_connection(name: str, host: str, port: int, setting: str) -> Finding:
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:

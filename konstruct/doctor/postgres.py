@@ -12,8 +12,8 @@ from django.db import connections
 
 from konstruct.channels.notifications import mail
 from konstruct.doctor import work
-from konstruct.doctor.answers import Check, Finding, Subject, ok, rated, warning, wrong
-from konstruct.doctor.machine import size
+from konstruct.doctor.answers import Check, Finding, Subject, ok, rate, warning, wrong
+from konstruct.doctor.machine import format_bytes
 from konstruct.doctor.stores import compare_clocks
 from konstruct.isolation.catalogue import MAX_SHOWN, excess_privileges, shorten
 from tenants import transaction
@@ -63,7 +63,7 @@ SELECT has_database_privilege(current_database(), 'CREATE') AND NOT EXISTS (
 )
 """
 # Every role sees all lock waits.
-_WAITING = """
+_LOCK_WAITS = """
 SELECT l.pid, extract(epoch FROM clock_timestamp() - l.waitstart)::float,
        array_to_string(pg_blocking_pids(l.pid), ', '),
        coalesce(c.relname, l.locktype)
@@ -71,10 +71,10 @@ FROM pg_locks AS l LEFT JOIN pg_class AS c ON c.oid = l.relation AND l.locktype 
 WHERE NOT l.granted AND l.waitstart < clock_timestamp() - make_interval(secs => %s)
 ORDER BY l.waitstart LIMIT 5
 """
-_SEES_ALL = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
+_MAY_READ_ALL_STATS = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
 # What the application's role may not do on a table, though it may read all, and does the rest in at
 # least half of the tenants' schemas. Who is at work is read by a view of tenants_worker.
-_MISSING = """
+_MISSING_PRIVILEGES = """
 WITH held AS (
     SELECT format('%%I.%%I', n.nspname, c.relname) AS name, c.relname,
            n.nspname ~ %(schemas)s AS ours,
@@ -97,7 +97,7 @@ SELECT name, string_agg(privilege, ', ' ORDER BY privilege) FROM expected
 WHERE privilege <> ALL (privileges) GROUP BY name ORDER BY name
 """
 # Neither statements nor addresses.
-_OLD = """
+_LONG_TRANSACTIONS = """
 SELECT pid, usename, state LIKE 'idle in transaction%%' AS is_idle,
        extract(epoch FROM clock_timestamp() - CASE
            WHEN state LIKE 'idle in transaction%%' THEN state_change ELSE xact_start END)::float
@@ -112,7 +112,7 @@ ORDER BY xact_start LIMIT 5
 
 def subjects() -> list[Subject]:
     """Return each server, as the application and, where its URL is set, as the owner."""
-    found = []
+    examined = []
     urls = {MAIN: settings.APPLICATION_DATABASE_URL, **settings.TENANT_DATABASES}
     owners = {MAIN: settings.OWNER_DATABASE_URL, **settings.TENANT_DATABASES_OWNER}
     for server in servers():
@@ -145,44 +145,42 @@ def subjects() -> list[Subject]:
         }
         # It begins its own transactions.
         limited["isolation"] = check_isolation
-        found.append(
-            Subject(
-                f"Postgres {server}", limited, partial(_connected, server, urls[server]), remedy
-            )
+        examined.append(
+            Subject(f"Postgres {server}", limited, partial(_connect, server, urls[server]), remedy)
         )
         owner = f"Postgres {server} as owner"
         if owners.get(server):
             checks = {"owner": check_owner, "locks": check_locks}
             limited = {name: partial(_within_limits, check) for name, check in checks.items()}
             remedy = remedy.replace("DATABASES", "DATABASES_OWNER").replace("_URL", "_OWNER_URL")
-            connect = partial(_connected, server, owners[server])
-            found.append(Subject(owner, limited, connect, remedy))
+            connect = partial(_connect, server, owners[server])
+            examined.append(Subject(owner, limited, connect, remedy))
         else:
-            found.append(Subject(owner, {"locks": cannot_see_locks}))
-    return found
+            examined.append(Subject(owner, {"locks": report_unchecked_locks}))
+    return examined
 
 
 @contextmanager
-def _connected(server: str, url: str) -> Iterator[None]:
+def _connect(server: str, url: str) -> Iterator[None]:
     """Connect this thread to the server by the URL, in the public schema."""
-    wanted = dj_database_url.parse(url)
-    given = cast(DatabaseWrapper, connections[server])
-    ours = given.copy()
-    ours.settings_dict.update(
-        {name: wanted.get(name, "") for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")}
+    options = dj_database_url.parse(url)
+    original = cast(DatabaseWrapper, connections[server])
+    copy = original.copy()
+    copy.settings_dict.update(
+        {name: options.get(name, "") for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")}
     )
-    ours.settings_dict["OPTIONS"] = {
-        **wanted.get("OPTIONS", {}),
+    copy.settings_dict["OPTIONS"] = {
+        **options.get("OPTIONS", {}),
         "connect_timeout": str(CONNECT_SECONDS),
     }
-    connections[server] = ours
+    connections[server] = copy
     try:
         with server_scope(server):
-            ours.ensure_connection()
+            copy.ensure_connection()
             yield
     finally:
-        ours.close()
-        connections[server] = given
+        copy.close()
+        connections[server] = original
 
 
 def _within_limits(check: Check) -> Iterator[Finding]:
@@ -203,7 +201,7 @@ def check_postgres(server: str) -> Iterator[Finding]:
     except NotWritable as error:
         yield wrong(f"It accepts no writes: {error}", "Make room on its disk, or name the primary.")
     used, limit = fetch_row(_SESSIONS)
-    yield rated(
+    yield rate(
         100 * used / limit,
         f"PostgreSQL {name}; {used} of {limit} connections are in use.",
         "Raise max_connections, or put PgBouncer in between (docs/scaling.md, Connections).",
@@ -231,15 +229,16 @@ def check_extension() -> Iterator[Finding]:
 def check_clock() -> Iterator[Finding]:
     """Compare the server's clock with that of this machine."""
     before = time.time()
-    theirs = fetch_value("SELECT extract(epoch FROM clock_timestamp())::float")
-    yield compare_clocks(before, theirs, time.time())
+    server_time = fetch_value("SELECT extract(epoch FROM clock_timestamp())::float")
+    yield compare_clocks(before, server_time, time.time())
 
 
 def check_size() -> Iterator[Finding]:
     """State the size of the database. SQL does not show the free space of the server's disk."""
     number = fetch_value("SELECT pg_database_size(current_database())")
     yield ok(
-        f"The database has {size(number)}. Its disk cannot be seen by SQL: watch it on the server."
+        f"The database has {format_bytes(number)}. Its disk cannot be seen by SQL: watch it on the"
+        " server."
     )
 
 
@@ -273,38 +272,38 @@ def check_isolation() -> Iterator[Finding]:
     for message in messages:
         yield (wrong if message.is_serious() else warning)(message.msg, str(message.hint))
     if not messages:
-        way = (
+        route = (
             "by a pooler, of which SQL does not show pool_mode; no statement is prepared"
             if connection.is_pooled
             else "without a pooler; statements are prepared"
         )
-        yield ok(f"The role is bound by a policy on each table of tenants. Connected {way}.")
+        yield ok(f"The role is bound by a policy on each table of tenants. Connected {route}.")
 
 
 def check_missing_privileges() -> Iterator[Finding]:
     """Look for tables on which the application's role lacks a privilege."""
-    lacking = fetch_all(_MISSING, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN})
-    for table, privileges in lacking[:MAX_SHOWN]:
+    missing = fetch_all(_MISSING_PRIVILEGES, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN})
+    for table, privileges in missing[:MAX_SHOWN]:
         yield wrong(
             f"The application's role lacks {privileges} on {table}.",
             "Run manage.py migrate. If it is still missing, run as konstruct_owner:"
             f" GRANT {privileges} ON {table} TO {APP_ROLE};",
         )
-    if more := lacking[MAX_SHOWN:]:
+    if more := missing[MAX_SHOWN:]:
         yield wrong(f"It lacks privileges on {len(more)} more tables.", "Run doctor again then.")
-    if not lacking:
+    if not missing:
         yield ok("The application's role can read each table, and write as in most tenants.")
 
 
 def check_privileges() -> Iterator[Finding]:
     """Look for privileges of the application's role that no migration of ours grants."""
-    found = {what: names for what, names in excess_privileges().items() if names}
-    for what, names in found.items():
+    excess = {label: names for label, names in excess_privileges().items() if names}
+    for label, names in excess.items():
         yield wrong(
-            f"{what[0].upper()}{what[1:]}: {shorten(names)}.",
+            f"{label[0].upper()}{label[1:]}: {shorten(names)}.",
             "Revoke it as a superuser; run deploy/bootstrap.sql and manage.py migrate again.",
         )
-    if not found:
+    if not excess:
         yield ok("The application's role has no privilege that it must not have.")
 
 
@@ -325,8 +324,8 @@ def check_owner() -> Iterator[Finding]:
 
 def check_locks() -> Iterator[Finding]:
     """Look for sessions that wait for locks, and for those that keep a transaction open."""
-    found = [
-        rated(
+    findings = [
+        rate(
             seconds,
             f"Process {pid} of Postgres has waited for {seconds:.0f} s for a lock on {name}, which"
             f" process {blockers or '(unknown)'} holds.",
@@ -334,15 +333,15 @@ def check_locks() -> Iterator[Finding]:
             warn=WARN_LOCK_SECONDS,
             bad=BAD_LOCK_SECONDS,
         )
-        for pid, seconds, blockers, name in fetch_all(_WAITING, [WARN_LOCK_SECONDS])
+        for pid, seconds, blockers, name in fetch_all(_LOCK_WAITS, [WARN_LOCK_SECONDS])
     ]
-    if fetch_value(_SEES_ALL):
+    if fetch_value(_MAY_READ_ALL_STATS):
         for pid, role, is_idle, seconds in fetch_all(
-            _OLD, [WARN_IDLE_SECONDS, WARN_TRANSACTION_SECONDS]
+            _LONG_TRANSACTIONS, [WARN_IDLE_SECONDS, WARN_TRANSACTION_SECONDS]
         ):
             what = "is idle in a transaction" if is_idle else "has had a transaction open"
-            found.append(
-                rated(
+            findings.append(
+                rate(
                     seconds,
                     f"Process {pid} of Postgres ({role}) {what} for {seconds:.0f} s.",
                     "It keeps locks and dead rows: find its program, or end it by"
@@ -353,11 +352,11 @@ def check_locks() -> Iterator[Finding]:
             )
     else:
         text = "Transactions of other roles cannot be seen, only waits for locks."
-        found.append(warning(text, "Run deploy/bootstrap.sql again as a superuser."))
-    yield from found or [ok("No session waits for a lock, or keeps a transaction open.")]
+        findings.append(warning(text, "Run deploy/bootstrap.sql again as a superuser."))
+    yield from findings or [ok("No session waits for a lock, or keeps a transaction open.")]
 
 
-def cannot_see_locks() -> Iterator[Finding]:
+def report_unchecked_locks() -> Iterator[Finding]:
     """State that the application's role does not see the sessions of others."""
     yield warning(
         "Locks and long transactions are not looked at: this process has no owner's URL.",

@@ -11,8 +11,8 @@ from django.conf import settings
 from django_redis import get_redis_connection
 
 from konstruct.celery import app
-from konstruct.doctor.answers import Finding, Subject, ok, rated, warning, wrong
-from konstruct.doctor.machine import size
+from konstruct.doctor.answers import Finding, Subject, ok, rate, warning, wrong
+from konstruct.doctor.machine import format_bytes
 from konstruct.heartbeats import BEAT, MAX_AGE_SECONDS, OWNER, QUEUES, has_heartbeat
 
 # Differences of clocks. Leases and heartbeats last ten seconds and more.
@@ -35,13 +35,13 @@ def subjects() -> list[Subject]:
                 "clock": cache.check_clock,
                 "processes": check_processes,
             },
-            partial(_connected_to_cache, cache),
+            partial(_connect_to_cache, cache),
             REMEDY.format("REDIS_URL"),
         ),
         Subject(
             "broker",
             {"policies": broker.check_policies},
-            partial(_connected_to_broker, broker),
+            partial(_connect_to_broker, broker),
             REMEDY.format("CELERY_BROKER_URL"),
         ),
     ]
@@ -59,38 +59,39 @@ class Store:
 
     def check_policies(self) -> Iterator[Finding]:
         """Check the server's eviction policy, persistence and memory."""
-        info, found = self.info, []
+        info, findings = self.info, []
         name = "Valkey" if "valkey_version" in info else "Redis"
         version = str(info.get("valkey_version", info["redis_version"]))
         if int(version.partition(".")[0]) < MIN_MAJOR:
             text = f"{name} {version} is too old."
-            found.append(wrong(text, f"Install version {MIN_MAJOR} or newer."))
+            findings.append(wrong(text, f"Install version {MIN_MAJOR} or newer."))
         if info["role"] not in ("master", "primary"):
             text = "It is a replica, and accepts no writes."
-            found.append(wrong(text, "Name the primary server in the URL."))
+            findings.append(wrong(text, "Name the primary server in the URL."))
         if info["maxmemory_policy"] != "noeviction":
             text = (
                 f"maxmemory-policy is {info['maxmemory_policy']}: with a full memory it drops"
                 " windows and limits of rates in silence."
             )
-            found.append(warning(text, "Set maxmemory-policy noeviction."))
+            findings.append(warning(text, "Set maxmemory-policy noeviction."))
         if not info["aof_enabled"]:
             text = "appendonly is off: after a restart every window is built from Postgres again."
-            found.append(warning(text, "Set appendonly yes."))
+            findings.append(warning(text, "Set appendonly yes."))
         if info.get("aof_enabled") and info["aof_last_write_status"] != "ok":
             text = "It could not write its append-only file, and refuses writes."
-            found.append(wrong(text, "Make room on the disk of the server."))
+            findings.append(wrong(text, "Make room on the disk of the server."))
         if limit := info["maxmemory"]:
-            found.append(
-                rated(
+            findings.append(
+                rate(
                     100 * info["used_memory"] / limit,
-                    f"It uses {size(info['used_memory'])} of its {size(limit)} (maxmemory).",
+                    f"It uses {format_bytes(info['used_memory'])} of its {format_bytes(limit)}"
+                    " (maxmemory).",
                     "Raise maxmemory: at the limit the server refuses writes.",
                     warn=WARN_MEMORY_PERCENT,
                     bad=FULL_MEMORY_PERCENT,
                 )
             )
-        yield from found or [ok(f"{name} {version}, noeviction, appendonly.")]
+        yield from findings or [ok(f"{name} {version}, noeviction, appendonly.")]
 
     def check_clock(self) -> Iterator[Finding]:
         """Compare the server's clock with that of this machine."""
@@ -101,11 +102,11 @@ class Store:
 
 def compare_clocks(before: float, server_time: float, after: float) -> Finding:
     """Compare a server's clock, which was read between two times of this machine."""
-    apart = max(before - server_time, server_time - after, 0.0)
+    difference = max(before - server_time, server_time - after, 0.0)
     at = datetime.fromtimestamp(server_time, UTC).isoformat(" ", "seconds")
-    return rated(
-        apart,
-        f"Its clock is {apart:.1f} s from that of this machine: {at}.",
+    return rate(
+        difference,
+        f"Its clock is {difference:.1f} s from that of this machine: {at}.",
         "Synchronize both machines with a time server (NTP).",
         warn=CLOCK_WARN_SECONDS,
         bad=CLOCK_WRONG_SECONDS,
@@ -127,13 +128,13 @@ def check_processes() -> Iterator[Finding]:
 
 
 @contextmanager
-def _connected_to_cache(store: Store) -> Iterator[None]:
+def _connect_to_cache(store: Store) -> Iterator[None]:
     store.connect(get_redis_connection())
     yield
 
 
 @contextmanager
-def _connected_to_broker(store: Store) -> Iterator[None]:
+def _connect_to_broker(store: Store) -> Iterator[None]:
     options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, "socket_timeout": 5}
     with app.connection_for_write(settings.CELERY_BROKER_URL, transport_options=options) as broker:
         channel: Any = broker.default_channel  # of Redis

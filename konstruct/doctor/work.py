@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db.models import Max, Q
 from django.db.models.functions import Now
 
-from konstruct.doctor.answers import Finding, ok, rated, warning, wrong
-from konstruct.doctor.machine import is_served
+from konstruct.doctor.answers import Finding, ok, rate, warning, wrong
+from konstruct.doctor.machine import is_allowed_host
 from konstruct.isolation.catalogue import shorten
-from konstruct.metrics import jobs_of
+from konstruct.metrics import read_jobs
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.replies.queue import REPLIES
 from tenants import journal
@@ -33,32 +33,34 @@ BACKUP_AGE: Final = timedelta(hours=26)
 
 def check_tenants() -> Iterator[Finding]:
     """Look for tenants that are not served though they should be, in five statements."""
-    found = []
+    findings = []
     behind = Tenant.objects.provisioned().exclude(is_fitting()).values_list("slug", flat=True)
     if slugs := list(behind.order_by("slug")):
         text = f"{len(slugs)} tenants lack migrations and get 503: {shorten(slugs)}."
-        found.append(wrong(text, "Run manage.py migrate."))
+        findings.append(wrong(text, "Run manage.py migrate."))
     unfinished = Q(provisioning_failed_at__isnull=False) | Q(created_at__lt=Now() - UNFINISHED)
     provisioning = Tenant.objects.filter(unfinished, state=Tenant.State.PROVISIONING)
     if slugs := list(provisioning.values_list("slug", flat=True)):
         text = f"{len(slugs)} tenants are registered and not set up: {shorten(slugs)}."
         remedy = "Run manage.py create_tenant SLUG again; the operators' admin shows the error."
-        found.append(warning(text, remedy))
+        findings.append(warning(text, remedy))
     if slugs := list(Tenant.objects.exclude(moving_to="").values_list("slug", flat=True)):
         text = f"{len(slugs)} tenants are held by a move: {shorten(slugs)}."
-        found.append(warning(text, "Run manage.py move_tenant again if no move is running."))
+        findings.append(warning(text, "Run manage.py move_tenant again if no move is running."))
     restoring = Tenant.objects.filter(state=Tenant.State.RESTORING)
     if slugs := list(restoring.values_list("slug", flat=True)):
         text = f"{len(slugs)} tenants are being restored from a backup: {shorten(slugs)}."
-        found.append(warning(text, "Run manage.py restore again if no restore is running."))
+        findings.append(warning(text, "Run manage.py restore again if no restore is running."))
     domains = Domain.objects.filter(tenant__state=Tenant.State.ACTIVE).order_by("domain")
-    refused = [name for name in domains.values_list("domain", flat=True) if not is_served(name)]
+    refused = [
+        name for name in domains.values_list("domain", flat=True) if not is_allowed_host(name)
+    ]
     if refused:
         text = f"ALLOWED_HOSTS refuses {len(refused)} domains of tenants: {shorten(refused)}."
-        found.append(wrong(text, "Add them to ALLOWED_HOSTS, or remove the domains."))
+        findings.append(wrong(text, "Add them to ALLOWED_HOSTS, or remove the domains."))
     states = Counter(Tenant.objects.values_list("state", flat=True))
     numbers = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
-    yield from found or [ok(f"Tenants: {numbers or 'none yet'}.")]
+    yield from findings or [ok(f"Tenants: {numbers or 'none yet'}.")]
 
 
 def check_slack() -> Iterator[Finding]:
@@ -73,7 +75,7 @@ def check_slack() -> Iterator[Finding]:
 
 def check_queues(server: str) -> Iterator[Finding]:
     """Look at the jobs of a server: how many wait, for how long, and how many are given up."""
-    jobs, of_tenants = jobs_of(server)
+    jobs, backlogs = read_jobs(server)
     erasures = (ERASURES.name, MESSAGE_ERASURES.name, TOMBSTONES.name)
     for kind, (waiting, in_work, oldest) in sorted(jobs.items()):
         text = (
@@ -82,17 +84,15 @@ def check_queues(server: str) -> Iterator[Finding]:
         )
         if kind in erasures:
             remedy = "Check that the owner worker runs: people have requested these erasures."
-            yield rated(oldest, text, remedy, warn=LATE_JOB_SECONDS, bad=LATE_ERASURE_SECONDS)
+            yield rate(oldest, text, remedy, warn=LATE_JOB_SECONDS, bad=LATE_ERASURE_SECONDS)
         elif kind == REPLIES.name:
-            yield rated(
-                oldest, text, START_WORKERS, warn=LATE_REPLY_SECONDS, bad=LATE_REPLY_SECONDS
-            )
+            yield rate(oldest, text, START_WORKERS, warn=LATE_REPLY_SECONDS, bad=LATE_REPLY_SECONDS)
         elif kind == RETENTION.name:  # its jobs wait until rows are old enough
             yield ok(text)
         else:
-            yield rated(oldest, text, START_WORKERS, warn=LATE_JOB_SECONDS, bad=float("inf"))
-    if given_up := sum(backlog.failed for backlog in of_tenants.values()):
-        tenants = sum(backlog.failed > 0 for backlog in of_tenants.values())
+            yield rate(oldest, text, START_WORKERS, warn=LATE_JOB_SECONDS, bad=float("inf"))
+    if given_up := sum(backlog.failed for backlog in backlogs.values()):
+        tenants = sum(backlog.failed > 0 for backlog in backlogs.values())
         text = f"{given_up} jobs of {tenants} tenants are given up."
         yield warning(text, "Retry or discard them in the tenants' admin, under Failed jobs.")
     elif not jobs:

@@ -17,11 +17,11 @@ class DemoQuestion:
 
 @dataclass(frozen=True)
 class Company:
-    """One tenant of the demo: the messages `said` are sent in order, then `questions`."""
+    """One tenant of the demo. Its messages are sent in order, then its questions."""
 
     slug: str
     name: str
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     questions: tuple[DemoQuestion, ...]
 
 
@@ -31,7 +31,7 @@ USER = "sam"
 AURORA = Company(
     slug="aurora",
     name="Aurora Travel",
-    said=(
+    messages=(
         "Hi Iris, I'm Sam. I look after group bookings here in the Lisbon office.",
         "My daughter Nora starts at the music conservatory in Porto this September.",
         "She plays the cello, and the one she has now was built by my grandfather.",
@@ -69,7 +69,7 @@ AURORA = Company(
 BIRCH = Company(
     slug="birch",
     name="Birch Garden Centre",
-    said=(
+    messages=(
         "Hello Iris, Sam here, from the greenhouse.",
         "My son Theo is learning to play the trumpet, the neighbours suffer.",
         "We have two cats, Miso and Soba, and no dog.",

@@ -70,7 +70,7 @@ SMALL_TALK: Final = (
     ("Please hold {n} seats on the ferry.", "I hold {n} seats on the ferry until Friday."),
 )
 # By days ago. The rules find facts in them; the second home corrects the first one.
-LEA: Final = {
+STATEMENTS_OF_LEA: Final = {
     26: "I live in Ghent.",
     19: "I work for Bruges Events.",
     12: "My dog is called Waffel.",
@@ -98,9 +98,8 @@ def add_month(agent: Agent, *, admin: Any) -> Month:
     """Store a month of conversations, facts, escalations and failures in the current tenant.
 
     Args:
-        agent: the tenant's first agent. Nothing is stored of the demo's user, so that answers do
-        not
-            depend on the month.
+        agent: the tenant's first agent. Nothing is stored of the demo's user: answers do not depend
+            on the month.
         admin: the user of the tenant's admin, who decides and reviews.
 
     Returns:
@@ -115,7 +114,7 @@ def add_month(agent: Agent, *, admin: Any) -> Month:
         tools=["remember_fact"],
         escalate_on=["complaint"],
     )
-    replies = _talk(agent, otto)
+    replies = _store_conversations(agent, otto)
     _find_facts(agent, author)
     for reply, mark in zip(replies, ("right", "wrong", "unsure", "right"), strict=False):
         review_reply(reply.pk, mark=mark, by=actor)
@@ -133,51 +132,57 @@ def add_month(agent: Agent, *, admin: Any) -> Month:
         system_prompt=f"{agent.system_prompt} Answer in at most three sentences.",
     )
     escalation, waiting = _wait_for_people(otto)
-    return Month(_fail(agent), escalation, tuple(waiting))
+    return Month(_store_failed_reply(agent), escalation, tuple(waiting))
 
 
 # --- Conversations --------------------------------------------------------------------------------
 
 
-def _talk(agent: Agent, otto: Agent) -> list[Message]:
+def _store_conversations(agent: Agent, otto: Agent) -> list[Message]:
     """Store the turns of earlier days; return the replies, latest first."""
-    dice = random.Random(7)  # noqa: S311  (of a demo)
+    rng = random.Random(7)  # noqa: S311  (of a demo)
     now = datetime.now(UTC)
     replies: list[Message] = []
     earlier: dict[tuple[UUID, str], Message] = {}
     for days_ago in range(DAYS, 0, -1):
         morning = now - timedelta(days=days_ago)
-        users = dice.sample(list(PEOPLE), 1 if morning.weekday() > 4 else dice.randint(1, 3))
-        said = [
-            (dice.choice((agent, agent, otto)), user, dice.choice(SMALL_TALK)) for user in users
-        ]
-        if days_ago in LEA:
-            said.append((agent, "lea", (LEA[days_ago], "Thank you, Lea. I will keep it in mind.")))
-        for number, (asked, user, (question, answer)) in enumerate(said):
-            people = dice.randint(4, 60)
+        users = rng.sample(list(PEOPLE), 1 if morning.weekday() > 4 else rng.randint(1, 3))
+        turns = [(rng.choice((agent, agent, otto)), user, rng.choice(SMALL_TALK)) for user in users]
+        if days_ago in STATEMENTS_OF_LEA:
+            turns.append(
+                (
+                    agent,
+                    "lea",
+                    (STATEMENTS_OF_LEA[days_ago], "Thank you, Lea. I will keep it in mind."),
+                )
+            )
+        for number, (agent_asked, user, (question, answer)) in enumerate(turns):
+            people = rng.randint(4, 60)
             at = morning + timedelta(minutes=11 * number)
-            message = _turn(asked, user, question.format(n=people), days_ago=days_ago, at=at)
-            recalled = earlier.get((asked.pk, user))
+            message = _turn(agent_asked, user, question.format(n=people), days_ago=days_ago, at=at)
+            recalled = earlier.get((agent_asked.pk, user))
             reply = _turn(
-                asked,
+                agent_asked,
                 user,
                 answer.format(n=people),
                 days_ago=days_ago,
-                at=at + timedelta(seconds=dice.uniform(0.6, 4.0)),
+                at=at + timedelta(seconds=rng.uniform(0.6, 4.0)),
                 in_reply_to=message.pk,
-                recall_trace=_recalled(message, recalled if dice.random() < 0.7 else None).trace(),
+                recall_trace=_recall_result(
+                    message, recalled if rng.random() < 0.7 else None
+                ).trace(),
                 usage={
-                    "prompt_tokens": dice.randint(300, 900),
-                    "completion_tokens": dice.randint(10, 60),
+                    "prompt_tokens": rng.randint(300, 900),
+                    "completion_tokens": rng.randint(10, 60),
                 },
             )
-            earlier[asked.pk, user] = message
+            earlier[agent_asked.pk, user] = message
             replies.insert(0, reply)
     return replies
 
 
 def _turn(
-    agent: Agent, user_id: str, content: str, *, days_ago: int, at: datetime, **of_reply: Any
+    agent: Agent, user_id: str, content: str, *, days_ago: int, at: datetime, **reply_fields: Any
 ) -> Message:
     """Store a message of a user or, with `in_reply_to`, the reply to it."""
     name, channel = PEOPLE[user_id]
@@ -187,16 +192,16 @@ def _turn(
         user_id=user_id,
         thread_id=f"{user_id}-{days_ago}",
         channel=channel,
-        role=Role.ASSISTANT if of_reply else Role.USER,
-        name="" if of_reply else name,
+        role=Role.ASSISTANT if reply_fields else Role.USER,
+        name="" if reply_fields else name,
         content=content,
         created_at=at,
-        **of_reply,
+        **reply_fields,
     )
     return message
 
 
-def _recalled(message: Message, found: Message | None) -> RecallResult:
+def _recall_result(message: Message, found: Message | None) -> RecallResult:
     """Return a recall for the message that found an earlier one, or an empty one."""
     hits = (
         ()
@@ -234,9 +239,11 @@ def _recalled(message: Message, found: Message | None) -> RecallResult:
 
 def _find_facts(agent: Agent, author: Author) -> None:
     """Extract facts with the rules, conversation by conversation, and decide some of them."""
-    for days_ago in sorted(LEA, reverse=True):
-        said = Message.objects.filter(agent_id=agent.pk, thread_id=f"lea-{days_ago}")
-        preview = runs.preview(messages=list(said.order_by("number")), requested_by=author.address)
+    for days_ago in sorted(STATEMENTS_OF_LEA, reverse=True):
+        messages = Message.objects.filter(agent_id=agent.pk, thread_id=f"lea-{days_ago}")
+        preview = runs.preview(
+            messages=list(messages.order_by("number")), requested_by=author.address
+        )
         runs.apply(preview.pk)
         for fact in MemoryEntry.objects.entries().filter(run_id=preview.pk):
             if fact.state == FactState.PROPOSED and fact.value in CONFIRMED:
@@ -252,9 +259,9 @@ def _find_facts(agent: Agent, author: Author) -> None:
         content="Tom travels with a wheelchair.",
         metadata={"topic": "travel"},
     )
-    entered = facts.remember_all([entry], author=author)[0].memory_id
+    fact_id = facts.remember_all([entry], author=author)[0].memory_id
     facts.update(
-        entered, tenant_id, content="Tom travels with a folding wheelchair.", author=author
+        fact_id, tenant_id, content="Tom travels with a folding wheelchair.", author=author
     )
 
 
@@ -282,8 +289,8 @@ def _settle_escalation(agent: Agent, actor: Actor) -> None:
 def _request_erasures(agent: Agent, actor: Actor) -> None:
     """Request the erasure of a person, and of one message of another."""
     request_erasure(LEAVING, by=actor, reason="Ravi asked for it by mail.")
-    said = Message.objects.filter(agent_id=agent.pk, user_id="tom", role=Role.USER)
-    message = said.earliest("number")
+    messages = Message.objects.filter(agent_id=agent.pk, user_id="tom", role=Role.USER)
+    message = messages.earliest("number")
     request_message_erasure(
         agent_id=agent.pk,
         user_id=message.user_id,
@@ -336,9 +343,9 @@ def _connect_slack(agent: Agent, actor: Actor, admin: Any) -> None:
 
 def _wait_for_people(otto: Agent) -> tuple[Escalation, list[Message]]:
     """Open an escalation; return it, with a message in it and one that asks for a consent."""
-    asked = _send(otto, "Can I talk to a human, please?", thread_id="kim-ferry")
+    message = _send(otto, "Can I talk to a human, please?", thread_id="kim-ferry")
     escalation, _ = escalations.open_escalation(
-        Thread.of(asked), opened_by=Escalation.OpenedBy.USER, reason=f"“{asked.content}”"
+        Thread.of(message), opened_by=Escalation.OpenedBy.USER, reason=f"“{message.content}”"
     )
     return escalation, [
         _send(otto, "It is about the ferry.", thread_id="kim-ferry"),
@@ -346,7 +353,7 @@ def _wait_for_people(otto: Agent) -> tuple[Escalation, list[Message]]:
     ]
 
 
-def _fail(agent: Agent) -> Message:
+def _store_failed_reply(agent: Agent) -> Message:
     """Send a message whose reply fails before a worker takes it."""
     with transaction.atomic():
         message = _send(agent, "Could you also book the lighthouse tour?", thread_id="kim-tour")

@@ -30,7 +30,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded.paths import make_home, migrating_lock, serve_lock
 from konstruct.local.embedded.supervision import try_lock
 from konstruct.logs import one_line
-from konstruct.processes import bound_to_this_process, end
+from konstruct.processes import bound_to_this_process, terminate_all
 from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
@@ -40,12 +40,12 @@ from tenants.management.base import SOME_TENANTS_FAILED
 class LogTail:
     """Prints lines that are appended to a file."""
 
-    def __init__(self, path: Path, prefix: str, say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, prefix: str, write_line: Callable[[str], None]) -> None:
         self._path = path
         self._prefix = prefix
-        self._say = say
+        self._write_line = write_line
         self._file: io.BufferedReader | None = None
-        self._rest = b""
+        self._incomplete = b""
         if path.exists():
             self._file = path.open("rb")
             self._file.seek(0, io.SEEK_END)
@@ -67,16 +67,16 @@ class LogTail:
     def _read(self) -> None:
         if self._file is None:
             return
-        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        *lines, self._incomplete = (self._incomplete + self._file.read()).split(b"\n")
         for line in lines:
-            self._say(self._prefix + one_line(line.decode(errors="replace")))
+            self._write_line(self._prefix + one_line(line.decode(errors="replace")))
 
     def _was_replaced(self) -> bool:
         try:
-            now = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return False
-        return self._file is None or not os.path.samestat(now, os.fstat(self._file.fileno()))
+        return self._file is None or not os.path.samestat(status, os.fstat(self._file.fileno()))
 
 
 READY_SECONDS = 120
@@ -92,10 +92,11 @@ class ServingError(KonstructError):
 
 
 @contextlib.contextmanager
-def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Processes"]:
+def serving(*, host: str, port: int, write_line: Callable[[str], None]) -> Iterator["Processes"]:
     """Migrate and start; end all processes afterwards, except embedded services that others use.
 
-    A signal to end raises KeyboardInterrupt in the block. `say` is called with each line of output.
+    A signal to end raises KeyboardInterrupt in the block. `write_line` is called with each line of
+    output.
     """
     previous = {number: signal.signal(number, _interrupt) for number in ENDING_SIGNALS}
     try:
@@ -107,17 +108,17 @@ def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Pr
                 if not settings.EMBEDDED_DATABASE:
                     _refuse_unsafe_role()
                 with contextlib.ExitStack() as stack:
-                    with _processes_wait():
-                        processes = Processes(host, port, say)
+                    with _hold_processes():
+                        processes = Processes(host, port, write_line)
                         stack.callback(processes.stop)
                         migrate = _start_migrate()
                         _ensure_embedded()
-                        _finish(migrate, say)
+                        _finish_migrate(migrate, write_line)
                         _refuse_unsafe_role()
                     yield processes
             finally:
                 if not embedded.wait_stopped():
-                    say("Postgres or Valkey go on, for another process uses them.")
+                    write_line("Postgres or Valkey go on, for another process uses them.")
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
@@ -137,7 +138,7 @@ def _refuse_unsafe_role() -> None:
 class Processes:
     """The running processes, their logs under KONSTRUCT_HOME/log."""
 
-    def __init__(self, host: str, port: int, say: Callable[[str], None]) -> None:
+    def __init__(self, host: str, port: int, write_line: Callable[[str], None]) -> None:
         self._url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
         self._logs = make_home() / "log"
         self._logs.mkdir(mode=0o700, exist_ok=True)
@@ -155,13 +156,13 @@ class Processes:
         }
         if settings.METRICS_DIR:
             self._environment["METRICS_DIR"] = str(settings.METRICS_DIR)
-            for counts in settings.METRICS_DIR.glob("*.db"):  # of earlier processes
-                counts.unlink()
+            for file in settings.METRICS_DIR.glob("*.db"):  # of earlier processes
+                file.unlink()
         self._tails = [
-            LogTail(self._logs / f"{name}.log", f"{name:10} | ", say)
+            LogTail(self._logs / f"{name}.log", f"{name:10} | ", write_line)
             for name in ("web", *WORKERS, "beat", "owner", "supervisord")
         ]
-        self._healed = time.monotonic()
+        self._services_checked_at = time.monotonic()
         self._supervisord = self._start()
 
     def wait_ready(self) -> None:
@@ -185,10 +186,10 @@ class Processes:
         for number in ENDING_SIGNALS:
             signal.signal(number, lambda *_: self._supervisord.kill())
         with contextlib.suppress(psutil.NoSuchProcess):
-            ours = psutil.Process(self._supervisord.pid)
-            everything = [ours, *ours.children(recursive=True)]
+            supervisord = psutil.Process(self._supervisord.pid)
+            processes = [supervisord, *supervisord.children(recursive=True)]
             self._supervisord.terminate()
-            end(everything, seconds=STOP_SECONDS)
+            terminate_all(processes, seconds=STOP_SECONDS)
         self._supervisord.wait()
         self._show()
         for tail in self._tails:
@@ -215,9 +216,9 @@ class Processes:
             if self._supervisord.returncode > 0:
                 raise ServingError(f"supervisord has ended: see {self._logs}")
             self._supervisord = self._start()
-        if time.monotonic() - self._healed > RESTART_CHECK_SECONDS:
+        if time.monotonic() - self._services_checked_at > RESTART_CHECK_SECONDS:
             _ensure_embedded()
-            self._healed = time.monotonic()
+            self._services_checked_at = time.monotonic()
 
     def _show(self) -> None:
         for tail in self._tails:
@@ -283,7 +284,7 @@ def _ensure_embedded() -> None:
 
 
 @contextlib.contextmanager
-def _processes_wait() -> Iterator[None]:
+def _hold_processes() -> Iterator[None]:
     """Let the processes load but not serve yet: see `wait_for_migrations`."""
     with migrating_lock().open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -304,11 +305,11 @@ def _start_migrate() -> "subprocess.Popen[str]":
     )
 
 
-def _finish(migrate: "subprocess.Popen[str]", say: Callable[[str], None]) -> None:
+def _finish_migrate(migrate: "subprocess.Popen[str]", write_line: Callable[[str], None]) -> None:
     """Wait for the migrations."""
     output, _ = migrate.communicate()
     for line in output.splitlines():
-        say(f"migrate | {line}")
+        write_line(f"migrate | {line}")
     # A tenant that is behind is not served; the others are.
     if migrate.returncode not in (0, SOME_TENANTS_FAILED):
         raise ServingError("migrate failed, see above")

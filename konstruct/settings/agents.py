@@ -23,7 +23,7 @@ if LLM_API not in ("auto", "pool", "openai"):
 LLM_API_KEY = text("LLM_API_KEY")
 LLM_MODEL = text("LLM_MODEL")
 # Parallel requests of a process to the language model; 0: one for each reply in work.
-LLM_MAX_CONCURRENT = number("LLM_MAX_CONCURRENT", 0, least=0)
+LLM_MAX_CONCURRENT = number("LLM_MAX_CONCURRENT", 0, minimum=0)
 LLM_TIMEOUT = number("LLM_TIMEOUT", 60)
 LLM_MAX_REPLY_CHARACTERS = number("LLM_MAX_REPLY_CHARACTERS", 65_536)
 # Money for a million tokens, in the currency of the deployment.
@@ -36,8 +36,8 @@ REPLY_MAX_ATTEMPTS = number("REPLY_MAX_ATTEMPTS", 6)
 # How long a user may think about a tool call before it expires.
 TOOL_CONSENT_SECONDS = number("TOOL_CONSENT_SECONDS", 24 * 3600)
 
-# Of the Slack app, from api.slack.com/apps. Without the signing secret, requests of Slack are
-# refused. Fallbacks are the former secrets during a rotation.
+# Credentials of the Slack app, from api.slack.com/apps. Without the signing secret, requests of
+# Slack are refused. Fallbacks are the former secrets during a rotation.
 SLACK_CLIENT_ID = text("SLACK_CLIENT_ID")
 SLACK_CLIENT_SECRET = text("SLACK_CLIENT_SECRET")
 SLACK_SIGNING_SECRET = text("SLACK_SIGNING_SECRET")

@@ -69,8 +69,8 @@ if PRODUCTION and not ALLOWED_HOSTS:
     sys.exit("konstruct: ALLOWED_HOSTS is not set; name the hosts that this deployment serves.")
 # A new tenant's domain is SLUG.<this>.
 TENANT_DOMAIN_SUFFIX = text("TENANT_DOMAIN_SUFFIX", "localhost")
-# Port in the links of notifications. 0: that of the scheme.
-ADMIN_PORT = number("ADMIN_PORT", 0 if PRODUCTION else 8000, least=0)
+# Port in the links of notifications. 0: the default port of the scheme.
+ADMIN_PORT = number("ADMIN_PORT", 0 if PRODUCTION else 8000, minimum=0)
 CSRF_TRUSTED_ORIGINS = names("CSRF_TRUSTED_ORIGINS", "")
 if PRODUCTION:
     refuse(
@@ -83,14 +83,14 @@ SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if flag("BEHIND_TLS_PROXY", default=False) else None
 )
 # Proxies in front of the web, each of which adds an entry to X-Forwarded-For. 0: it is not read.
-TRUSTED_PROXIES = number("TRUSTED_PROXIES", 0, least=0)
+TRUSTED_PROXIES = number("TRUSTED_PROXIES", 0, minimum=0)
 # Failed attempts to log in to the admin: of one name from one address, of all names from one
 # address, of one name from all addresses; and the seconds after which as many are allowed again.
 LOGIN_ATTEMPTS = number("LOGIN_ATTEMPTS", 5)
 LOGIN_ATTEMPTS_PER_ADDRESS = number("LOGIN_ATTEMPTS_PER_ADDRESS", 50)
 LOGIN_ATTEMPTS_PER_USER = number("LOGIN_ATTEMPTS_PER_USER", 100)
 LOGIN_LOCK_SECONDS = number("LOGIN_LOCK_SECONDS", 900)
-# Of links to set a password: invitations and requested resets.
+# Lifetime of links to set a password: invitations and requested resets.
 PASSWORD_RESET_TIMEOUT = 3600 * number("PASSWORD_LINK_HOURS", 72)
 # A tenant that operators delete in the admin can be restored for this time.
 DELETED_TENANT_DAYS = number("DELETED_TENANT_DAYS", 7)
@@ -99,7 +99,8 @@ DELETED_TENANT_DAYS = number("DELETED_TENANT_DAYS", 7)
 PLAIN_HTTP = flag("PLAIN_HTTP", default=not (PRODUCTION or SECURE_PROXY_SSL_HEADER))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not PLAIN_HTTP
 SECURE_HSTS_SECONDS = 0 if PLAIN_HTTP else number("SECURE_HSTS_SECONDS", 3600)
-# Of Django's check --deploy: other hosts of the domain, and redirects to HTTPS, are the proxy's.
+# Warnings of `check --deploy` about other hosts of the domain, and about redirects to HTTPS: the
+# proxy is responsible for both.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
 X_FRAME_OPTIONS = "DENY"
 SESSION_SERIALIZER = "django.contrib.sessions.serializers.JSONSerializer"

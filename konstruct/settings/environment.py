@@ -22,11 +22,11 @@ def flag(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name}={value!r} is neither true nor false")
 
 
-def number(name: str, default: int, *, least: int = 1) -> int:
+def number(name: str, default: int, *, minimum: int = 1) -> int:
     """Read a whole number from the environment, by default a positive one."""
     value = os.environ.get(name, "").strip() or str(default)
-    if not value.isascii() or not value.isdigit() or int(value) < least:
-        kind = "a positive whole number" if least else "a whole number, 0 or more"
+    if not value.isascii() or not value.isdigit() or int(value) < minimum:
+        kind = "a positive whole number" if minimum else "a whole number, 0 or more"
         raise ImproperlyConfigured(f"{name}={value!r} is not {kind}")
     return int(value)
 
@@ -45,10 +45,10 @@ def price(name: str) -> Decimal:
 
 def url(name: str) -> str:
     """Read a URL, or nothing, from the environment."""
-    return _checked_url(name, os.environ.get(name, "").strip())
+    return _require_url(name, os.environ.get(name, "").strip())
 
 
-def _checked_url(name: str, url: str) -> str:
+def _require_url(name: str, url: str) -> str:
     """Return the URL if it is valid. The error shows neither the URL nor its password."""
     try:
         parts = urlsplit(url)
@@ -92,20 +92,27 @@ def names(name: str, default: str) -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
-def named_urls(name: str, *known: str) -> dict[str, str]:
-    """Read a comma-separated list of NAME=URL from the environment; of ``known`` names if given."""
+def named_urls(name: str, *allowed_names: str) -> dict[str, str]:
+    """Read a comma-separated list of NAME=URL from the environment.
+
+    Args:
+        name: the variable.
+        allowed_names: the names that the list may have; any if there are none.
+    """
     urls: dict[str, str] = {}
     for pair in names(name, ""):
         server, is_pair, url = pair.partition("=")
-        is_free = server in known or server != "default"
+        is_free = server in allowed_names or server != "default"
         if not is_pair or not _SERVER_NAME.fullmatch(server) or server in urls or not is_free:
             sys.exit(
                 f"konstruct: {name} is not like eu1=postgresql://…,eu2=postgresql://…, each server"
                 " once, by lower-case letters and digits; a comma within a URL is %2C."
             )
-        if known and server not in known:
-            sys.exit(f"konstruct: {name} names {server}, which is not one of {', '.join(known)}.")
-        urls[server] = _checked_url(name, url)
+        if allowed_names and server not in allowed_names:
+            sys.exit(
+                f"konstruct: {name} names {server}, which is not one of {', '.join(allowed_names)}."
+            )
+        urls[server] = _require_url(name, url)
     return urls
 
 
@@ -117,11 +124,11 @@ def refuse(weakness: str) -> None:
 
 def class_names(name: str) -> list[str]:
     """Read comma-separated names of classes from the environment, each with its module."""
-    found = names(name, "")
-    for each in found:
-        if not _CLASS_NAME.fullmatch(each):
-            raise ImproperlyConfigured(f"{name}: {each!r} is not like package.module.Class")
-    return found
+    class_paths = names(name, "")
+    for class_name in class_paths:
+        if not _CLASS_NAME.fullmatch(class_name):
+            raise ImproperlyConfigured(f"{name}: {class_name!r} is not like package.module.Class")
+    return class_paths
 
 
 def fernet_keys(name: str) -> list[str]:

@@ -34,7 +34,7 @@ EMBEDDING_CONCURRENCY = number("EMBEDDING_CONCURRENCY", 1)
 # Conversations from which facts are extracted. Each job mostly waits for the language model.
 EXTRACTION_CONCURRENCY = number("EXTRACTION_CONCURRENCY", 8)
 # Replies only for tenants that have none in work (tenants/limits/fair_shares.py).
-REPLY_RESERVE = number("REPLY_RESERVE", REPLY_CONCURRENCY // 10, least=0)
+REPLY_RESERVE = number("REPLY_RESERVE", REPLY_CONCURRENCY // 10, minimum=0)
 # By queue: slots of a worker process, and how many of them are the reserve.
 JOB_SLOTS = {
     "replies": (REPLY_CONCURRENCY, REPLY_RESERVE),
@@ -79,12 +79,12 @@ CELERY_TASK_ROUTES = {
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Accepting a message must not wait for a broker that is down: the sweeper enqueues it.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # Longer than a task may take, which begins no job after TASK_TIME_LIMIT. A killed worker's
-    # tasks are not waited for: the sweepers find what they were about.
+    # Longer than a task may take, which begins no job after TASK_TIME_LIMIT. Nothing waits for the
+    # tasks of a killed worker: the sweepers find their jobs.
     "visibility_timeout": 2 * TASK_TIME_LIMIT + 60,
     "socket_connect_timeout": 2,
     "socket_timeout": 30,
-    # Of publishing: by default kombu would sleep for six seconds between its tries.
+    # Retries of publishing: by default kombu would sleep for six seconds between them.
     "max_retries": 1,
     "interval_start": 0,
 }
@@ -111,7 +111,7 @@ LOG_LEVEL = text("LOG_LEVEL", "INFO")
 LOG_FORMAT = text("LOG_FORMAT", "text")
 if LOG_FORMAT not in ("text", "json"):
     refuse(f"LOG_FORMAT={LOG_FORMAT!r} is neither text nor json")
-# Django's own, and structlog through it.
+# Configures the standard library's logging and structlog.
 LOGGING_CONFIG = "konstruct.logs.configure"
 DEFAULT_EXCEPTION_REPORTER_FILTER = "konstruct.logs.UrlHidingFilter"
 LOGGING = {

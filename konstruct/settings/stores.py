@@ -58,7 +58,7 @@ if _unknown := sorted(
 DATABASE_CONN_MAX_AGE = number("DATABASE_CONN_MAX_AGE", 600)
 # Connections that all threads of the process share, for each server; 0: each thread keeps its own.
 # The owner's statements belong to a session.
-DATABASE_POOL_SIZE = number("DATABASE_POOL_SIZE", 0, least=0) if DB_ROLE == "app" else 0
+DATABASE_POOL_SIZE = number("DATABASE_POOL_SIZE", 0, minimum=0) if DB_ROLE == "app" else 0
 DATABASES: dict[str, dict[str, Any]] = {
     _server: {
         **dj_database_url.parse(

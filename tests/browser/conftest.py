@@ -176,7 +176,7 @@ def _create_month() -> Aurora:
         for message in month.waiting:
             pipeline.handle(tenant_id=tenant.id, message_id=message.id)
         conversation = demo_conversations.AURORA
-        for text in conversation.said[:16]:  # the first messages have left the window
+        for text in conversation.messages[:16]:  # the first messages have left the window
             _send(tenant, agent, text)
         drain(tenant.id)
         messages = [_send(tenant, agent, question.text) for question in conversation.questions[:2]]

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from konstruct.processes import end, is_alive, wait_for_migrations
+from konstruct.processes import is_alive, terminate_all, wait_for_migrations
 from tests.konstruct.running import PROJECT, eventually, kill
 
 pytestmark = pytest.mark.slow
@@ -121,7 +121,7 @@ def test_process_that_ignores_sigterm_is_killed() -> None:
     stubborn = started(STUBBORN)
     line_of(stubborn)
     stubborn.terminate()
-    assert end([psutil.Process(stubborn.pid)], seconds=0.2) == []
+    assert terminate_all([psutil.Process(stubborn.pid)], seconds=0.2) == []
     stubborn.communicate()
     assert stubborn.returncode == -signal.SIGKILL
 

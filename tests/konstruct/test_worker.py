@@ -60,12 +60,12 @@ def test_worker_takes_no_task_without_the_database(
         gate.start(consumer)
         tasks.consume()  # as Celery does after the start
         assert [tasks.consuming_from(name) for name in NAMES] == [False, False]
-        gate._look(consumer)
+        gate._check_database(consumer)
         assert not any(map(has_heartbeat, NAMES))
         assert not started
     finally:
         options["HOST"] = before
-    gate._look(consumer)
+    gate._check_database(consumer)
     assert [tasks.consuming_from(name) for name in NAMES] == [True, True]
     assert all(map(has_heartbeat, NAMES))
     assert started
@@ -85,7 +85,7 @@ def test_worker_takes_no_task_while_the_database_is_read_only(
     before = options["OPTIONS"]
     options["OPTIONS"] = before | {"options": "-c default_transaction_read_only=on"}
     try:
-        gate._look(consumer)
+        gate._check_database(consumer)
     finally:
         options["OPTIONS"] = before
     assert [tasks.consuming_from(name) for name in NAMES] == [False, False]

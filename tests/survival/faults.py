@@ -12,7 +12,7 @@ import psutil
 import psycopg
 import redis
 
-from konstruct.processes import working_in
+from konstruct.processes import processes_in
 from tests.end_to_end.deployment import Deployment, Supervised
 from tests.survival.llm import EchoServer
 
@@ -175,7 +175,7 @@ def _stop(worker: Supervised, seconds: float) -> None:
 
 def _signal(deployment: Deployment, service: str, executable: str, number: int) -> None:
     """Signal the first process of a service, unless it is down."""
-    found = working_in(deployment.home / service, executable)
+    found = processes_in(deployment.home / service, executable)
     pids = {process.pid for process in found}
     for process in found:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -19,7 +19,7 @@ import psycopg
 from cryptography.fernet import Fernet
 
 from konstruct.local.embedded import paths
-from konstruct.processes import working_in
+from konstruct.processes import processes_in
 from tests.end_to_end.deployment import Deployment, Supervised, Tenant, eventually, home_of
 from tests.servers.slack import SlackServer
 from tests.survival.llm import EchoServer
@@ -71,7 +71,7 @@ class Store:
 
     def processes(self) -> list[psutil.Process]:
         """Return its processes."""
-        return working_in(self.home / self.service, self.executable)
+        return processes_in(self.home / self.service, self.executable)
 
     @contextmanager
     def hanging(self) -> Iterator[None]:

@@ -59,8 +59,10 @@ def password_file(role: str) -> Path:
 
 def password_of(role: str) -> str:
     """Return the password of a role of the embedded Postgres, generated on first use."""
-    kept = _kept_secret(password_file(role).name, lambda: f"*:*:*:*:{secrets.token_urlsafe(32)}\n")
-    return kept.strip().rpartition(":")[2]
+    line = _get_or_create_secret(
+        password_file(role).name, lambda: f"*:*:*:*:{secrets.token_urlsafe(32)}\n"
+    )
+    return line.strip().rpartition(":")[2]
 
 
 def supervisor_socket() -> Path:
@@ -120,8 +122,8 @@ def make_socket_directory() -> Path:
     mode = 0o711 if os.geteuid() == 0 else 0o700
     with contextlib.suppress(FileExistsError):
         path.parent.mkdir(mode=mode)
-    found = path.parent.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    status = path.parent.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise EmbeddedError(
             f"{path.parent} is not a directory of this user; remove it, for the sockets of the "
             "embedded services must not lie where another user can replace them"
@@ -133,12 +135,12 @@ def make_socket_directory() -> Path:
 
 def local_secret_key() -> str:
     """Return the key that signs this checkout's sessions."""
-    return _kept_secret("secret_key", lambda: secrets.token_urlsafe(50))
+    return _get_or_create_secret("secret_key", lambda: secrets.token_urlsafe(50))
 
 
 def local_token_key() -> str:
     """Return the Fernet key that encrypts the tokens of this checkout's workspaces."""
-    return _kept_secret(
+    return _get_or_create_secret(
         "token_key", lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     )
 
@@ -150,7 +152,7 @@ def local_journal() -> Path:
     return path
 
 
-def _kept_secret(name: str, make: Callable[[], str]) -> str:
+def _get_or_create_secret(name: str, make: Callable[[], str]) -> str:
     """Return the secret with this name: generated once, readable by this user only."""
     path = make_home() / name
     if not path.exists():

@@ -28,7 +28,7 @@ SYSTEM_USER = "pgserver"
 BOOTSTRAP = paths.PROJECT / "deploy" / "bootstrap.sql"
 INITDB = (
     "--username=postgres",
-    # No connection is accepted until the superuser has a password: see _ask_for_passwords.
+    # No connection is accepted until the superuser has a password: see _require_passwords.
     "--auth=reject",
     "--encoding=UTF8",
     # The same collation on every machine, with any C library.
@@ -85,15 +85,15 @@ class Postgres(Service):
         self.clear_leftovers()
         if not self.data.exists():
             self._initialise()
-        found = (self.data / "PG_VERSION").read_text().strip()
-        if found != MAJOR:
+        version = (self.data / "PG_VERSION").read_text().strip()
+        if version != MAJOR:
             raise EmbeddedError(
-                f"{self.data} is of PostgreSQL {found}, this is {MAJOR}: dump it with the old "
+                f"{self.data} is of PostgreSQL {version}, this is {MAJOR}: dump it with the old "
                 "version, or remove the directory to start afresh"
             )
-        self._ask_for_passwords()
+        self._require_passwords()
         sockets = paths.make_socket_directory()
-        _give(sockets)
+        _chown_to_server(sockets)
         # No server runs in this directory, and supervisord starts one at a time. If the recorded
         # process id is in use (ids are reused soon in a container), it is no postmaster.
         for stale in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
@@ -102,7 +102,7 @@ class Postgres(Service):
     def command(self) -> list[str]:
         """Return the postmaster and its settings."""
         sockets = str(paths.socket_directory())
-        data = _seen_from_inside(self.data)
+        data = _path_for_server(self.data)
         options = _options(unix_socket_directories=sockets)
         return [str(binaries() / "postgres"), "-D", data, *options]
 
@@ -114,9 +114,9 @@ class Postgres(Service):
             os.setgid(user.pw_gid)
             os.setuid(user.pw_uid)
 
-    def answers(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether the server would accept a connection with a password."""
-        asked = make_conninfo(
+        conninfo = make_conninfo(
             host=str(paths.socket_directory()),
             port=SETTINGS["port"],
             user=paths.ROLES["app"],
@@ -124,17 +124,17 @@ class Postgres(Service):
             passfile=str(paths.socket_directory() / "none"),
             connect_timeout=5,
         )
-        return PGconn.ping(asked.encode()) == Ping.OK
+        return PGconn.ping(conninfo.encode()) == Ping.OK
 
-    def settle(self) -> None:
+    def finish_setup(self) -> None:
         """Create roles, database and grants, once for each version of deploy/bootstrap.sql.
 
         Also after a password's file was removed, since there is another password then.
         """
-        done = self.data / "konstruct.bootstrap"
+        bootstrapped = self.data / "konstruct.bootstrap"
         passwords = "".join(map(paths.password_of, ("owner", "app")))
         digest = hashlib.sha256(BOOTSTRAP.read_bytes() + passwords.encode()).hexdigest()
-        if done.exists() and done.read_text() == digest:
+        if bootstrapped.exists() and bootstrapped.read_text() == digest:
             return
         # template1 too, so that databases made for tests begin with the same extension and grants.
         _run_bootstrap("template1")
@@ -144,8 +144,8 @@ class Postgres(Service):
             with contextlib.suppress(psycopg.errors.DuplicateDatabase):
                 admin.execute(f"CREATE DATABASE {paths.DATABASE} OWNER konstruct_owner")
         _run_bootstrap(paths.DATABASE)
-        done.write_text(digest)
-        _give(done)  # pg_basebackup reads each file of the cluster
+        bootstrapped.write_text(digest)
+        _chown_to_server(bootstrapped)  # pg_basebackup reads each file of the cluster
 
     def _initialise(self) -> None:
         """Create the cluster in another directory and move it: a killed initdb leaves no partial
@@ -154,15 +154,15 @@ class Postgres(Service):
         draft = self.data.with_name("postgres.new")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
-        _give(draft)
-        made = _run_inside(
-            draft, [binaries() / "initdb", *("-D", _seen_from_inside(draft)), *INITDB]
+        _chown_to_server(draft)
+        result = _run_as_server(
+            draft, [binaries() / "initdb", *("-D", _path_for_server(draft)), *INITDB]
         )
-        if made.returncode:
-            raise EmbeddedError(f"initdb failed: {made.stderr or made.stdout}")
+        if result.returncode:
+            raise EmbeddedError(f"initdb failed: {result.stderr or result.stdout}")
         draft.rename(self.data)
 
-    def _ask_for_passwords(self) -> None:
+    def _require_passwords(self) -> None:
         """Set the superuser's password, and require a password for every connection.
 
         pg_hba.conf is written last and has the digest of the password, so that an interrupted call,
@@ -170,27 +170,27 @@ class Postgres(Service):
         """
         password = paths.password_of("superuser")
         digest = hashlib.sha256(password.encode()).hexdigest()
-        wanted = f"# The superuser's password has the digest {digest}.\n{HBA}"
-        asked = self.data / "pg_hba.conf"
-        if asked.read_text() == wanted:
+        hba_text = f"# The superuser's password has the digest {digest}.\n{HBA}"
+        hba_file = self.data / "pg_hba.conf"
+        if hba_file.read_text() == hba_text:
             return
         # In single-user mode no other process can connect, and no process list shows the password.
-        ran = _run_inside(
+        result = _run_as_server(
             self.data,
             [
-                *(binaries() / "postgres", "--single", "-D", _seen_from_inside(self.data)),
+                *(binaries() / "postgres", "--single", "-D", _path_for_server(self.data)),
                 *_options(),
                 "postgres",
             ],
             sql=f"ALTER ROLE {paths.ROLES['superuser']} PASSWORD '{password}'\n",
         )
-        if ran.returncode or "ERROR" in ran.stderr:
-            raise EmbeddedError(f"the superuser cannot be given a password: {ran.stderr}")
-        draft = asked.with_suffix(".new")
-        draft.write_text(wanted)
+        if result.returncode or "ERROR" in result.stderr:
+            raise EmbeddedError(f"the superuser cannot be given a password: {result.stderr}")
+        draft = hba_file.with_suffix(".new")
+        draft.write_text(hba_text)
         draft.chmod(0o600)
-        _give(draft)
-        draft.replace(asked)
+        _chown_to_server(draft)
+        draft.replace(hba_file)
 
 
 def binaries() -> Path:
@@ -217,18 +217,20 @@ def _system_user() -> str | None:
         pwd.getpwnam(SYSTEM_USER)
     except KeyError:
         command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin"]
-        made = subprocess.run([*command, SYSTEM_USER], capture_output=True, text=True, check=False)
+        result = subprocess.run(
+            [*command, SYSTEM_USER], capture_output=True, text=True, check=False
+        )
         try:
             pwd.getpwnam(SYSTEM_USER)  # another process may have created it
         except KeyError:
             raise EmbeddedError(
                 f"Postgres does not run as root, and the user {SYSTEM_USER} cannot be made "
-                f"({made.stderr.strip()}): run as another user, or set DATABASE_URL"
+                f"({result.stderr.strip()}): run as another user, or set DATABASE_URL"
             ) from None
     return SYSTEM_USER
 
 
-def _give(directory: Path) -> None:
+def _chown_to_server(directory: Path) -> None:
     """Give a directory to the server's own user."""
     user = _system_user()
     if user is not None:
@@ -241,7 +243,7 @@ def _options(**others: str) -> list[str]:
     return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
 
 
-def _run_inside(
+def _run_as_server(
     directory: Path, command: list[str | Path], *, sql: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of the server in a data directory, as the server's own user."""
@@ -260,7 +262,7 @@ def _run_inside(
     )
 
 
-def _seen_from_inside(directory: Path) -> str:
+def _path_for_server(directory: Path) -> str:
     """Return a name of the working directory that the server's own user can open.
 
     Below a directory that is closed to that user (/root) the plain path cannot be opened, but the
@@ -295,7 +297,7 @@ def _run_bootstrap(database: str) -> None:
     """
     url = paths.database_url("superuser", database)
     psql: list[str | Path] = [binaries() / "psql", "--no-psqlrc", "--quiet"]
-    ran = subprocess.run(
+    result = subprocess.run(
         [*psql, "--dbname", url, "--file", BOOTSTRAP],
         env={
             **Service.environment,
@@ -306,5 +308,5 @@ def _run_bootstrap(database: str) -> None:
         text=True,
         check=False,
     )
-    if ran.returncode:
-        raise EmbeddedError(f"{BOOTSTRAP} failed in {database}: {ran.stderr}")
+    if result.returncode:
+        raise EmbeddedError(f"{BOOTSTRAP} failed in {database}: {result.stderr}")

@@ -9,7 +9,7 @@ from signal import Signals
 import psutil
 
 from konstruct.local.embedded.paths import EmbeddedError, home, supervisor_pid_file
-from konstruct.processes import bind_to_parent, end, working_in
+from konstruct.processes import bind_to_parent, processes_in, terminate_all
 
 LEFTOVER_SECONDS = 10
 
@@ -42,13 +42,13 @@ class Service(abc.ABC):
         """Return the server's program and arguments."""
 
     @abc.abstractmethod
-    def answers(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether the server takes connections now."""
 
     def drop_privileges(self) -> None:  # noqa: B027 (most have none to drop)
         """Change to the server's user, if it is another one."""
 
-    def settle(self) -> None:  # noqa: B027 (most are ready when they answer)
+    def finish_setup(self) -> None:  # noqa: B027 (most are ready when they answer)
         """Finish the setup that needs a running server. Called under the lock of `supervision`."""
 
     def run(self) -> None:
@@ -65,14 +65,14 @@ class Service(abc.ABC):
 
     def clear_leftovers(self) -> None:
         """End the servers that a killed supervisord or postmaster has left on this data."""
-        found = working_in(self.data, self.executable)
+        leftovers = processes_in(self.data, self.executable)
         # First only the parents: a postmaster ends its children properly.
-        numbers = {process.pid for process in found}
-        for process in found:
+        pids = {process.pid for process in leftovers}
+        for process in leftovers:
             with contextlib.suppress(psutil.NoSuchProcess):
-                if process.ppid() not in numbers:
+                if process.ppid() not in pids:
                     process.send_signal(self.stop_signal)
-        if survivors := end(found, seconds=LEFTOVER_SECONDS):
+        if survivors := terminate_all(leftovers, seconds=LEFTOVER_SECONDS):
             raise EmbeddedError(f"{survivors} cannot be ended, and use {self.data}")
 
     def log_tail(self, lines: int = 15) -> str:

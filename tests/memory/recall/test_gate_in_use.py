@@ -87,7 +87,7 @@ def test_matching_messages_are_found_and_few_others(tenant_a: Tenant, english: b
 
 def test_the_demo_is_answered(tenant_a: Tenant) -> None:
     for script in demo_conversations.TENANTS:
-        hold(tenant_a, list(script.said), [NOTED], script.slug)
+        hold(tenant_a, list(script.messages), [NOTED], script.slug)
         for question in script.questions:
             hits = recall(tenant_a.id, AGENT, script.slug, question.text).hits
             if question.answer:
@@ -98,7 +98,7 @@ QUESTION = "What am I allergic to?"
 
 
 def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenant) -> None:
-    contents = list(demo_conversations.AURORA.said)
+    contents = list(demo_conversations.AURORA.messages)
     ids = hold(tenant_a, contents, [NOTED], "sam")
     again = [QUESTION, "what am I allergic to", "So, what am I allergic to?"]
     for number, question in enumerate(again):
@@ -177,7 +177,7 @@ def test_a_statement_with_the_form_of_a_question_is_recalled(
 
 
 def test_repeated_question_without_an_answer_finds_nothing(tenant_a: Tenant) -> None:
-    hold(tenant_a, list(demo_conversations.BIRCH.said), [NOTED], "sam")
+    hold(tenant_a, list(demo_conversations.BIRCH.messages), [NOTED], "sam")
     add_messages(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
     add_messages(
         tenant_a, NOTHING, user="sam", role="assistant", start=START + timedelta(days=1, minutes=1)
@@ -186,7 +186,7 @@ def test_repeated_question_without_an_answer_finds_nothing(tenant_a: Tenant) -> 
 
 
 def test_message_is_found_by_its_exact_words(tenant_a: Tenant) -> None:
-    contents = demo_conversations.AURORA.said
+    contents = demo_conversations.AURORA.messages
     ids = hold(tenant_a, list(contents), [NOTED], "sam")
     for text, message_id in zip(contents, ids, strict=True):
         policy = RecallPolicy(gate=not text.endswith("?"))

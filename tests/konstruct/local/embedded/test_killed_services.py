@@ -29,7 +29,7 @@ def test_killed_postmaster_is_replaced_and_its_busy_backends_end(home: Path) -> 
         b"SELECT sum(length(md5(n::text))) FROM generate_series(1, 10000000000) n"
     )
     kill(psutil.Process(before))
-    eventually(lambda: SERVICES["postgres"].answers())
+    eventually(lambda: SERVICES["postgres"].is_ready())
     assert postmaster() != before
     assert not is_alive(orphan)
     connection.close()
