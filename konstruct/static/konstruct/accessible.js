@@ -42,30 +42,30 @@ const ATTRIBUTES = {
 /* A text of these scripts in the language of the page: konstruct/texts_of_scripts.html has them. */
 function translated(english) {
   const texts = document.getElementById("k-texts")?.content.children ?? [];
-  return [...texts].find((each) => each.dataset.en === english)?.textContent ?? english;
+  return [...texts].find((text) => text.dataset.en === english)?.textContent ?? english;
 }
 
-function each(root, selector, change) {
+function forEachMatch(root, selector, change) {
   if (root.matches?.(selector)) change(root);
   root.querySelectorAll(selector).forEach(change);
 }
 
 function makeAccessible(root) {
-  each(root, CLICKED, (element) => {
+  forEachMatch(root, CLICKED, (element) => {
     element.setAttribute("role", "button");
     element.setAttribute("tabindex", "0");
   });
-  each(root, ".material-symbols-outlined:not([role='button'])", (icon) => {
+  forEachMatch(root, ".material-symbols-outlined:not([role='button'])", (icon) => {
     icon.setAttribute("aria-hidden", "true");
   });
   for (const [selector, name] of Object.entries(NAMES)) {
     const text = translated(name);
-    each(root, selector, (element) => {
+    forEachMatch(root, selector, (element) => {
       if (!element.labels?.length) element.setAttribute("aria-label", text);
     });
   }
   for (const [selector, attributes] of Object.entries(ATTRIBUTES)) {
-    each(root, selector, (element) => {
+    forEachMatch(root, selector, (element) => {
       for (const [name, value] of Object.entries(attributes)) {
         element.setAttribute(name, name === "aria-label" ? translated(value) : value);
       }

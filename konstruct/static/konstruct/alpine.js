@@ -7,7 +7,7 @@ Alpine starts, and what they call is put into the data of the page. */
 "use strict";
 
 /* In this order: what unfold writes, and the same as one expression. */
-const REWRITTEN = [
+const REPLACEMENTS = [
   [
     /\$watch\('sidebarDesktopOpen', value => .*?\)\)/,
     "$watch('sidebarDesktopOpen', rememberSidebar)",
@@ -23,11 +23,11 @@ const REWRITTEN = [
   [/^if \((.*?)\) (selectItem\(.*\))$/, "$1 && $2"],
 ];
 
-function rewritten(text) {
-  const rewrite = (each, [written, instead]) => each.replace(written, instead);
-  const statements = REWRITTEN.reduce(rewrite, text)
+function rewriteExpression(text) {
+  const rewrite = (expression, [pattern, replacement]) => expression.replace(pattern, replacement);
+  const statements = REPLACEMENTS.reduce(rewrite, text)
     .split(";")
-    .map((each) => each.trim())
+    .map((statement) => statement.trim())
     .filter(Boolean);
   return statements.length > 1 ? `[${statements.join(", ")}]` : statements[0] || "null";
 }
@@ -84,7 +84,7 @@ document.addEventListener("alpine:init", () => {
     for (const { name, value } of [...element.attributes]) {
       if (name === "x-on:click") sayWhetherExpanded(element, value);
       if (name === "x-init" || name.startsWith("x-on:")) {
-        element.setAttribute(name, rewritten(value));
+        element.setAttribute(name, rewriteExpression(value));
       }
     }
   }

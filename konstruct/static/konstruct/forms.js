@@ -74,7 +74,7 @@ data-kept are not kept. */
     const fields = fieldsOf(form);
     entries.fields.forEach(([name, value], place) => {
       // Fields of one name, such as checkboxes, are in the same places.
-      const field = fields[place]?.name === name ? fields[place] : fields.find((each) => each.name === name);
+      const field = fields[place]?.name === name ? fields[place] : fields.find((candidate) => candidate.name === name);
       if (field) write(field, value);
     });
     const note = document.createElement("p");

@@ -10,8 +10,8 @@ document.addEventListener("keydown", (event) => {
   if (!review || isTyping || event.ctrlKey || event.metaKey || event.altKey || event.repeat) {
     return;
   }
-  const named = [...review.querySelectorAll("[data-key]")];
-  const target = named.find((each) => each.dataset.key === event.key);
+  const targets = [...review.querySelectorAll("[data-key]")];
+  const target = targets.find((element) => element.dataset.key === event.key);
   if (!target) {
     return;
   }
