@@ -85,9 +85,9 @@ class KonstructConfig(AppConfig):
         services, processes that end with their parent) would take twice as long to start.
         """
         import konstruct.celery  # noqa: F401
-        from konstruct.names_of_models import translate_names_of_models
+        from konstruct.model_names import translate_model_names
 
-        translate_names_of_models()
+        translate_model_names()
 
         # Loaded modules stay: the garbage collector skips them, and forks share them.
         gc.freeze()

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
-from konstruct.api.http.problems import takes_keys
+from konstruct.api.http.problems import accepts_api_keys
 
 
 class LanguageMiddleware:
@@ -20,7 +20,7 @@ class LanguageMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if takes_keys(request.path):
+        if accepts_api_keys(request.path):
             return self.get_response(request)
         language = translation.get_language_from_request(request)
         with translation.override(language):

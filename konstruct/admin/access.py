@@ -23,7 +23,8 @@ from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind
 from tenants.limits.quotas import QuotaExceeded
 
-# The log has no index on rows: who changed one last is looked for in so many events.
+# Number of the latest events that are searched for the last change of a row: the log has no index
+# on rows.
 MAX_EVENTS_READ: Final = 10_000
 CHANGES: Final = (Action.CREATE, Action.EDIT, Action.DECIDE)
 
@@ -42,7 +43,7 @@ def author_of(request: HttpRequest) -> Author:
     return Author(AuthorKind.PERSON, actor.id, actor.name)
 
 
-def note(
+def log_access(
     request: HttpRequest,
     action: Action,
     subject: str,
@@ -65,7 +66,7 @@ def note(
     )
 
 
-def note_row(
+def log_row_access(
     request: HttpRequest, action: Action, row: Model, subject: str = "", **detail: Any
 ) -> None:
     """Log an action on a row, with its agent and user.
@@ -75,35 +76,35 @@ def note_row(
         action: the action of the person.
         row: the row; its primary key is the subject's id.
         subject: the kind of thing; by default the English name of the row's model.
-        detail: further arguments of `note`.
+        detail: further arguments of `log_access`.
     """
-    named = {
+    defaults = {
         "subject_id": row.pk,
         "agent_id": row.pk if isinstance(row, Agent) else getattr(row, "agent_id", None),
         "user_id": getattr(row, "user_id", None),
     }
-    note(request, action, subject or row._meta.verbose_name_raw, **{**named, **detail})
+    log_access(request, action, subject or row._meta.verbose_name_raw, **{**defaults, **detail})
 
 
-def note_on_list(
+def log_list_access(
     request: HttpRequest, action: str, row: Model | None, subject: str, **detail: Any
 ) -> None:
     """Log an action on a row or on a list, with the user of its address."""
     if row is not None:
-        note_row(request, Action(action), row, **detail)
+        log_row_access(request, Action(action), row, **detail)
     else:
         user_id = request.GET.get("user") or None
-        note(request, Action(action), subject, user_id=user_id, **detail)
+        log_access(request, Action(action), subject, user_id=user_id, **detail)
 
 
-def note_on_site(
+def log_site_access(
     request: HttpRequest, action: str, *, user: Any = None, username: str = "", **detail: Any
 ) -> None:
     """Log logins, logouts, changed passwords and refusals of the site."""
     by = Actor.person(user) if user is not None else actor_of(request)
     if by.kind == ActorKind.UNKNOWN:
         by = Actor(ActorKind.UNKNOWN, "", username)
-    note(
+    log_access(
         request,
         Action(action),
         "admin" if action != Action.EDIT else get_user_model()._meta.verbose_name_raw,
@@ -114,7 +115,7 @@ def note_on_site(
     )
 
 
-tenant_site.recorder = note_on_site
+tenant_site.recorder = log_site_access
 
 
 class AuditedAdmin(ListToolsAdmin):
@@ -137,7 +138,7 @@ class AuditedAdmin(ListToolsAdmin):
     def get_list_display(self, request: HttpRequest) -> Any:
         """Cut long ids. The first column is a link, which has no room for a button."""
         first, *others = super().get_list_display(request)
-        return (first, *(id_column(each) if each in LONG_IDS else each for each in others))
+        return (first, *(id_column(column) if column in LONG_IDS else column for column in others))
 
     def last_change(self, row: Any) -> tuple[str, datetime] | None:
         """Return who changed a row last, by the end of the access log, and when."""
@@ -153,7 +154,7 @@ class AuditedAdmin(ListToolsAdmin):
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
         """Log an action on a row, or on the list."""
-        note_on_list(request, action, row, self.opts.verbose_name_raw, **detail)
+        log_list_access(request, action, row, self.opts.verbose_name_raw, **detail)
 
 
 class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):

@@ -16,7 +16,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.choosing import as_uuid
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.activity import MAX_DAYS, Activity, Day, activity
 from konstruct.orchestrator.models import DailyActivity
 from tenants.admin.badges import format_number
@@ -27,7 +27,7 @@ MAX_CHANNEL_CHARACTERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChartFilters:
     """The range, agent and channel that a page shows."""
 
     first: date
@@ -38,7 +38,7 @@ class Chosen:
     channel: str
 
     @classmethod
-    def of(cls, request: HttpRequest) -> "Chosen":
+    def from_request(cls, request: HttpRequest) -> "ChartFilters":
         """Return the parameters of the address; invalid ones are ignored."""
         today = datetime.now(UTC).date()
         agent_id = as_uuid(request.GET.get("agent"))
@@ -49,8 +49,8 @@ class Chosen:
             last = min(last, today)
             first = max(min(first, last), last - timedelta(days=MAX_DAYS - 1))
             return cls(first, last, None, agent_id, channel)
-        asked = request.GET.get("days", "")
-        days = int(asked) if asked in {str(each) for each in RANGES} else DEFAULT_DAYS
+        days_parameter = request.GET.get("days", "")
+        days = int(days_parameter) if days_parameter in {*map(str, RANGES)} else DEFAULT_DAYS
         return cls(today - timedelta(days=days - 1), today, days, agent_id, channel)
 
     def activity(self) -> Activity:
@@ -62,24 +62,24 @@ class Chosen:
     @property
     def parameters(self) -> dict[str, str]:
         """The choice as parameters of an address."""
-        named = {"agent": str(self.agent_id or ""), "channel": self.channel}
-        when = (
+        fields = {"agent": str(self.agent_id or ""), "channel": self.channel}
+        range_parameters = (
             {"days": str(self.days)}
             if self.days
             else {"days": "custom", "from": str(self.first), "to": str(self.last)}
         )
-        return {**when, **{name: value for name, value in named.items() if value}}
+        return {**range_parameters, **{name: value for name, value in fields.items() if value}}
 
 
 def _date(text: str | None) -> date | None:
     try:
-        found = parse_date(text or "")
+        day = parse_date(text or "")
     except ValueError:
         return None
-    return found if found and found.year >= 2000 else None
+    return day if day and day.year >= 2000 else None
 
 
-Value = Callable[[Day], Any]
+ReadValue = Callable[[Day], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Series:
     """One line, or the bars of one colour, of a chart, and the list of its rows."""
 
     name: Any
-    value: Value
+    value: ReadValue
     colour: str
     model: str
     """Model of the list; empty: there is no list."""
@@ -101,7 +101,7 @@ class Chart:
     """A chart: its series are stacked bars, or lines."""
 
     title: Any
-    headline: Value
+    headline: ReadValue
     series: tuple[Series, ...]
     kind: str = "bar"
     unit: str = ""
@@ -113,21 +113,26 @@ REPLIES: Final = {"role__exact": "assistant"}
 
 
 def _series(
-    name: Any, value: Value, colour: str, model: str = MESSAGES, time: str = "created_at", **of: str
+    name: Any,
+    value: ReadValue,
+    colour: str,
+    model: str = MESSAGES,
+    time: str = "created_at",
+    **of: str,
 ) -> Series:
     return Series(name, value, colour, model, time, of)
 
 
-def _mark(label: Any, mark: str, colour: str) -> Series:
+def _mark_series(label: Any, mark: str, colour: str) -> Series:
     marked = {"mark__exact": mark}
     review = "orchestrator_replyreview"
     return _series(label, attrgetter(mark), colour, review, **marked)
 
 
-def _seconds(share: float) -> Value:
+def _percentile_seconds(fraction: float) -> ReadValue:
     def read(day: Day) -> float | None:
-        found = day.percentile(share)
-        return None if found is None else round(found, 2)
+        seconds = day.percentile(fraction)
+        return None if seconds is None else round(seconds, 2)
 
     return read
 
@@ -164,10 +169,10 @@ ESCALATIONS_CHART: Final = Chart(
 )
 TIMES_CHART: Final = Chart(
     _("Reply time"),
-    _seconds(0.95),
+    _percentile_seconds(0.95),
     (
-        _series("p50", _seconds(0.5), "primary-600", **REPLIES),
-        _series("p95", _seconds(0.95), "orange-600", **REPLIES),
+        _series("p50", _percentile_seconds(0.5), "primary-600", **REPLIES),
+        _series("p95", _percentile_seconds(0.95), "orange-600", **REPLIES),
     ),
     kind="line",
     unit="s",
@@ -188,27 +193,27 @@ MARKS_CHART: Final = Chart(
     _("Reviewers' marks"),
     lambda day: day.right + day.wrong + day.unsure,
     (
-        _mark(_("Right"), "right", "green-600"),
-        _mark(_("Wrong"), "wrong", "red-600"),
-        _mark(_("Unsure"), "unsure", "orange-400"),
+        _mark_series(_("Right"), "right", "green-600"),
+        _mark_series(_("Wrong"), "wrong", "red-600"),
+        _mark_series(_("Unsure"), "unsure", "orange-400"),
     ),
 )
 # A day between days without a value is a point.
-POINTS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
+LINE_OPTIONS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
 CHARTS: Final = (
     *(MESSAGES_CHART, SOURCES_CHART, ESCALATIONS_CHART, TIMES_CHART, TOKENS_CHART, MARKS_CHART),
 )
 
 
-def charts_of(chosen: Chosen) -> dict[str, Any]:
+def chart_context(filters: ChartFilters) -> dict[str, Any]:
     """Return the charts of a range for index.html."""
-    found = chosen.activity()
-    before, total = found.previous_total, found.total
+    period = filters.activity()
+    before, total = period.previous_total, period.total
     return {
-        "charts": [_shown(chart, found, total, before, chosen) for chart in CHARTS],
+        "charts": [_chart_context(chart, period, total, before, filters) for chart in CHARTS],
         "cost": None if not total.cost else format_number(total.cost, 2),
         "cost_before": None if not before.cost else format_number(before.cost, 2),
-        "is_complete": found.is_complete,
+        "is_complete": period.is_complete,
         "channels": _channels(),
     }
 
@@ -219,23 +224,23 @@ def _channels() -> list[str]:
     return sorted({"rest", "slack", *rows.distinct()[:50]})
 
 
-def _shown(
-    chart: Chart, found: Activity, total: Day, before: Day, chosen: Chosen
+def _chart_context(
+    chart: Chart, period: Activity, total: Day, before: Day, filters: ChartFilters
 ) -> dict[str, Any]:
-    days, earlier = list(found.days.items()), list(found.previous_days.values())
+    days, earlier = list(period.days.items()), list(period.previous_days.values())
     datasets = [
         {
-            "label": str(each.name),
-            "data": [each.value(day) for _, day in days],
-            "backgroundColor": f"var(--color-{each.colour})",
-            "borderColor": f"var(--color-{each.colour})",
+            "label": str(series.name),
+            "data": [series.value(day) for _, day in days],
+            "backgroundColor": f"var(--color-{series.colour})",
+            "borderColor": f"var(--color-{series.colour})",
             "maxBarThickness": 20,
             "maxTicksXLimit": 8,
             "displayYAxis": True,
             **({"suffixYAxis": chart.unit} if chart.unit else {}),
-            **({"stack": "day"} if chart.kind == "bar" else POINTS),
+            **({"stack": "day"} if chart.kind == "bar" else LINE_OPTIONS),
         }
-        for each in chart.series
+        for series in chart.series
     ]
     if any(chart.headline(day) for day in earlier):
         datasets.append(
@@ -253,46 +258,48 @@ def _shown(
         "title": chart.title,
         "kind": chart.kind,
         "data": json.dumps({"labels": labels, "datasets": datasets}),
-        "days": json.dumps([*(str(day) for day, _ in days), str(chosen.last + timedelta(days=1))]),
-        "addresses": json.dumps([_address(each, chosen, "DAY", "NEXT") for each in chart.series]),
+        "days": json.dumps([*(str(day) for day, _ in days), str(filters.last + timedelta(days=1))]),
+        "addresses": json.dumps(
+            [_rows_url(series, filters, "DAY", "NEXT") for series in chart.series]
+        ),
         "series": [
             {
-                "name": each.name,
-                "colour": each.colour,
-                "total": _number(each.value(total), chart.unit),
-                "link": _address(
-                    each, chosen, str(chosen.first), str(chosen.last + timedelta(days=1))
+                "name": series.name,
+                "colour": series.colour,
+                "total": _format_number(series.value(total), chart.unit),
+                "link": _rows_url(
+                    series, filters, str(filters.first), str(filters.last + timedelta(days=1))
                 ),
             }
-            for each in chart.series
+            for series in chart.series
         ],
-        "summary": _number(chart.headline(total), chart.unit),
-        "change": _change(chart.headline(total), chart.headline(before)),
+        "summary": _format_number(chart.headline(total), chart.unit),
+        "change": _format_change(chart.headline(total), chart.headline(before)),
     }
 
 
-def _address(series: Series, chosen: Chosen, since: str, until: str) -> str:
+def _rows_url(series: Series, filters: ChartFilters, since: str, until: str) -> str:
     """Return the list of the rows of a series between two days."""
     if not series.model:
         return ""
-    of = {"agent": str(chosen.agent_id)} if chosen.agent_id else {}
-    if chosen.channel and series.model in (MESSAGES, ESCALATIONS):
-        of["channel__exact"] = chosen.channel
-    when = {
+    parameters = {"agent": str(filters.agent_id)} if filters.agent_id else {}
+    if filters.channel and series.model in (MESSAGES, ESCALATIONS):
+        parameters["channel__exact"] = filters.channel
+    time_range = {
         f"{series.time}__gte": f"{since} 00:00:00+00:00",
         f"{series.time}__lt": f"{until} 00:00:00+00:00",
     }
-    address = reverse(f"admin:{series.model}_changelist")
-    return f"{address}?{urlencode({**when, **series.filters, **of})}"
+    url = reverse(f"admin:{series.model}_changelist")
+    return f"{url}?{urlencode({**time_range, **series.filters, **parameters})}"
 
 
-def _number(value: float | int | None, unit: str) -> str:
+def _format_number(value: float | int | None, unit: str) -> str:
     if value is None:
         return "-"
     return f"{format_number(value, 2)} {unit}" if unit else format_number(value)
 
 
-def _change(now: float | None, before: float | None) -> str:
+def _format_change(now: float | None, before: float | None) -> str:
     """Return the difference to the days before, in percent."""
     if not now or not before:
         return ""
@@ -300,21 +307,23 @@ def _change(now: float | None, before: float | None) -> str:
     return f"{'+' if change >= 0 else ''}{format_number(change)} %"
 
 
-def days_of(chosen: Chosen) -> tuple[list[str], Iterable[Sequence[Any]]]:
+def daily_table(filters: ChartFilters) -> tuple[list[str], Iterable[Sequence[Any]]]:
     """Return the range as a table: names of columns, and for each day the numbers with links."""
-    found = chosen.activity()
-    series = [each for chart in CHARTS for each in chart.series]
+    period = filters.activity()
+    series = [line for chart in CHARTS for line in chart.series]
     rows = [
         (
             day,
             [
                 (
-                    _number(each.value(values), "" if isinstance(each.value(values), int) else "s"),
-                    _address(each, chosen, str(day), str(day + timedelta(days=1))),
+                    _format_number(
+                        line.value(values), "" if isinstance(line.value(values), int) else "s"
+                    ),
+                    _rows_url(line, filters, str(day), str(day + timedelta(days=1))),
                 )
-                for each in series
+                for line in series
             ],
         )
-        for day, values in reversed(list(found.days.items()))
+        for day, values in reversed(list(period.days.items()))
     ]
-    return [each.name for each in series], rows
+    return [line.name for line in series], rows

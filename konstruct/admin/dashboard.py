@@ -1,4 +1,4 @@
-"""Today, the home of a tenant's admin: what waits for a person, and charts of the activity."""
+"""Today, the home of a tenant's admin: lists of waiting work, and charts of the activity."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,14 +12,14 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 
-from konstruct.admin.access import note
-from konstruct.admin.charts import Chosen, charts_of, days_of
+from konstruct.admin.access import log_access
+from konstruct.admin.charts import ChartFilters, chart_context, daily_table
 from konstruct.admin.first_steps import first_steps
 from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.fact_review import REVIEW, proposed_facts
-from konstruct.admin.operations.escalations import ANSWER_PERMISSION, SEE, colleague_names
+from konstruct.admin.operations.escalations import ANSWER_PERMISSION, VIEW, colleague_names
 from konstruct.admin.operations.failed_jobs import failed_jobs
-from konstruct.admin.waiting import shown, waiting
+from konstruct.admin.waiting import badge, waiting_counts
 from konstruct.channels.notifications.sending import has_recipients
 from konstruct.orchestrator.activity import recount
 from konstruct.orchestrator.models import Escalation, ToolCall
@@ -33,7 +33,7 @@ from tenants.context import read_from_replica
 READ = "memory.view_message"
 ADD_RECIPIENT = "orchestrator.add_notificationrecipient"
 # Rows of each list of Today.
-SHOWN = 5
+MAX_ROWS_PER_SECTION = 5
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -51,46 +51,46 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """
     if getattr(request, "tenant", None) is None:
         return {**context, "limits": _limits()}
-    note(request, Action.VIEW, "dashboard", asked=request.GET.dict())
+    log_access(request, Action.VIEW, "dashboard", asked=request.GET.dict())
     names = agent_names()
     today = {**context, "title": gettext("Today"), "sections": list(_sections(request, names))}
     if not request.user.has_perm(READ):
         return today
-    chosen = Chosen.of(request)
+    filters = ChartFilters.from_request(request)
     with read_from_replica():
         figures, steps = _figures(), first_steps(request)
     return {
         **today,
-        "chosen": chosen,
-        "query": urlencode(chosen.parameters),
+        "chosen": filters,
+        "query": urlencode(filters.parameters),
         "agents": names.items(),
         "figures": figures,
         "first_steps": steps,
-        **charts_of(chosen),
+        **chart_context(filters),
     }
 
 
 @tenant_site.page("activity/", name="activity", permission=READ)
-def by_day(request: HttpRequest) -> HttpResponseBase:
+def activity_by_day(request: HttpRequest) -> HttpResponseBase:
     """Show the numbers of the charts as a table, each with a link to its rows.
 
     A POST counts the days of the table again, such as after an import or an erasure.
     """
-    chosen = Chosen.of(request)
+    filters = ChartFilters.from_request(request)
     if request.method == "POST":
         with transaction.atomic():
-            note(request, Action.EDIT, "dashboard", asked=chosen.parameters)
-            recount(first=chosen.first, last=chosen.last)
-        return redirect(reverse("admin:activity", query=chosen.parameters))
-    note(request, Action.VIEW, "dashboard", asked=chosen.parameters)
-    columns, rows = days_of(chosen)
+            log_access(request, Action.EDIT, "dashboard", asked=filters.parameters)
+            recount(first=filters.first, last=filters.last)
+        return redirect(reverse("admin:activity", query=filters.parameters))
+    log_access(request, Action.VIEW, "dashboard", asked=filters.parameters)
+    columns, rows = daily_table(filters)
     return tenant_site.render(
         request,
         "konstruct/activity.html",
         title=gettext("Activity by day"),
         columns=columns,
         rows=rows,
-        query=urlencode(chosen.parameters),
+        query=urlencode(filters.parameters),
         is_fullwidth=1,
     )
 
@@ -117,73 +117,40 @@ def _figures() -> list[tuple[str, str, str]]:
     figures = (
         (gettext("Messages"), "messages", reverse("admin:conversations")),
         (gettext("People"), "people", reverse("admin:people")),
-        (gettext("Embedded pieces"), "pieces", _list("memory_conversationembedding")),
-        (gettext("Facts"), "facts", f"{_list('memory_memoryentry')}?state=now"),
+        (gettext("Embedded pieces"), "pieces", _changelist_url("memory_conversationembedding")),
+        (gettext("Facts"), "facts", f"{_changelist_url('memory_memoryentry')}?state=now"),
     )
     size = filesizeformat(statistics.size_in_bytes())
     return [
         *((label, str(amounts[name]), link) for label, name, link in figures),
-        (gettext("On disk"), size, _list("memory_message")),
+        (gettext("On disk"), size, _changelist_url("memory_message")),
     ]
 
 
 def _sections(request: HttpRequest, names: Mapping[UUID, str]) -> Iterator[dict[str, Any]]:
-    """Return the lists that the user may see, each with its oldest rows."""
-    counts = waiting(request)
-    if request.user.has_perm(SEE):
+    """Yield the lists that the user may see, each with its oldest rows."""
+    counts = waiting_counts(request)
+    if request.user.has_perm(VIEW):
         yield _escalations(request, counts["orchestrator.escalation"], names)
     if request.user.has_perm("orchestrator.view_toolcall"):
-        yield _section(
-            gettext("Waiting for consent"),
-            counts["orchestrator.toolcall"],
-            f"{_list('orchestrator_toolcall')}?state__exact=waiting",
-            gettext("No tool call waits for the consent of a person."),
-            [
-                {
-                    "title": call.question or call.name,
-                    "link": reverse("admin:conversation", args=[call.message_id]),
-                    "person": call.user_id,
-                    "since": call.created_at,
-                }
-                for call in ToolCall.objects.waiting().order_by("created_at")[:SHOWN]
-            ],
-        )
+        yield _tool_calls(counts["orchestrator.toolcall"])
     if request.user.has_perm(REVIEW):
-        review = reverse("admin:fact_review")
-        yield _section(
-            gettext("Proposed facts"),
-            counts["fact_review"],
-            review,
-            gettext("No fact waits for a review."),
-            [
-                {
-                    "title": fact.content,
-                    "link": reverse("admin:memory_memoryentry_change", args=[fact.pk]),
-                    "person": fact.user_id,
-                    "detail": translated(fact.review_reason),
-                    "since": fact.created_at,
-                }
-                for fact in proposed_facts().defer("embedding")[:SHOWN]
-            ],
-        )
-    failed = counts.get("orchestrator.pendingreply", 0) + counts.get("channels.delivery", 0)
+        yield _proposed_facts(counts["fact_review"])
     if request.user.has_perm("orchestrator.view_pendingreply"):
-        replies = f"{_list('orchestrator_pendingreply')}?state=failed"
-        jobs = failed_jobs(request, SHOWN)
+        failed = counts.get("orchestrator.pendingreply", 0) + counts.get("channels.delivery", 0)
+        jobs = failed_jobs(request, MAX_ROWS_PER_SECTION)
         yield _section(
             gettext("Failed"),
             max(failed, len(jobs)),
-            replies,
+            f"{_changelist_url('orchestrator_pendingreply')}?state=failed",
             gettext("No reply, delivery or job has failed."),
             jobs,
         )
     if request.user.has_perm("audit.view_erasurerequest"):
-        count = counts["audit.erasurerequest"] + counts.get("audit.messageerasure", 0)
-        erasures = _list("audit_erasurerequest")
         yield _section(
             gettext("Erasures"),
-            count,
-            erasures,
+            counts["audit.erasurerequest"] + counts.get("audit.messageerasure", 0),
+            _changelist_url("audit_erasurerequest"),
             gettext("No erasure waits or runs."),
             _erasures(request),
         )
@@ -192,24 +159,24 @@ def _sections(request: HttpRequest, names: Mapping[UUID, str]) -> Iterator[dict[
 def _section(
     title: str, count: int, link: str, empty: str, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    return {"title": title, "count": shown(count), "link": link, "empty": empty, "rows": rows}
+    return {"title": title, "count": badge(count), "link": link, "empty": empty, "rows": rows}
 
 
 def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) -> dict[str, Any]:
     """Return the open escalations, longest waiting first; with ?mine=1 those of the user."""
-    rows, mine = Escalation.objects.open().to_people(), request.GET.get("mine") == "1"
-    if mine:
+    rows, is_mine = Escalation.objects.open().to_people(), request.GET.get("mine") == "1"
+    if is_mine:
         rows = rows.filter(assigned_to=request.user.get_username())
-    query = "state=open&to=person" + ("&assigned=me" if mine else "")
+    query = "state=open&to=person" + ("&assigned=me" if is_mine else "")
     empty = (
         gettext("No escalation is assigned to you.")
-        if mine
+        if is_mine
         else gettext("No conversation waits for a person.")
     )
     section = _section(
         gettext("Escalations"),
         count,
-        f"{_list('orchestrator_escalation')}?{query}",
+        f"{_changelist_url('orchestrator_escalation')}?{query}",
         empty,
         [
             {
@@ -220,25 +187,67 @@ def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) ->
                 "since": row.opened_at,
                 "escalation": row,
             }
-            for row in rows.order_by("opened_at", "id")[:SHOWN]
+            for row in rows.order_by("opened_at", "id")[:MAX_ROWS_PER_SECTION]
         ],
     )
     may_assign = request.user.has_perm(ANSWER_PERMISSION) and section["rows"]
     return {
         **section,
-        "mine": mine,
+        "mine": is_mine,
         "is_escalations": True,
         "lacks_recipients": request.user.has_perm(ADD_RECIPIENT) and not has_recipients(),
         "colleagues": may_assign and colleague_names(),
     }
 
 
+def _tool_calls(count: int) -> dict[str, Any]:
+    """Return the tool calls that wait for consent."""
+    calls = ToolCall.objects.waiting().order_by("created_at")[:MAX_ROWS_PER_SECTION]
+    return _section(
+        gettext("Waiting for consent"),
+        count,
+        f"{_changelist_url('orchestrator_toolcall')}?state__exact=waiting",
+        gettext("No tool call waits for the consent of a person."),
+        [
+            {
+                "title": call.question or call.name,
+                "link": reverse("admin:conversation", args=[call.message_id]),
+                "person": call.user_id,
+                "since": call.created_at,
+            }
+            for call in calls
+        ],
+    )
+
+
+def _proposed_facts(count: int) -> dict[str, Any]:
+    """Return the facts that wait for a review."""
+    return _section(
+        gettext("Proposed facts"),
+        count,
+        reverse("admin:fact_review"),
+        gettext("No fact waits for a review."),
+        [
+            {
+                "title": fact.content,
+                "link": reverse("admin:memory_memoryentry_change", args=[fact.pk]),
+                "person": fact.user_id,
+                "detail": translated(fact.review_reason),
+                "since": fact.created_at,
+            }
+            for fact in proposed_facts().defer("embedding")[:MAX_ROWS_PER_SECTION]
+        ],
+    )
+
+
 def _erasures(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the requests that are not carried out yet, oldest first."""
-    found: list[ErasureRequest | MessageErasure] = [*ErasureRequest.objects.open()[:SHOWN]]
+    erasures: list[ErasureRequest | MessageErasure] = [
+        *ErasureRequest.objects.open()[:MAX_ROWS_PER_SECTION]
+    ]
     if request.user.has_perm("audit.view_messageerasure"):
-        open_ones = MessageErasure.objects.filter(done_at__isnull=True)
-        found += open_ones.order_by("created_at", "pk")[:SHOWN]
+        message_erasures = MessageErasure.objects.filter(done_at__isnull=True)
+        erasures += message_erasures.order_by("created_at", "pk")[:MAX_ROWS_PER_SECTION]
     return [
         {
             "title": gettext("Person")
@@ -249,9 +258,9 @@ def _erasures(request: HttpRequest) -> list[dict[str, Any]]:
             "detail": row.last_error or (gettext("runs") if row.receipt else gettext("requested")),
             "since": row.created_at,
         }
-        for row in sorted(found, key=lambda row: row.created_at)[:SHOWN]
+        for row in sorted(erasures, key=lambda row: row.created_at)[:MAX_ROWS_PER_SECTION]
     ]
 
 
-def _list(name: str) -> str:
+def _changelist_url(name: str) -> str:
     return reverse(f"admin:{name}_changelist")

@@ -1,4 +1,4 @@
-"""The base of pages that list jobs by what they are about: their state, and the action Retry."""
+"""Base classes of pages that list jobs by their subjects: state columns, and the action Retry."""
 
 from typing import Any, ClassVar
 
@@ -9,14 +9,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedAdmin, AuditedReadOnlyAdmin, note_row
+from konstruct.admin.access import AuditedAdmin, AuditedReadOnlyAdmin, log_row_access
 from tenants import transaction
 from tenants.admin.badges import Colours
 from tenants.audit.models import Action
 from tenants.jobs import JobKind
 from tenants.models import job_columns
 
-LABELS = Colours(
+STATE_COLOURS = Colours(
     {
         "queued": "info",
         "held": "warning",
@@ -69,20 +69,20 @@ class JobListAdmin(AuditedAdmin):
 
     @admin.display(description=_("attempts"), ordering="attempts")
     def attempts(self, row: Any) -> int:
-        """How often the job was begun."""
+        """Return the number of attempts."""
         return row.attempts or 0
 
     @admin.display(description=_("last error"))
     def last_error(self, row: Any) -> str:
-        """Why the last attempt failed."""
+        """Return the error of the last attempt."""
         return row.last_error or ""
 
     @admin.display(description=_("due at"), ordering="due_at", empty_value="-")
     def due_at(self, row: Any) -> Any:
-        """When the next attempt is due."""
+        """Return the time of the next attempt."""
         return row.due_at
 
-    @display(description=_("state"), label=LABELS)
+    @display(description=_("state"), label=STATE_COLOURS)
     def state(self, row: Any) -> str:
         """Return the state of the row's job."""
         if row.held_for:
@@ -105,15 +105,15 @@ class JobListAdmin(AuditedAdmin):
                 if not self.retry_job(row):
                     continue
                 message = getattr(row, "message", row)
-                note_row(request, Action.RETRY, message, self.kind.name, subject_id=row.pk)
+                log_row_access(request, Action.RETRY, message, self.kind.name, subject_id=row.pk)
             retried += 1
         if retried:
             self.message_user(
                 request, gettext("%(retried)s retried.") % {"retried": retried}, messages.SUCCESS
             )
-        if left := queryset.count() - retried:
+        if skipped := queryset.count() - retried:
             self.message_user(
-                request, gettext("%(left)s had not failed.") % {"left": left}, messages.WARNING
+                request, gettext("%(left)s had not failed.") % {"left": skipped}, messages.WARNING
             )
 
     def retry_job(self, row: Any) -> bool:

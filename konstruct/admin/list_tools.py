@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy as _
 from pgvector.django import BitField, VectorField
 
 from konstruct.admin.lists import model_page
-from konstruct.api.http.lists import beyond
+from konstruct.api.http.lists import keyset_condition
 from konstruct.orchestrator.models import SavedView
 from tenants import transaction
 from tenants.admin.recorded_admin import RecordedAdmin
@@ -33,9 +33,9 @@ from tenants.audit.changes import is_secret, row_state
 
 EXPORT: Final = "orchestrator.export_list"
 # Rows of one statement of an export.
-BATCH: Final = 1_000
+BATCH_ROWS: Final = 1_000
 # A cell that begins so is a formula to spreadsheets.
-FORMULAS: Final = tuple("=+-@\t\r\n＝＋－＠")
+FORMULA_PREFIXES: Final = tuple("=+-@\t\r\n＝＋－＠")
 MAX_QUERY_CHARACTERS: Final = 2_000
 MAX_VIEWS: Final = 50
 FIRST_YEAR: Final = 1970
@@ -52,8 +52,10 @@ class DateRangeFilter(admin.ListFilter):
     ) -> None:
         super().__init__(request, params, model, model_admin)
         self.column = model_admin.time_column
-        given = {name: params.pop(name, None) for name in ("from", "to")}
-        self.chosen: dict[str, str] = {name: each[-1] for name, each in given.items() if each}
+        raw_values = {name: params.pop(name, None) for name in ("from", "to")}
+        self.chosen: dict[str, str] = {
+            name: values[-1] for name, values in raw_values.items() if values
+        }
 
     def has_output(self) -> bool:
         return bool(self.chosen)
@@ -64,11 +66,11 @@ class DateRangeFilter(admin.ListFilter):
     def choices(self, changelist: Any) -> Iterator[Any]:
         every = changelist.get_query_string(remove=self.expected_parameters())
         yield {"selected": False, "query_string": every, "display": gettext("All")}
-        shown = " to ".join(self.chosen.values())[:40]
-        yield {"selected": True, "query_string": "?", "display": shown}
+        label = " to ".join(self.chosen.values())[:40]
+        yield {"selected": True, "query_string": "?", "display": label}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        since, until = range_of(self.chosen)
+        since, until = date_range(self.chosen)
         if since:
             queryset = queryset.filter(**{f"{self.column}__gte": since})
         if until:
@@ -76,13 +78,13 @@ class DateRangeFilter(admin.ListFilter):
         return queryset
 
 
-def range_of(chosen: Mapping[str, str]) -> tuple[datetime | None, datetime | None]:
+def date_range(days: Mapping[str, str]) -> tuple[datetime | None, datetime | None]:
     """Return the beginning of the day `from` and the end of the day `to`; None without a day."""
-    last = day_of(chosen.get("to", ""))
-    return day_of(chosen.get("from", "")), last and last + timedelta(days=1)
+    last = parse_day(days.get("to", ""))
+    return parse_day(days.get("from", "")), last and last + timedelta(days=1)
 
 
-def day_of(text: str) -> datetime | None:
+def parse_day(text: str) -> datetime | None:
     """Return the beginning of a day in the current time zone; None for any other text."""
     try:
         day = parse_date(text)
@@ -104,23 +106,23 @@ class ListTools:
         """Return the name of the list, under which views are saved."""
         raise NotImplementedError
 
-    def at(self, page: str, *arguments: Any) -> str:
+    def url_of(self, page: str, *arguments: Any) -> str:
         """Return the address of the list, "changelist", or of one of its views."""
         raise NotImplementedError
 
-    def is_ranged(self) -> bool:
+    def has_date_range(self) -> bool:
         """Return whether the list has a range of dates."""
         raise NotImplementedError
 
-    def parameters_of_page(self, request: HttpRequest) -> set[str]:
+    def paging_parameters(self, request: HttpRequest) -> set[str]:
         """Return the parameters of a place in the list, which another range begins without."""
         raise NotImplementedError
 
-    def parameters_of_views(self, request: HttpRequest) -> set[str]:
+    def saved_parameters(self, request: HttpRequest) -> set[str]:
         """Return the parameters that a view may keep: filters with known values."""
         raise NotImplementedError
 
-    def exported(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
+    def export_data(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
         """Return the columns and the filtered rows.
 
         Raises:
@@ -140,37 +142,37 @@ class ListTools:
 
     def list_tools(self, request: HttpRequest) -> dict[str, Any]:
         """Return the values of list_tools.html."""
-        asked = request.GET
+        parameters = request.GET
         rows = SavedView.objects.filter(page=self.list_name())
         views = rows.filter(Q(owner_id=request.user.pk) | Q(is_shared=True)).order_by("name")
-        kinds = KINDS if request.user.has_perm(EXPORT) else ()
-        own = {"from", "to", *self.parameters_of_page(request)}
+        kinds = EXPORT_FORMATS if request.user.has_perm(EXPORT) else ()
+        dates_and_paging = {"from", "to", *self.paging_parameters(request)}
         return {
-            "has_time": self.is_ranged(),
-            "from": asked.get("from", "")[:10],
-            "to": asked.get("to", "")[:10],
-            "others": [each for each in asked.items() if each[0] not in own],
-            "query": asked.urlencode(),
-            "kinds": [(kind.upper(), self.at("export", kind)) for kind in kinds],
-            "save": self.at("save_view"),
+            "has_time": self.has_date_range(),
+            "from": parameters.get("from", "")[:10],
+            "to": parameters.get("to", "")[:10],
+            "others": [item for item in parameters.items() if item[0] not in dates_and_paging],
+            "query": parameters.urlencode(),
+            "kinds": [(kind.upper(), self.url_of("export", kind)) for kind in kinds],
+            "save": self.url_of("save_view"),
             "views": [
-                (view, self.at("delete_view", view.pk) if _may_delete(request, view) else "")
+                (view, self.url_of("delete_view", view.pk) if _may_delete(request, view) else "")
                 for view in views[:MAX_VIEWS]
             ],
         }
 
     def export_view(self, request: HttpRequest, kind: str) -> Any:
         """Send the filtered rows as CSV or JSON, in pieces."""
-        if kind not in KINDS:
+        if kind not in EXPORT_FORMATS:
             raise Http404("Lists are exported as csv or json.")
         if not (self.has_view_permission(request) and request.user.has_perm(EXPORT)):
             raise PermissionDenied
         try:
-            columns, rows = self.exported(request)
+            columns, rows = self.export_data(request)
         except IncorrectLookupParameters:
-            return redirect(self.at("changelist"))
+            return redirect(self.url_of("changelist"))
         self.record(request, "export", asked=request.GET.dict(), format=kind)
-        content_type, write = KINDS[kind]
+        content_type, write = EXPORT_FORMATS[kind]
         name = f"{self.list_name().rpartition('.')[2]}-{timezone.localtime():%Y-%m-%d}.{kind}"
         return StreamingHttpResponse(
             write(columns, rows),
@@ -182,16 +184,16 @@ class ListTools:
         """Save the filters and the order of the list under a name, or change them."""
         if request.method != "POST" or not self.has_view_permission(request):
             raise PermissionDenied
-        kept = self.parameters_of_views(request) | {"from", "to"}
-        asked = request.GET.dict().items()
+        saved = self.saved_parameters(request) | {"from", "to"}
+        parameters = request.GET.dict().items()
         query = urlencode(
-            {name: str(value).replace("\0", "") for name, value in asked if name in kept}
+            {name: str(value).replace("\0", "") for name, value in parameters if name in saved}
         )
-        back = redirect(f"{self.at('changelist')}?{query}")
+        back = redirect(f"{self.url_of('changelist')}?{query}")
         name = request.POST.get("name", "").replace("\0", "").strip()[:80]
         owner_id = int(request.user.pk or 0)
-        mine = SavedView.objects.filter(page=self.list_name(), owner_id=owner_id)
-        if not name or len(query) > MAX_QUERY_CHARACTERS or mine.count() >= MAX_VIEWS:
+        own_views = SavedView.objects.filter(page=self.list_name(), owner_id=owner_id)
+        if not name or len(query) > MAX_QUERY_CHARACTERS or own_views.count() >= MAX_VIEWS:
             messages.warning(
                 request,
                 gettext("Give a name; a list has at most %(max_views)s views of yours.")
@@ -224,7 +226,7 @@ class ListTools:
             self.record(request, "delete", view, before=row_state(view))
             view.delete()
         messages.success(request, gettext("Deleted %(name)s.") % {"name": view.name})
-        return redirect(self.at("changelist"))
+        return redirect(self.url_of("changelist"))
 
 
 # The views of a list below its address, by the end of their names.
@@ -247,16 +249,16 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
     time_column: ClassVar[str] = "created_at"
     """Column of the range of dates, and of the order of an export."""
 
-    def is_ranged(self) -> bool:
+    def has_date_range(self) -> bool:
         """Return whether the model has the column."""
         return any(
-            isinstance(each, DateTimeField) and each.name == self.time_column
-            for each in self.opts.concrete_fields
+            isinstance(field, DateTimeField) and field.name == self.time_column
+            for field in self.opts.concrete_fields
         )
 
     def get_list_filter(self, request: HttpRequest) -> Any:
         filters = super().get_list_filter(request)
-        return (*filters, DateRangeFilter) if self.is_ranged() else filters
+        return (*filters, DateRangeFilter) if self.has_date_range() else filters
 
     def get_urls(self) -> list[URLPattern]:
         base = f"{self.opts.app_label}_{self.opts.model_name}"
@@ -280,42 +282,42 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
     def list_name(self) -> str:
         return self.opts.label_lower
 
-    def at(self, page: str, *arguments: Any) -> str:
+    def url_of(self, page: str, *arguments: Any) -> str:
         return reverse(model_page(self.model, page), args=arguments)
 
-    def parameters_of_page(self, request: HttpRequest) -> set[str]:
+    def paging_parameters(self, request: HttpRequest) -> set[str]:
         return {"p"} if self.get_search_fields(request) else {"p", "q"}
 
-    def parameters_of_views(self, request: HttpRequest) -> set[str]:
-        kept = {"o"}
-        for each in self.get_list_filter(request):
-            if isinstance(each, str):
-                kept |= {
-                    each,
-                    *(f"{each}__{lookup}" for lookup in ("exact", "gte", "lt", "isnull")),
+    def saved_parameters(self, request: HttpRequest) -> set[str]:
+        saved = {"o"}
+        for list_filter in self.get_list_filter(request):
+            if isinstance(list_filter, str):
+                saved |= {
+                    list_filter,
+                    *(f"{list_filter}__{lookup}" for lookup in ("exact", "gte", "lt", "isnull")),
                 }
-            elif isinstance(each, tuple):
-                kept |= {f"{each[0]}__isempty"}
-            elif parameter := getattr(each, "parameter_name", None):
-                kept.add(parameter)
-        return kept - {"user"}
+            elif isinstance(list_filter, tuple):
+                saved |= {f"{list_filter[0]}__isempty"}
+            elif parameter := getattr(list_filter, "parameter_name", None):
+                saved.add(parameter)
+        return saved - {"user"}
 
-    def exported(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
+    def export_data(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
         rows = self.get_changelist_instance(request).queryset
-        columns = self.exported_columns(request)
-        order = [self.time_column, "pk"] if self.is_ranged() else ["pk"]
+        columns = self.export_columns(request)
+        order = [self.time_column, "pk"] if self.has_date_range() else ["pk"]
         return columns, in_batches(rows, columns, order)
 
-    def exported_columns(self, request: HttpRequest) -> list[str]:
+    def export_columns(self, request: HttpRequest) -> list[str]:
         """Return the columns of an export: those that the list and the page of a row show."""
-        columns = (getattr(each, "__name__", each) for each in self.get_list_display(request))
-        shown = {*flatten(self.get_fields(request)), *columns}
-        left_out = (VectorField, BitField, GeneratedField)
+        columns = (getattr(column, "__name__", column) for column in self.get_list_display(request))
+        shown_names = {*flatten(self.get_fields(request)), *columns}
+        excluded_types = (VectorField, BitField, GeneratedField)
         return [
-            each.attname
-            for each in self.opts.concrete_fields
-            if (each.name in shown or each.attname in shown or each.primary_key)
-            and not (is_secret(each.name) or isinstance(each, left_out))
+            column.attname
+            for column in self.opts.concrete_fields
+            if (column.name in shown_names or column.attname in shown_names or column.primary_key)
+            and not (is_secret(column.name) or isinstance(column, excluded_types))
         ]
 
 
@@ -328,18 +330,22 @@ def in_batches(
     """
     pk = rows.model._meta.pk.attname
     names = [pk if name == "pk" else name for name in order]
-    wanted = list(dict.fromkeys([*columns, *names]))
-    rows = rows.order_by(*(f"-{name}" for name in names)).values_list(*wanted)
-    place: list[Any] = []
+    selected = list(dict.fromkeys([*columns, *names]))
+    rows = rows.order_by(*(f"-{name}" for name in names)).values_list(*selected)
+    position: list[Any] = []
     # Ends: each batch begins after the one before, and one that is not full is the last.
     while True:
-        following = rows.filter(beyond(rows, names, place, descending=True)) if place else rows
-        batch = list(following[:BATCH])
+        following = (
+            rows.filter(keyset_condition(rows, names, position, descending=True))
+            if position
+            else rows
+        )
+        batch = list(following[:BATCH_ROWS])
         for row in batch:
             yield row[: len(columns)]
-        if len(batch) < BATCH:
+        if len(batch) < BATCH_ROWS:
             return
-        place = [batch[-1][wanted.index(name)] for name in names]
+        position = [batch[-1][selected.index(name)] for name in names]
 
 
 class _Echo:
@@ -354,27 +360,27 @@ def as_csv(columns: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[str]
     writer = csv.writer(_Echo())
     yield writer.writerow(columns)
     for row in rows:
-        yield writer.writerow([_cell(value) for value in row])
+        yield writer.writerow([_csv_cell(value) for value in row])
 
 
-def _cell(value: Any) -> Any:
+def _csv_cell(value: Any) -> Any:
     if isinstance(value, dict | list):
         value = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
     elif isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, str) and value.startswith(FORMULAS):
+    if isinstance(value, str) and value.startswith(FORMULA_PREFIXES):
         return f"'{value}"
     return value
 
 
 def as_json(columns: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
     """Yield an array of objects, an object a line."""
-    before = "[\n"
+    separator = "[\n"
     for row in rows:
-        named = dict(zip(columns, row, strict=True))
-        yield before + json.dumps(named, cls=_Encoder, ensure_ascii=False)
-        before = ",\n"
-    yield "\n]\n" if before != "[\n" else "[]\n"
+        document = dict(zip(columns, row, strict=True))
+        yield separator + json.dumps(document, cls=_Encoder, ensure_ascii=False)
+        separator = ",\n"
+    yield "\n]\n" if separator != "[\n" else "[]\n"
 
 
 class _Encoder(DjangoJSONEncoder):
@@ -384,8 +390,8 @@ class _Encoder(DjangoJSONEncoder):
         return o.isoformat() if isinstance(o, datetime) else super().default(o)
 
 
-Writer = Callable[[list[str], Iterable[tuple[Any, ...]]], Iterator[str]]
-KINDS: Final[dict[str, tuple[str, Writer]]] = {
+WriteRows = Callable[[list[str], Iterable[tuple[Any, ...]]], Iterator[str]]
+EXPORT_FORMATS: Final[dict[str, tuple[str, WriteRows]]] = {
     "csv": ("text/csv; charset=utf-8", as_csv),
     "json": ("application/json", as_json),
 }

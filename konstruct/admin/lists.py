@@ -37,8 +37,8 @@ class BoundedPaginator(Paginator):
         rows = self.object_list
         if not isinstance(rows, QuerySet):
             return len(rows)
-        counted = rows.order_by().values("pk")[: self.max_count + 1].count()
-        return AtLeast(self.max_count) if counted > self.max_count else counted
+        count = rows.order_by().values("pk")[: self.max_count + 1].count()
+        return AtLeast(self.max_count) if count > self.max_count else count
 
 
 def agent_names() -> dict[UUID, str]:
@@ -96,12 +96,12 @@ class UserFilter(admin.SimpleListFilter):
         return self.value() is not None
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        asked = request.GET.get("user", "")
-        return [(asked, asked[:40])] if asked else []
+        user_id = request.GET.get("user", "")
+        return [(user_id, user_id[:40])] if user_id else []
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        asked = self.value()
-        return queryset if asked is None else self.rows_of(asked.replace("\0", ""), queryset)
+        user_id = self.value()
+        return queryset if user_id is None else self.rows_of(user_id.replace("\0", ""), queryset)
 
     def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows of a user. All agents are named, because indexes begin with the agent."""
@@ -146,7 +146,7 @@ MAX_ID_CHARACTERS = 24
 SHOWN_ID_CHARACTERS = 18
 
 
-def shown_id(value: Any) -> SafeString | str:
+def id_html(value: Any) -> SafeString | str:
     """Return an id for a list: a long one is cut, with a button that copies all of it."""
     text = "" if value is None else str(value)
     if len(text) <= MAX_ID_CHARACTERS:
@@ -167,11 +167,11 @@ def id_column(name: str) -> Callable[[Any], SafeString | str]:
 
     @display(description=LONG_IDS[name], ordering=name)
     def column(row: Any) -> SafeString | str:
-        return shown_id(getattr(row, name))
+        return id_html(getattr(row, name))
 
     column.__name__ = name
-    shown: Callable[[Any], SafeString | str] = column
-    return shown
+    typed: Callable[[Any], SafeString | str] = column
+    return typed
 
 
 @display(description=_("Content"))

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.waiting import permission_of, shown, waiting
+from konstruct.admin.waiting import badge, permission_of, waiting_counts
 
 # Title, icon, and the model of a list, which needs its view permission; or a page and a permission.
 TENANT_MENU = (
@@ -86,13 +86,13 @@ OPERATORS_MENU = (
 )
 # Unfold's templates ask every entry for these; to learn that there is no such key takes a template
 # as long as a hundred that it finds.
-NO_MORE = {"badge": None, "link_callback": None, "collapsible": False}
+UNUSED_KEYS = {"badge": None, "link_callback": None, "collapsible": False}
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups of the sidebar, with the pages that this person may open."""
     is_tenant = getattr(request, "tenant", None) is not None
-    counts = waiting(request) if is_tenant else {}
+    counts = waiting_counts(request) if is_tenant else {}
     groups = []
     for title, entries in TENANT_MENU if is_tenant else OPERATORS_MENU:
         items = [
@@ -100,14 +100,14 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 "title": name,
                 "icon": icon,
                 "link": link,
-                **NO_MORE,
-                "badge": shown(counts.get(target[0], 0)) or None,
+                **UNUSED_KEYS,
+                "badge": badge(counts.get(target[0], 0)) or None,
             }
             for name, icon, *target in entries
             if (link := _link(request, *target))
         ]
         if items:
-            groups.append({"title": title, "separator": bool(title), "items": items, **NO_MORE})
+            groups.append({"title": title, "separator": bool(title), "items": items, **UNUSED_KEYS})
     return groups
 
 
@@ -122,7 +122,7 @@ def titles_of_lists(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def list_titles(request: HttpRequest) -> dict[str, Any]:
+def list_titles_context(request: HttpRequest) -> dict[str, Any]:
     """Context processor: `titles_of_lists` of the request's site, computed where a page uses it."""
     return {"titles_of_lists": partial(titles_of_lists, request)}
 

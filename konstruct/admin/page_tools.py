@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from konstruct.admin.access import note_on_list
+from konstruct.admin.access import log_list_access
 from konstruct.admin.list_tools import ROUTES, ListTools
 from tenants.admin.sites import tenant_site
 
@@ -47,20 +47,20 @@ class PageTools(ListTools):
     def list_name(self) -> str:
         return self.name
 
-    def at(self, page: str, *arguments: Any) -> str:
+    def url_of(self, page: str, *arguments: Any) -> str:
         name = self.name if page == "changelist" else f"{self.name}_{page}"
         return reverse(f"admin:{name}", args=arguments)
 
-    def is_ranged(self) -> bool:
+    def has_date_range(self) -> bool:
         return True
 
-    def parameters_of_page(self, request: HttpRequest) -> set[str]:
+    def paging_parameters(self, request: HttpRequest) -> set[str]:
         return self.paging
 
-    def parameters_of_views(self, request: HttpRequest) -> set[str]:
+    def saved_parameters(self, request: HttpRequest) -> set[str]:
         return self.filters
 
-    def exported(self, request: HttpRequest) -> tuple[list[str], Rows]:
+    def export_data(self, request: HttpRequest) -> tuple[list[str], Rows]:
         return self.columns, self.rows(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -69,14 +69,14 @@ class PageTools(ListTools):
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
-        note_on_list(request, action, row, self.name, **detail)
+        log_list_access(request, action, row, self.name, **detail)
 
 
-def days_of(request: HttpRequest) -> dict[str, str]:
+def date_range_query(request: HttpRequest) -> dict[str, str]:
     """Return the days of the range as parameters of an address."""
     return {name: request.GET[name][:10] for name in ("from", "to") if request.GET.get(name)}
 
 
-def with_days(request: HttpRequest, query: str) -> str:
+def with_date_range(request: HttpRequest, query: str) -> str:
     """Return parameters of an address with the days of the range."""
-    return "&".join(filter(None, (query, urlencode(days_of(request)))))
+    return "&".join(filter(None, (query, urlencode(date_range_query(request)))))

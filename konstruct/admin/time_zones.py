@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from konstruct.admin.access import note
+from konstruct.admin.access import log_access
 from konstruct.admin.pages import PageForm
 from konstruct.orchestrator.models import TeamTimeZone
 from tenants import transaction
@@ -24,7 +24,7 @@ from tenants.audit.models import Action
 COOKIE: Final = "time_zone"
 # The permission to set the time zone of those who have chosen none.
 MANAGE: Final = "auth.change_user"
-_IN_SESSION: Final = "time_zone"
+_SESSION_KEY: Final = "time_zone"
 
 
 @cache
@@ -40,29 +40,31 @@ class TimeZoneMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        name = _zone_of(request)
+        name = _zone_name(request)
         if not name:
             return self.get_response(request)
         with timezone.override(ZoneInfo(name)):
             return self.get_response(request)
 
 
-def _zone_of(request: HttpRequest) -> str:
+def _zone_name(request: HttpRequest) -> str:
     """Return the name of the time zone; empty for UTC and outside of a tenant's admin."""
-    of_admin = request.path.startswith("/admin/") and getattr(request, "tenant", None) is not None
-    if not of_admin or not request.user.is_authenticated:
+    is_tenant_admin = (
+        request.path.startswith("/admin/") and getattr(request, "tenant", None) is not None
+    )
+    if not is_tenant_admin or not request.user.is_authenticated:
         return ""
-    chosen = request.session.get(_IN_SESSION)
+    chosen = request.session.get(_SESSION_KEY)
     if chosen is None:
         # Once a session.
-        zones = _zones_of(request.user.pk)
+        zones = _chosen_zones(request.user.pk)
         first = zones.order_by(F("member_id").asc(nulls_last=True)).first()
-        chosen = request.session[_IN_SESSION] = first.name if first else ""
+        chosen = request.session[_SESSION_KEY] = first.name if first else ""
     name = chosen or unquote(request.COOKIES.get(COOKIE, ""))
     return name if name in known_zones() else ""
 
 
-def _zones_of(member_id: Any) -> QuerySet[TeamTimeZone]:
+def _chosen_zones(member_id: Any) -> QuerySet[TeamTimeZone]:
     """Return the time zone of a member and that of the team, as far as they are chosen."""
     return TeamTimeZone.objects.filter(Q(member_id=member_id) | Q(member_id=None))
 
@@ -87,29 +89,29 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["zone"]
         with transaction.atomic():
-            note(request, Action.EDIT, "time zone", subject_id=member_id or "all", zone=name)
+            log_access(request, Action.EDIT, "time zone", subject_id=member_id or "all", zone=name)
             if name:
                 TeamTimeZone.objects.update_or_create(member_id=member_id, defaults={"name": name})
             else:
                 TeamTimeZone.objects.filter(member_id=member_id).delete()
-        request.session.pop(_IN_SESSION, None)
+        request.session.pop(_SESSION_KEY, None)
         messages.success(
             request,
             gettext("Times are shown in %(value)s.")
             % {"value": name or "the time zone of the browser"},
         )
         return redirect("admin:time_zone")
-    note(request, Action.VIEW, "time zone")
-    zones = dict(_zones_of(request.user.pk).values_list("member_id", "name"))
-    shown = [("me", gettext("Yours"), request.user.pk)]
+    log_access(request, Action.VIEW, "time zone")
+    zones = dict(_chosen_zones(request.user.pk).values_list("member_id", "name"))
+    targets = [("me", gettext("Yours"), request.user.pk)]
     if request.user.has_perm(MANAGE):
-        shown.append(("all", gettext("Default for members without a choice"), None))
+        targets.append(("all", gettext("Default for members without a choice"), None))
     return tenant_site.render(
         request,
         "konstruct/time_zone.html",
         title=gettext("Time zone"),
         forms=[
-            (of, label, ZoneForm(initial={"zone": zones.get(pk, "")}, auto_id=f"{of}_%s"))
-            for of, label, pk in shown
+            (target, label, ZoneForm(initial={"zone": zones.get(pk, "")}, auto_id=f"{target}_%s"))
+            for target, label, pk in targets
         ],
     )

@@ -30,28 +30,28 @@ def permission_of(entry: str) -> str:
     return f"{app}.view_{model}" if model else _PERMISSIONS.get(entry, "")
 
 
-def waiting(request: HttpRequest) -> dict[str, int]:
+def waiting_counts(request: HttpRequest) -> dict[str, int]:
     """Return the numbers that the user may see, up to `MAX_COUNT` + 1: one query for a request."""
-    known: dict[str, int] | None = getattr(request, "waiting", None)
-    if known is not None:
-        return known
-    seen = {
+    cached: dict[str, int] | None = getattr(request, "waiting", None)
+    if cached is not None:
+        return cached
+    visible = {
         entry: rows
         for entry, rows in _WAITING.items()
         if request.user.has_perm(permission_of(entry))
     }
     numbers: tuple[Any, ...] = ()
-    if seen:
+    if visible:
         counts = ", ".join(
             f"(SELECT count(*) FROM (SELECT FROM {rows} LIMIT {MAX_COUNT + 1}) AS found)"  # noqa: S608
-            for rows in seen.values()
+            for rows in visible.values()
         )
         numbers = fetch_row(f"SELECT {counts}", {"tenant": required_tenant_id()})
-    found = dict(zip(seen, numbers, strict=True))
-    request.waiting = found  # type: ignore[attr-defined]
-    return found
+    counts_by_entry = dict(zip(visible, numbers, strict=True))
+    request.waiting = counts_by_entry  # type: ignore[attr-defined]
+    return counts_by_entry
 
 
-def shown(count: int) -> str:
+def badge(count: int) -> str:
     """Return a number as a badge; empty for 0."""
     return f"{MAX_COUNT}+" if count > MAX_COUNT else str(count or "")

@@ -30,29 +30,29 @@ from tenants.schemas.migration_state import is_fitting, missing_in_public
 
 logger = logging.getLogger(__name__)
 
-# How long a check may take, and how long its result is used before the next check.
+# Time limit of a check, and for how long its result is cached.
 CHECK_SECONDS = 5
-KEPT_SECONDS = 2.0
+RESULT_SECONDS = 2.0
 
 _up_to_date = threading.Event()
 
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """Answer as long as this process can answer at all."""
+    """Return 200 while this process can answer."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 @never_cache
 def ready(request: HttpRequest) -> JsonResponse:
-    """Answer 200 if this process can serve requests, else 503, with the state of each check.
+    """Return 200 if this process can serve requests, else 503, with the state of each check.
 
-    If requests are served and another part of the deployment is missing, the state is `degraded`
-    and the answer 200: it would not help to take this process out of service.
+    If another part of the deployment is missing, the status is `degraded` with 200, because it
+    would not help to take this process out of service.
     """
     state = _readiness.state()
-    failed = {name for name, words in state.items() if words != "ok"}
+    failed = {name for name, outcome in state.items() if outcome != "ok"}
     if not failed:
         status = "ok"
     elif not failed & CHECKS.keys():
@@ -67,10 +67,10 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 class Readiness:
-    """The last results of the checks. One thread at a time renews them, after KEPT_SECONDS."""
+    """The last results of the checks. One thread at a time renews them, after RESULT_SECONDS."""
 
     def __init__(self) -> None:
-        self._looking = threading.Lock()
+        self._lock = threading.Lock()
         self._state: dict[str, str] = {}
         self._until = 0.0
 
@@ -78,32 +78,32 @@ class Readiness:
         """Return the outcome of each check; the last one while another thread makes the checks."""
         if time.monotonic() < self._until:
             return self._state
-        if self._looking.acquire(blocking=not self._state):
+        if self._lock.acquire(blocking=not self._state):
             try:
                 if time.monotonic() >= self._until:
-                    self._state = _look(self._state)
-                    self._until = time.monotonic() + KEPT_SECONDS
+                    self._state = _run_checks(self._state)
+                    self._until = time.monotonic() + RESULT_SECONDS
             finally:
-                self._looking.release()
+                self._lock.release()
         return self._state
 
 
 _readiness = Readiness()
 
 
-def _look(before: Mapping[str, str]) -> dict[str, str]:
-    """Run all checks in parallel; log the begin and the end of a failure."""
+def _run_checks(previous: Mapping[str, str]) -> dict[str, str]:
+    """Run all checks in parallel; log the beginning and the end of a failure."""
     checks = {**CHECKS, **DEGRADING}
     if settings.TENANT_DATABASES:
         checks["tenant_databases"] = _tenant_databases
     threads = ThreadPoolExecutor(len(checks))
-    found = {name: threads.submit(check) for name, check in checks.items()}
-    wait(found.values(), CHECK_SECONDS)
+    futures = {name: threads.submit(check) for name, check in checks.items()}
+    wait(futures.values(), CHECK_SECONDS)
     threads.shutdown(wait=False)
-    return {name: _outcome(name, check, before.get(name)) for name, check in found.items()}
+    return {name: _outcome(name, check, previous.get(name)) for name, check in futures.items()}
 
 
-def _outcome(name: str, check: Future[str], before: str | None) -> str:
+def _outcome(name: str, check: Future[str], previous: str | None) -> str:
     """Return the result of a check. An error is logged, and not shown to callers without a key."""
     if not check.done():
         outcome, reason = "timed out", f"no answer in {CHECK_SECONDS} s"
@@ -112,7 +112,7 @@ def _outcome(name: str, check: Future[str], before: str | None) -> str:
         reason = outage_reason(error)
     else:
         outcome = reason = check.result()
-    if outcome != before and outcome != "loading" and (before or outcome != "ok"):
+    if outcome != previous and outcome != "loading" and (previous or outcome != "ok"):
         level = logging.INFO if outcome == "ok" else logging.WARNING
         logger.log(level, "Readiness: %s: %s", name, reason)
     return outcome
@@ -124,7 +124,7 @@ def _database() -> str:
 
 
 def _tenant_databases() -> str:
-    """Whether each further server that tenants are on takes connections."""
+    """Check that each server of TENANT_DATABASES accepts connections."""
     for server in settings.TENANT_DATABASES:
         with closing(connections[server].copy()) as probe:
             probe.ensure_connection()
@@ -150,14 +150,14 @@ def _broker() -> str:
 
 
 def _model() -> str:
-    """Whether the embedding model's files are there, and loaded."""
+    """Check that the files of the embedding model exist and are loaded."""
     try:
         model_version()
     except EmbeddingModelError:
         return "missing"
     if is_loaded():
         return "ok"
-    load_in_background()  # where no web process has begun it already
+    load_in_background()  # if nothing has begun it yet
     return "loading"
 
 
@@ -179,7 +179,7 @@ def _migrations() -> str:
     return "ok"
 
 
-# Without these no request is served.
+# No request is served if one of these fails.
 CHECKS: Final[Mapping[str, Callable[[], str]]] = {
     "database": _database,
     "cache": _cache,
@@ -187,8 +187,7 @@ CHECKS: Final[Mapping[str, Callable[[], str]]] = {
     "model": _model,
     "migrations": _migrations,
 }
-# Without these requests are served and accepted, and something waits: replies without their worker,
-# retries without sweeps or beat, erasures and new tenants without the owner's worker, some tenants.
+# If one of these fails, requests are served, but replies, retries, erasures or new tenants wait.
 DEGRADING: Final[Mapping[str, Callable[[], str]]] = {
     process: partial(_heartbeat, process) for process in (*QUEUES, BEAT, OWNER)
 }

@@ -15,8 +15,8 @@ from tenants.fields import optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
 
-# Channel-native ids are any text, but nothing that breaks a line or turns its direction. One
-# pattern, for the API's description shows one.
+# Ids of channels are any text without line breaks and direction marks. It is one pattern, because
+# the OpenAPI description can show only one.
 ID_TEXT = RegexValidator(
     rf"^[^\S{INVISIBLE}]*[^\s{INVISIBLE}][^{INVISIBLE}]*\Z",
     "Give text that is not blank, without control characters such as line breaks.",
@@ -32,7 +32,7 @@ class KeyScope(models.TextChoices):
 
 
 # The default scopes of a key: everything except erasing.
-USUAL_SCOPES = (KeyScope.READ, KeyScope.WRITE)
+DEFAULT_SCOPES = (KeyScope.READ, KeyScope.WRITE)
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
@@ -94,7 +94,7 @@ class ApiKey(TenantModel):
 
     objects = ApiKeyQuerySet.as_manager()
 
-    # Without its user a key would open more than before: it is deleted.
+    # Deleted with its user, because without the user the key would allow more.
     personal_data = PersonalData(
         subject="user_id",
         agent="agent_id",

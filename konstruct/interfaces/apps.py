@@ -18,6 +18,6 @@ class InterfacesConfig(AppConfig):
         from konstruct.interfaces.mem0 import base as mem0
         from konstruct.interfaces.openai import errors as openai
 
-        problems.register(mcp.ENDPOINT, mcp.error_response)
-        problems.register("/mem0/", mem0.error_response)
-        problems.register(openai.PREFIX, openai.error_response)
+        problems.register_error_format(mcp.ENDPOINT, mcp.error_response)
+        problems.register_error_format("/mem0/", mem0.error_response)
+        problems.register_error_format(openai.PREFIX, openai.error_response)

@@ -76,17 +76,17 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "konstruct.admin.menu.list_titles",
+                "konstruct.admin.menu.list_titles_context",
             ],
         },
     },
 ]
 
-# Of what no page shows: logs, commands, the description of the API.
+# The language of texts that no page shows: logs, commands, the description of the API.
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("es", "Español")]
 LOCALE_PATHS = [BASE_DIR / "konstruct" / "locale"]
-# Of mails and Slack messages that no person's request sends.
+# The language of mails and Slack messages that no person's request sends.
 NOTIFICATION_LANGUAGE = choice("NOTIFICATION_LANGUAGE", "en", [code for code, _ in LANGUAGES])
 LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
 LANGUAGE_COOKIE_HTTPONLY = True
@@ -117,7 +117,7 @@ UNFOLD = {
     "SITE_TITLE": "Konstruct",
     "SITE_HEADER": "Konstruct",
     "SITE_SYMBOL": "neurology",
-    # A link back to what only leads here.
+    # No link to the site: its first page redirects to the admin.
     "SITE_URL": None,
     # Unfold's own is too dark to be read on its dark pages.
     "COLORS": {"primary": {"500": "oklch(72% .19 304)"}},

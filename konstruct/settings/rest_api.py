@@ -8,7 +8,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = number("MAX_BODY_BYTES", 2_500_000)
 # Token bucket per tenant and channel: bucket size, and tokens that come back per second.
 RATE_LIMIT_BURST = number("RATE_LIMIT_BURST", 400)
 RATE_LIMIT_PER_SECOND = number("RATE_LIMIT_PER_SECOND", 100)
-# And per API key and channel, smaller: one program leaves something to the others.
+# Token bucket per API key and channel: smaller, so that one program leaves tokens for the others.
 KEY_RATE_LIMIT_BURST = number("KEY_RATE_LIMIT_BURST", 200)
 KEY_RATE_LIMIT_PER_SECOND = number("KEY_RATE_LIMIT_PER_SECOND", 50)
 # Unverified requests of each address, in each web process. Requests with a key, with a session and
@@ -32,7 +32,7 @@ REST_FRAMEWORK = {
         "konstruct.api.auth.authentication.ApiKeyAuthentication",
         "konstruct.api.auth.authentication.AdminSessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.permissions.CallerMay"],
+    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.permissions.CallerPermission"],
     "DEFAULT_RENDERER_CLASSES": ["konstruct.api.http.bodies.FastJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.bodies.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",

@@ -11,7 +11,7 @@ from tenants.admin.sites import operator_site
 admin.autodiscover()  # before the sites tell their URLs
 
 handler403 = "tenants.admin.forbidden.forbidden"
-handler404 = "konstruct.admin.gone.gone"
+handler404 = "konstruct.admin.not_found.not_found"
 handler500 = "tenants.http.refusals.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),

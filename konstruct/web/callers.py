@@ -1,8 +1,8 @@
-"""The verified caller of a request, with a counted share of the threads.
+"""Verifies the caller of a request, whose share of the threads the request uses.
 
-A query verifies a key or a session. It runs in one of the threads for unverified requests. The
-result is remembered, so that a known caller does not wait for these threads. The result grants no
-access: the request itself checks the key or the session again.
+A query in one of the threads for unverified requests verifies the API key or the session. The
+result is cached, so that a known caller does not wait for these threads. It grants no access: the
+request itself checks the key or the session again.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ from tenants.http.client_address import address_of, throttled_address
 from tenants.http.middleware import SessionMiddleware, TenantMiddleware, host_name
 
 V = TypeVar("V")
-InThread = Callable[[Share, Callable[[], str | None]], Awaitable[str | None]]
+RunInThread = Callable[[Share, Callable[[], str | None]], Awaitable[str | None]]
 
-# A caller is verified again after this time, in a thread of the caller's own share.
+# A cached caller is verified again after this time, in a thread of its own share.
 FRESH_SECONDS: Final = 60.0
 # The caller of an open stream is verified again after this time.
 RECHECK_SECONDS: Final = 5.0
@@ -52,8 +52,8 @@ class TooManyUnverified(Exception):
         self.retry_after = math.ceil(retry_after)
 
 
-class Recent(OrderedDict[str, V]):
-    """A table of bounded size, which drops the entry that was set longest ago."""
+class BoundedDict(OrderedDict[str, V]):
+    """A dict of at most MAX_REMEMBERED_CALLERS entries. It drops the entry that was set first."""
 
     def __setitem__(self, key: str, value: V) -> None:
         super().__setitem__(key, value)
@@ -62,48 +62,50 @@ class Recent(OrderedDict[str, V]):
             self.popitem(last=False)
 
 
-class Limits:
-    """The token buckets of this process for the unverified requests of each address."""
+class TokenBuckets:
+    """Token buckets for unverified requests, one for each address, in this process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._left: Recent[tuple[float, float]] = Recent()
+        self._buckets: BoundedDict[tuple[float, float]] = BoundedDict()
 
     def take(self, name: str) -> None:
-        """Take a token. Raises TooManyUnverified where there is none."""
+        """Take a token from a bucket. Raises TooManyUnverified if the bucket is empty."""
         burst = settings.UNVERIFIED_RATE_LIMIT_BURST
         per_second = settings.UNVERIFIED_RATE_LIMIT_PER_SECOND
         now = self._clock()
-        tokens, at = self._left.get(name, (burst, now))
+        tokens, at = self._buckets.get(name, (burst, now))
         tokens = min(burst, tokens + (now - at) * per_second)
         is_allowed = tokens >= 1
-        self._left[name] = (tokens - is_allowed, now)
+        self._buckets[name] = (tokens - is_allowed, now)
         if not is_allowed:
             raise TooManyUnverified((1 - tokens) / per_second)
 
 
 @dataclass(frozen=True)
-class Proof:
-    """A key or a session in a request, which can verify the caller."""
+class Credentials:
+    """The API key or the session of a request."""
 
     kind: str
     digest: str
     verify: Callable[[], str | None]
-    """In a thread: return the name of the caller's share, None if the proof is not valid."""
+    """Return the name of the caller's share, or None if invalid. It queries the database."""
 
 
 class Callers:
     """Finds the share of each request. Use it in one event loop."""
 
-    def __init__(self, in_thread: InThread, clock: Callable[[], float] = time.monotonic) -> None:
-        self._in_thread = in_thread
+    def __init__(
+        self, run_in_thread: RunInThread, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._run_in_thread = run_in_thread
         self._clock = clock
-        self._limits = Limits(clock)
-        self._verified: Recent[tuple[str, float]] = Recent()
-        self._verifying: dict[str, asyncio.Task[str | None]] = {}
+        self._buckets = TokenBuckets(clock)
+        self._verified: BoundedDict[tuple[str, float]] = BoundedDict()
+        self._verifications: dict[str, asyncio.Task[str | None]] = {}
 
     async def share_of(self, request: ASGIRequest) -> Share:
-        """Return the share of the verified caller, or else of the address.
+        """Return the share of the verified caller, or the share of the address without one.
 
         Raises:
             TooManyUnverified: the address has sent too many unverified requests.
@@ -111,64 +113,69 @@ class Callers:
         """
         if is_from_slack(request):
             return SLACK
-        proof = proof_of(request)
-        of_address = f"{throttled_address(address_of(request))} {proof.kind if proof else 'none'}"
-        unverified = Share(of_address, is_verified=False)
-        if proof is None:
-            self._limits.take(of_address)
+        credentials = credentials_of(request)
+        kind = credentials.kind if credentials else "none"
+        address_key = f"{throttled_address(address_of(request))} {kind}"
+        unverified = Share(address_key, is_verified=False)
+        if credentials is None:
+            self._buckets.take(address_key)
             return unverified
-        name, since = self._verified.get(proof.digest, (None, 0.0))
+        name, since = self._verified.get(credentials.digest, (None, 0.0))
         if name is not None and self._clock() - since < FRESH_SECONDS:
             return Share(name, is_verified=True)
-        is_first = proof.digest not in self._verifying
+        is_first = credentials.digest not in self._verifications
         if is_first:
             if name is None:
-                self._limits.take(of_address)
+                self._buckets.take(address_key)
             share = unverified if name is None else Share(name, is_verified=True)
-            self._begin(proof, share, name)
-        verified = await asyncio.shield(self._verifying[proof.digest])
+            self._start_verification(credentials, share, name)
+        verified = await asyncio.shield(self._verifications[credentials.digest])
         if verified is not None:
             return Share(verified, is_verified=True)
-        if not is_first:  # the first of several with one proof has taken a token
-            self._limits.take(of_address)
+        if not is_first:  # the first request with the same credentials has taken a token
+            self._buckets.take(address_key)
         return unverified
 
     async def is_still_valid(self, request: ASGIRequest, share: Share) -> bool:
-        """Return whether the key or session of an open stream is valid, at most a moment ago.
+        """Return whether the key or session of an open stream is still valid.
 
-        The result is remembered for RECHECK_SECONDS, for all streams with the same proof. An
-        unavailable database ends no stream.
+        The result is cached for RECHECK_SECONDS, for all streams with the same credentials. If the
+        database is down, the stream continues.
         """
-        proof = proof_of(request)
-        if proof is None:
+        credentials = credentials_of(request)
+        if credentials is None:
             return True
-        name, since = self._verified.get(proof.digest, (None, 0.0))
+        name, since = self._verified.get(credentials.digest, (None, 0.0))
         if name is not None and self._clock() - since < RECHECK_SECONDS:
             return True
-        if proof.digest not in self._verifying:
-            self._begin(proof, share, share.name)
+        if credentials.digest not in self._verifications:
+            self._start_verification(credentials, share, share.name)
         try:
-            return await asyncio.shield(self._verifying[proof.digest]) is not None
+            return await asyncio.shield(self._verifications[credentials.digest]) is not None
         except Overloaded:
             return True
 
-    def _begin(self, proof: Proof, share: Share, known: str | None) -> None:
-        """Verify a proof once for all requests that have it at the same time."""
-        task = asyncio.create_task(self._verify(proof, share, known))
-        self._verifying[proof.digest] = task
+    def _start_verification(
+        self, credentials: Credentials, share: Share, known: str | None
+    ) -> None:
+        """Verify credentials once for all concurrent requests that have them."""
+        task = asyncio.create_task(self._verify(credentials, share, known))
+        self._verifications[credentials.digest] = task
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
-    async def _verify(self, proof: Proof, share: Share, known: str | None) -> str | None:
+    async def _verify(
+        self, credentials: Credentials, share: Share, known: str | None
+    ) -> str | None:
         try:
-            name = await self._in_thread(share, proof.verify)
+            name = await self._run_in_thread(share, credentials.verify)
         except Error:  # the request itself fails; a known caller stays known
             return known
         finally:
-            del self._verifying[proof.digest]
+            del self._verifications[credentials.digest]
         if name is None:
-            self._verified.pop(proof.digest, None)
+            self._verified.pop(credentials.digest, None)
         else:
-            self._verified[proof.digest] = (name, self._clock())
+            self._verified[credentials.digest] = (name, self._clock())
         return name
 
 
@@ -183,11 +190,11 @@ def is_from_slack(request: ASGIRequest) -> bool:
     return True
 
 
-def proof_of(request: ASGIRequest) -> Proof | None:
-    """Return the key or the session that the request names, None if it names neither."""
+def credentials_of(request: ASGIRequest) -> Credentials | None:
+    """Return the API key or the session of a request, None without both."""
     key = parse_key(bearer_key(request.headers.get("Authorization", "")) or "")
     if key is not None:
-        return Proof(
+        return Credentials(
             "key", _digest("key", str(key)), lambda: key.tenant_id.hex if is_valid(key) else None
         )
     session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
@@ -195,11 +202,13 @@ def proof_of(request: ASGIRequest) -> Proof | None:
         return None
     scope = request.scope
     host = host_name(request.META.get("HTTP_HOST", ""))
-    return Proof("session", _digest("session", host, session), lambda: tenant_of_session(scope))
+    return Credentials(
+        "session", _digest("session", host, session), lambda: tenant_of_session(scope)
+    )
 
 
 class _SessionRequest(ASGIRequest):
-    """A request for its session only: the access log has an outage with the real request."""
+    """A request to read the session. An outage is logged with the real request."""
 
     waits_in_event_loop = True
 
@@ -219,24 +228,24 @@ class _SessionData(dict[str, Any]):
 
 
 def tenant_of_session(scope: Mapping[str, Any]) -> str | None:
-    """In a thread: return the tenant of the admin that a session is logged in to, None if to none.
+    """Return the tenant (or OPERATORS) whose admin a session is logged in to, or None. It queries.
 
-    Django's own code reads host, session and user, of a request without a body.
+    The middleware reads host, session and user from a request without a body.
     """
-    found: list[str] = []
+    tenants: list[str] = []
 
-    def note(request: HttpRequest) -> HttpResponse:
+    def read_tenant(request: HttpRequest) -> HttpResponse:
         tenant = request.tenant  # type: ignore[attr-defined]
         request.session = cast(Any, _SessionData(request.session.items()))
         user = cast(Any, get_user(request))
         if user.is_active and user.is_staff:
-            found.append(tenant.id.hex if tenant else OPERATORS)
+            tenants.append(tenant.id.hex if tenant else OPERATORS)
         return HttpResponse()
 
-    read = TenantMiddleware(cast(Any, SessionMiddleware(note)))
+    middleware = TenantMiddleware(cast(Any, SessionMiddleware(read_tenant)))
     with suppress(SuspiciousOperation, KonstructError):
-        read(_SessionRequest(scope, BytesIO()))
-    return found[0] if found else None
+        middleware(_SessionRequest(scope, BytesIO()))
+    return tenants[0] if tenants else None
 
 
 def _digest(*parts: str) -> str:

@@ -1,8 +1,8 @@
-"""The ASGI application: Django's synchronous requests in a bounded pool of threads.
+"""The ASGI application: runs Django's synchronous requests in a bounded pool of threads.
 
-Django's own ASGI handler makes a thread, and with it a database connection, for each running
-request; this one has `WEB_THREADS` of them. The event loop waits: for connections, for bodies that
-arrive, for clients that read slowly, and for replies.
+Django's own ASGI handler uses a thread, and with it a database connection, for each running
+request. This one has `WEB_THREADS` threads. The event loop waits for connections, for request
+bodies, for slow clients and for replies.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from konstruct.logs import fields
 from konstruct.orchestrator.replies.status import settled_messages
 from konstruct.web.callers import Callers, TooManyUnverified
 from konstruct.web.pool import Overloaded, Pool, Share
-from konstruct.web.replies import Texts, Waiters, stream_reply
+from konstruct.web.replies import PartialReplies, ReplyWaiters, stream_reply
 from konstruct.web.requests import (
     MAX_BYTES_IN_MEMORY,
     Body,
     BodyTooSlow,
-    ClientGone,
+    ClientDisconnected,
     Receive,
     Request,
     Scope,
@@ -49,13 +49,13 @@ from konstruct.web.requests import (
     read_body,
 )
 from konstruct.web.responses import (
-    PIECE_BYTES,
-    Answer,
+    CHUNK_BYTES,
+    AsgiResponse,
     Send,
-    answer_of,
-    file_pieces,
+    asgi_problem_response,
+    asgi_response,
+    file_chunks,
     headers_of,
-    refusal,
 )
 from memory.embedding.embedder import load_in_background
 from tenants import traces
@@ -77,21 +77,21 @@ BODY_TIMEOUT_SECONDS = 60
 MAX_QUEUED = 5000
 MAX_QUEUED_UNVERIFIED = 1000
 # The status in the access log of a request that its client left.
-CLIENT_GONE = 499
-# Of path and query.
+CLIENT_DISCONNECTED = 499
+# Limit of path and query together.
 MAX_URL_BYTES = 8190
-AMBIGUOUS = (
+AMBIGUOUS_LENGTH = (
     "The request has Transfer-Encoding beside Content-Length, or in HTTP/1.0, so that the end of "
     "its body is ambiguous. Send one of them, in HTTP/1.1."
 )
-# Answers of the event loop, without a thread.
-NOT_ALLOWED = Answer(405, [(b"Allow", b"GET, HEAD"), (b"Content-Length", b"0")])
-ALIVE = Answer(
+# Responses that need no thread.
+NOT_ALLOWED = AsgiResponse(405, [(b"Allow", b"GET, HEAD"), (b"Content-Length", b"0")])
+ALIVE = AsgiResponse(
     200,
     [(b"Content-Type", b"application/json"), (b"Content-Length", b"16")],
     b'{"status": "ok"}',
 )
-# First parts of paths, by the interface that they belong to.
+# The interface that serves a path, by the first part of the path.
 INTERFACES: Final = {
     "admin": "admin",
     "api": "rest",
@@ -112,7 +112,7 @@ REQUEST_SECONDS: Final = histogram(
     "How long requests took, with the wait for a reply and the end of a stream.",
     interface=set(INTERFACES.values()),
 )
-# The shares of work that no caller has requested.
+# Shares for work that no caller has requested.
 HEALTH_CHECK = Share("health", is_verified=True)
 WAITERS = Share("waiters", is_verified=True)
 
@@ -129,11 +129,11 @@ class Handler(BaseHandler):
             max_queued=MAX_QUEUED,
             max_queued_unverified=MAX_QUEUED_UNVERIFIED,
         )
-        self._callers = Callers(self._in_thread)
-        self._readiness: asyncio.Task[Answer] | None = None
+        self._callers = Callers(self._run_in_thread)
+        self._readiness_task: asyncio.Task[AsgiResponse] | None = None
         cache_url = str(settings.CACHES["default"]["LOCATION"])
-        self._texts = Texts(cache_url)
-        self._waiters = Waiters(cache_url, self._settled_among, self._texts)
+        self._partial_replies = PartialReplies(cache_url)
+        self._waiters = ReplyWaiters(cache_url, self._find_settled, self._partial_replies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or start and stop the process."""
@@ -146,7 +146,7 @@ class Handler(BaseHandler):
         elif scope["method"] not in ("GET", "HEAD"):
             await NOT_ALLOWED.send(send, close=False)
         else:
-            answer = ALIVE if scope["path"] == LIVE else await self._ready(scope)
+            answer = ALIVE if scope["path"] == LIVE else await self._check_readiness(scope)
             await answer.send(send, close=False)
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -161,16 +161,16 @@ class Handler(BaseHandler):
         await receive()
         heartbeat.cancel()
         await self._waiters.close()
-        await self._texts.close()
+        await self._partial_replies.close()
         self._pool.close()
         await asyncio.to_thread(traces.stop)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _write_heartbeats(self) -> None:
-        # Ends: when the process stops. It pauses between two.
+        # Ends: when the process stops. It pauses after each heartbeat.
         while True:
             with suppress(Overloaded):
-                await self._in_thread(HEALTH_CHECK, write_heartbeat, WEB)
+                await self._run_in_thread(HEALTH_CHECK, write_heartbeat, WEB)
             await asyncio.sleep(INTERVAL_SECONDS)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -186,20 +186,20 @@ class Handler(BaseHandler):
         self, scope: Scope, receive: Receive, send: Send, started: float
     ) -> None:
         """Serve one request in its span; `started` is by time.perf_counter()."""
-        sent = scope["method"], scope["raw_path"].decode("ascii", "backslashreplace")
+        method, path = scope["method"], scope["raw_path"].decode("ascii", "backslashreplace")
         status, outage = 500, ""
         try:
             answer = await self._answer(scope, receive, send)
             status, outage = answer.status, answer.outage
-        except ClientGone:
-            status = CLIENT_GONE
+        except ClientDisconnected:
+            status = CLIENT_DISCONNECTED
         finally:
             if not scope["path"].startswith(HEALTH):
                 seconds = time.perf_counter() - started
                 milliseconds = seconds * 1000
                 interface = interface_of(scope["path"])
                 status_class = f"{status // 100}xx"
-                REQUESTS.of(interface=interface, method=sent[0], status=status_class).inc()
+                REQUESTS.of(interface=interface, method=method, status=status_class).inc()
                 REQUEST_SECONDS.of(interface=interface).observe(seconds)
                 bind_ids_of_scope(scope)
                 traces.set_attributes(
@@ -207,25 +207,26 @@ class Handler(BaseHandler):
                 )
                 access_log.log(
                     logging.ERROR if outage else logging.INFO,
-                    *("%s %s %s %.0f ms%s", *sent, status, milliseconds, outage and f": {outage}"),
+                    "%s %s %s %.0f ms%s",
+                    *(method, path, status, milliseconds, outage and f": {outage}"),
                     extra=fields(
-                        method=sent[0],
-                        path=sent[1],
+                        method=method,
+                        path=path,
                         status=status,
                         milliseconds=round(milliseconds, 1),
                     ),
                 )
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Answer:
-        """Read the request, send the answer, and return it. Raises ClientGone."""
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> AsgiResponse:
+        """Read the request, send the response, and return it. Raises ClientDisconnected."""
         if has_ambiguous_length(scope):
-            return await _refuse(scope, send, Problem.of_status(400, AMBIGUOUS))
+            return await _refuse(scope, send, Problem.of_status(400, AMBIGUOUS_LENGTH))
         if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_URL_BYTES:
             return await _refuse(scope, send, Problem.of_status(414))
         try:
             body = await read_body(
                 receive,
-                announced=content_length(scope),
+                declared_length=content_length(scope),
                 max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
                 timeout_seconds=BODY_TIMEOUT_SECONDS,
             )
@@ -233,7 +234,7 @@ class Handler(BaseHandler):
             return await _refuse(scope, send, Problem.of_status(408))
         request = Request(scope, body)
         try:
-            return await self._exchange(scope, request, body, receive, send)
+            return await self._answer_while_connected(scope, request, body, receive, send)
         except TooManyUnverified as error:
             problem = Problem.of_status(429, headers={"Retry-After": str(error.retry_after)})
             return await _refuse(scope, send, problem)
@@ -242,62 +243,62 @@ class Handler(BaseHandler):
             problem = Problem.of_status(503, busy, headers={"Retry-After": "1"})
             return await _refuse(scope, send, problem)
         finally:
-            if request.claim():
+            if request.claim_body():
                 body.file.close()
 
-    async def _exchange(
+    async def _answer_while_connected(
         self, scope: Scope, request: Request, body: Body, receive: Receive, send: Send
-    ) -> Answer:
-        """Answer a request, unless its client closes the connection."""
-        gone: asyncio.Future[None] = (
-            asyncio.create_task(_gone(receive))
-            if body.read_to_end
+    ) -> AsgiResponse:
+        """Answer a request. Raises ClientDisconnected if the client closes the connection."""
+        disconnected: asyncio.Future[None] = (
+            asyncio.create_task(_wait_for_disconnect(receive))
+            if body.is_complete
             else asyncio.get_running_loop().create_future()
         )
         try:
-            answer = await _while_connected(gone, self._call(request))
+            answer = await _while_connected(disconnected, self._answer_in_thread(request))
             bind_ids_of_scope(scope)  # for other threads
             if (deferred := answer.deferred) is not None and answer.complete is not None:
                 wait = self._waiters.wait(deferred.tenant_id, deferred.message_id, deferred.seconds)
-                await _while_connected(gone, wait)
-                # Without a thread, the response from before the wait is sent.
+                await _while_connected(disconnected, wait)
+                # If no thread is free, send the response from before the wait.
                 with suppress(Overloaded):
-                    answer = await self._in_thread(request.share, answer.complete)
+                    answer = await self._run_in_thread(request.share, answer.complete)
             if (streaming := answer.streaming) is not None:
-                pieces = stream_reply(
+                chunks = stream_reply(
                     streaming,
                     self._waiters,
-                    self._texts,
-                    lambda sent: self._in_thread(request.share, streaming.end, sent),
+                    self._partial_replies,
+                    lambda sent: self._run_in_thread(request.share, streaming.end, sent),
                     lambda: self._callers.is_still_valid(request, request.share),
                 )
-                answer = replace(answer, pieces=pieces)
-            await _while_connected(gone, answer.send(send, close=not body.read_to_end))
+                answer = replace(answer, chunks=chunks)
+            await _while_connected(disconnected, answer.send(send, close=not body.is_complete))
             return answer
         finally:
-            gone.cancel()
+            disconnected.cancel()
 
-    async def _call(self, request: Request) -> Answer:
-        """Answer a request in a thread of its caller's share."""
+    async def _answer_in_thread(self, request: Request) -> AsgiResponse:
+        """Run Django for a request, in a thread of its caller's share."""
         request.share = await self._callers.share_of(request)
-        return await self._pool.run(request.share, copy_context().run, self._respond, request)
+        return await self._pool.run(request.share, copy_context().run, self._run_django, request)
 
-    async def _ready(self, scope: Scope) -> Answer:
-        """Return whether this process is ready. Concurrent requests share one check.
+    async def _check_readiness(self, scope: Scope) -> AsgiResponse:
+        """Return the response of /health/ready. Concurrent requests share one check.
 
-        Callers without a key therefore cause no further checks, and delay no load balancer.
+        Anonymous callers therefore cause no extra checks, and do not delay a load balancer.
         """
-        if self._readiness is None or self._readiness.done():
+        if self._readiness_task is None or self._readiness_task.done():
             request = ASGIRequest(scope, BytesIO())
-            check = self._in_thread(HEALTH_CHECK, _readiness, request)
+            check = self._run_in_thread(HEALTH_CHECK, _readiness_answer, request)
             # In an empty context: the task of a connection has the ids of its last request.
-            self._readiness = asyncio.create_task(check, context=Context())
-        return await asyncio.shield(self._readiness)
+            self._readiness_task = asyncio.create_task(check, context=Context())
+        return await asyncio.shield(self._readiness_task)
 
-    async def _in_thread(
+    async def _run_in_thread(
         self, share: Share, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call it in a thread between Django's signals, with this task's context variables."""
+        """Call a function in a thread, between Django's request signals, in this task's context."""
 
         def call() -> T:
             signals.request_started.send(sender=Handler)
@@ -308,10 +309,10 @@ class Handler(BaseHandler):
 
         return await self._pool.run(share, copy_context().run, call)
 
-    def _respond(self, request: Request) -> Answer:
-        """In a thread: let Django answer. Raises ClientGone if the client disconnected."""
-        if not request.claim():
-            raise ClientGone
+    def _run_django(self, request: Request) -> AsgiResponse:
+        """Run Django's middleware and view. Raises ClientDisconnected if the client is gone."""
+        if not request.claim_body():
+            raise ClientDisconnected
         set_script_prefix("/")
         signals.request_started.send(sender=self.__class__, scope=request.scope)
         response: Any = self.get_response(request)
@@ -320,12 +321,12 @@ class Handler(BaseHandler):
             traces.set_attributes(name=f"{traces.method_of(request.scope)} {route}", route=route)
         try:
             if not response.streaming:
-                return answer_of(request, response)
-            answer = Answer(response.status_code, headers_of(response))
+                return asgi_response(request, response)
+            answer = AsgiResponse(response.status_code, headers_of(response))
             if request.method == "HEAD":
                 return answer
             if isinstance(response, FileResponse):
-                response.block_size = PIECE_BYTES
+                response.block_size = CHUNK_BYTES
             file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY)  # noqa: SIM115
             try:
                 file.writelines(response)
@@ -333,22 +334,22 @@ class Handler(BaseHandler):
             except BaseException:
                 file.close()
                 raise
-            return replace(answer, pieces=file_pieces(file))
+            return replace(answer, chunks=file_chunks(file))
         finally:
             response.close()  # sends request_finished
 
-    async def _settled_among(
+    async def _find_settled(
         self, tenant_id: UUID, message_ids: Collection[UUID]
     ) -> Collection[UUID]:
-        def settled() -> Collection[UUID]:
+        def read_settled() -> Collection[UUID]:
             with tenant_scope(tenant_id, pinned=True):
                 return settled_messages(list(message_ids))
 
-        return await self._in_thread(WAITERS, settled)
+        return await self._run_in_thread(WAITERS, read_settled)
 
 
 def interface_of(path: str) -> str:
-    """Return the interface that a path belongs to; that of a path of none is no interface's."""
+    """Return the interface that serves a path; "" for other paths."""
     return INTERFACES.get(path.lstrip("/").partition("/")[0], "")
 
 
@@ -357,32 +358,32 @@ def _record_exception(**kwargs: Any) -> None:
         traces.record_error(error)
 
 
-def _readiness(request: ASGIRequest) -> Answer:
+def _readiness_answer(request: ASGIRequest) -> AsgiResponse:
     response = ready(request)
     response.headers["Content-Length"] = str(len(response.content))
-    return answer_of(request, response)
+    return asgi_response(request, response)
 
 
-async def _refuse(scope: Scope, send: Send, problem: Problem) -> Answer:
+async def _refuse(scope: Scope, send: Send, problem: Problem) -> AsgiResponse:
     """Refuse a request, and close the connection."""
-    answer = refusal(ASGIRequest(scope, BytesIO()), problem)
+    answer = asgi_problem_response(ASGIRequest(scope, BytesIO()), problem)
     await answer.send(send, close=True)
     return answer
 
 
-async def _gone(receive: Receive) -> None:
-    """Return when the client has closed the connection."""
+async def _wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the client closes the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _while_connected(gone: "asyncio.Future[None]", work: Coroutine[Any, Any, T]) -> T:
-    """Do the work. Raises ClientGone if the client closes the connection before."""
+async def _while_connected(disconnected: "asyncio.Future[None]", work: Coroutine[Any, Any, T]) -> T:
+    """Await the work. Raises ClientDisconnected if the client closes the connection first."""
     task = asyncio.create_task(work)
     try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((task, disconnected), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise ClientGone
+            raise ClientDisconnected
         return task.result()
     finally:
         task.cancel()

@@ -12,22 +12,22 @@ T = TypeVar("T")
 
 # One verified share has at most half of the threads, and all unverified shares together an eighth:
 # two of 16, so that one slow request does not stop the others.
-MAX_PART_OF_ONE_SHARE: Final = 1 / 2
-MAX_PART_UNVERIFIED: Final = 1 / 8
+MAX_FRACTION_OF_ONE_SHARE: Final = 1 / 2
+MAX_FRACTION_UNVERIFIED: Final = 1 / 8
 
 
 class Overloaded(Exception):
-    """Too many requests wait for a thread; this one is not taken."""
+    """The request is refused, because too many requests wait for a thread."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """The caller for which requests are counted."""
+    """A caller, for which running and queued requests are counted."""
 
     name: str
     """A tenant's id, or the address of a client."""
     is_verified: bool
-    """Whether a key, a session or a signature has proved who sends the requests."""
+    """Whether a key, a session or a signature has identified the caller."""
 
 
 @dataclass(eq=False)
@@ -39,25 +39,27 @@ class _Group:
     max_queued: int | None
     max_queued_of_one: int
     running: int = 0
-    running_of: Counter[str] = field(default_factory=Counter)
+    running_by_name: Counter[str] = field(default_factory=Counter)
     queued: int = 0
     queues: "dict[str, deque[asyncio.Future[None]]]" = field(default_factory=dict)
 
     def has_thread_for(self, name: str) -> bool:
-        return self.running < self.max_running and self.running_of[name] < self.max_running_of_one
+        return (
+            self.running < self.max_running and self.running_by_name[name] < self.max_running_of_one
+        )
 
-    def take(self, name: str) -> None:
+    def acquire(self, name: str) -> None:
         self.running += 1
-        self.running_of[name] += 1
+        self.running_by_name[name] += 1
 
-    def give_back(self, name: str) -> None:
+    def release(self, name: str) -> None:
         self.running -= 1
-        self.running_of[name] -= 1
-        if not self.running_of[name]:
-            del self.running_of[name]
+        self.running_by_name[name] -= 1
+        if not self.running_by_name[name]:
+            del self.running_by_name[name]
 
     def enqueue(self, name: str) -> "asyncio.Future[None]":
-        """Return a future that is done when the turn has come. Raises Overloaded."""
+        """Queue a request; return a future that is done when it has a thread. Raises Overloaded."""
         length = len(self.queues.get(name, ()))
         if length >= self.max_queued_of_one:
             raise Overloaded(name)
@@ -69,17 +71,17 @@ class _Group:
         return turn
 
     def _drop_from_longest(self, *, longer_than: int) -> None:
-        """Make room at the expense of the share that has the most requests in its queue."""
+        """Drop the last request of the share with the longest queue."""
         longest = max(self.queues, key=lambda name: len(self.queues[name]))
         if len(self.queues[longest]) <= longer_than:
             raise Overloaded(longest)
         dropped = self.queues[longest][-1]
-        self.leave(longest, dropped)
+        self.remove(longest, dropped)
         if not dropped.done():
             dropped.set_exception(Overloaded(longest))
 
-    def leave(self, name: str, turn: "asyncio.Future[None]") -> None:
-        """Take a turn out of the queue, if it is still there."""
+    def remove(self, name: str, turn: "asyncio.Future[None]") -> None:
+        """Remove a turn from the queue, if it is still there."""
         queue = self.queues.get(name)
         if queue is None or turn not in queue:
             return
@@ -96,13 +98,13 @@ class _Group:
             if not self.has_thread_for(name):
                 continue
             queue, turn = self.queues.pop(name), None
-            while queue and (turn is None or turn.done()):  # skips clients that are gone
+            while queue and (turn is None or turn.done()):  # skips disconnected clients
                 turn = queue.popleft()
                 self.queued -= 1
             if queue:
                 self.queues[name] = queue
             if turn is not None and not turn.done():
-                self.take(name)
+                self.acquire(name)
                 turn.set_result(None)
                 return True
         return False
@@ -121,18 +123,19 @@ class Pool:
         Args:
             threads: the maximum number of threads.
             max_queued: requests of one verified share that may wait.
-            max_queued_unverified: requests of all unverified shares together that may wait. Beyond
-            it the
-                share with the longest queue loses its latest request.
+            max_queued_unverified: requests of all unverified shares together that may wait. Above
+                it, the last request of the share with the longest queue is dropped.
         """
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="web")
         self._free = threads
-        unverified = max(1, int(threads * MAX_PART_UNVERIFIED))
+        unverified = max(1, int(threads * MAX_FRACTION_UNVERIFIED))
         self._groups = {
-            True: _Group(threads, max(1, int(threads * MAX_PART_OF_ONE_SHARE)), None, max_queued),
+            True: _Group(
+                threads, max(1, int(threads * MAX_FRACTION_OF_ONE_SHARE)), None, max_queued
+            ),
             False: _Group(unverified, unverified, max_queued_unverified, max_queued_unverified),
         }
-        self._groups_in_turn = deque(self._groups.values())
+        self._rotation = deque(self._groups.values())
 
     async def run(
         self, share: Share, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
@@ -145,10 +148,10 @@ class Pool:
         Raises:
             Overloaded: too many requests of the share wait, or of all unverified shares.
         """
-        await self._turn(share)
+        await self._acquire(share)
         loop = asyncio.get_running_loop()
         call = loop.run_in_executor(self._executor, lambda: function(*args, **kwargs))
-        call.add_done_callback(lambda done: self._ended(share, done))
+        call.add_done_callback(lambda done: self._on_done(share, done))
         return await asyncio.shield(call)
 
     def running(self, *, is_verified: bool) -> int:
@@ -160,42 +163,42 @@ class Pool:
         return self._groups[is_verified].queued
 
     def close(self) -> None:
-        """Take nothing more; threads end after what they are doing."""
+        """Accept no more calls. Running calls continue."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    async def _turn(self, share: Share) -> None:
-        """Return when a thread is free for the share, and counted as taken."""
+    async def _acquire(self, share: Share) -> None:
+        """Wait for a thread for the share, and count it as running."""
         group = self._groups[share.is_verified]
         if self._free and group.has_thread_for(share.name):
             self._free -= 1
-            group.take(share.name)
+            group.acquire(share.name)
             return
         turn = group.enqueue(share.name)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                group.leave(share.name, turn)
+                group.remove(share.name, turn)
             elif turn.exception() is None:  # the turn had come
-                self._give_back(share)
+                self._release(share)
             raise
 
-    def _ended(self, share: Share, call: "asyncio.Future[T]") -> None:
+    def _on_done(self, share: Share, call: "asyncio.Future[T]") -> None:
         if not call.cancelled():
             call.exception()  # retrieved, even if the caller has disconnected
-        self._give_back(share)
+        self._release(share)
 
-    def _give_back(self, share: Share) -> None:
+    def _release(self, share: Share) -> None:
         self._free += 1
-        self._groups[share.is_verified].give_back(share.name)
+        self._groups[share.is_verified].release(share.name)
         while self._free and self._serve_next():
             self._free -= 1
 
     def _serve_next(self) -> bool:
         """Give a thread to the next group that can use it, and move that group to the end."""
-        for group in list(self._groups_in_turn):
+        for group in list(self._rotation):
             if group.serve_next():
-                self._groups_in_turn.remove(group)
-                self._groups_in_turn.append(group)
+                self._rotation.remove(group)
+                self._rotation.append(group)
                 return True
         return False

@@ -23,7 +23,7 @@ MAX_BYTES_IN_MEMORY = 64 * 1024
 MAX_DISCARDED_BODIES = 4
 
 
-class ClientGone(Exception):
+class ClientDisconnected(Exception):
     """The client has closed the connection."""
 
 
@@ -38,9 +38,9 @@ class Body:
     file: IO[bytes]
     """The body, up to the limit."""
     length: int
-    """The number of bytes, as announced or as read."""
-    read_to_end: bool
-    """Whether the connection has nothing more of it."""
+    """The number of bytes: the Content-Length, or the bytes that were read."""
+    is_complete: bool
+    """Whether the whole body was read from the connection."""
 
 
 class Request(ASGIRequest):
@@ -55,19 +55,19 @@ class Request(ASGIRequest):
         # Django refuses a body that is too large by this header, which the client may not send.
         self.META["CONTENT_LENGTH"] = str(body.length) if body.length else ""
 
-    def claim(self) -> bool:
-        """Return whether the caller is the first one, which closes the body."""
+    def claim_body(self) -> bool:
+        """Return True for the first caller only, which then has to close the body."""
         return self._claimed.acquire(blocking=False)
 
 
 async def read_body(
-    receive: Receive, *, announced: int | None, max_bytes: int, timeout_seconds: float
+    receive: Receive, *, declared_length: int | None, max_bytes: int, timeout_seconds: float
 ) -> Body:
     """Read the body into a file, which the caller closes.
 
     Args:
         receive: ASGI's receive.
-        announced: the Content-Length, if there is one.
+        declared_length: the Content-Length, if there is one.
         max_bytes: the file has at most this many bytes.
         timeout_seconds: the time for the whole body.
 
@@ -76,12 +76,12 @@ async def read_body(
         BodyTooSlow: the body did not arrive in time.
     """
     file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY)  # noqa: SIM115
-    body = Body(file, announced or 0, read_to_end=False)
+    body = Body(file, declared_length or 0, is_complete=False)
     if body.length > MAX_DISCARDED_BODIES * max_bytes:
         return body
     try:
         async with asyncio.timeout(timeout_seconds):
-            await _read(body, receive, max_bytes)
+            await _receive_body(body, receive, max_bytes)
     except TimeoutError as error:
         file.close()
         raise BodyTooSlow from error
@@ -92,18 +92,18 @@ async def read_body(
     return body
 
 
-async def _read(body: Body, receive: Receive, max_bytes: int) -> None:
+async def _receive_body(body: Body, receive: Receive, max_bytes: int) -> None:
     body.length = 0
     while body.length <= MAX_DISCARDED_BODIES * max_bytes:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ClientGone
-        piece = message.get("body", b"")
-        body.length += len(piece)
+            raise ClientDisconnected
+        chunk = message.get("body", b"")
+        body.length += len(chunk)
         if body.length <= max_bytes:
-            body.file.write(piece)
+            body.file.write(chunk)
         if not message.get("more_body", False):
-            body.read_to_end = True
+            body.is_complete = True
             return
 
 

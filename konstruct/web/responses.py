@@ -12,46 +12,46 @@ from typing import IO, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-from konstruct.api.http.problems import Problem, problem_response, takes_keys
+from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
 from konstruct.orchestrator.replies.reply_wait import DeferredResponse, StreamingResponse
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-PIECE_BYTES = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 
 _gzip = GZipMiddleware(lambda request: HttpResponse())
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A response to send: with its body, or with the pieces of its body."""
+class AsgiResponse:
+    """A response to send, with its body or with chunks of its body."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes = b""
-    pieces: AsyncGenerator[bytes] | None = None
+    chunks: AsyncGenerator[bytes] | None = None
     outage: str = ""
     """The reason of a 503, for the access log."""
     deferred: DeferredResponse | None = None
-    """The wait before the answer is sent."""
-    complete: Callable[[], "Answer"] | None = None
-    """Makes the answer after the wait, in a thread."""
+    """The wait before the response is sent."""
+    complete: Callable[[], "AsgiResponse"] | None = None
+    """Makes the response after the wait. Call it in a thread."""
     streaming: StreamingResponse | None = None
     """The body that the handler streams while a message waits for its reply."""
 
     async def send(self, send: Send, *, close: bool) -> None:
-        """Send the answer.
+        """Send the response.
 
         Args:
             send: ASGI's send.
-            close: whether to close the connection, because it has data that was not read.
+            close: whether to close the connection, because it has unread data.
         """
         headers = [*self.headers, (b"Connection", b"close")] if close else self.headers
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        if self.pieces is not None:
-            async with aclosing(self.pieces) as pieces:
-                async for piece in pieces:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if self.chunks is not None:
+            async with aclosing(self.chunks) as chunks:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
 
@@ -67,14 +67,14 @@ def headers_of(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
     return headers + cookies
 
 
-def answer_of(request: HttpRequest, response: HttpResponse) -> Answer:
-    """Return the answer of a response that has its body."""
+def asgi_response(request: HttpRequest, response: HttpResponse) -> AsgiResponse:
+    """Convert a response of Django that is not streamed."""
     streaming: StreamingResponse | None = getattr(response, "stream", None)
     if streaming is not None:
         del response.headers["Content-Length"]  # of the opening only
     deferred: DeferredResponse | None = getattr(response, "deferred", None)
     complete = None if deferred is None else lambda: _completed(request, response, deferred)
-    return Answer(
+    return AsgiResponse(
         response.status_code,
         headers_of(response),
         response.content,
@@ -85,19 +85,21 @@ def answer_of(request: HttpRequest, response: HttpResponse) -> Answer:
     )
 
 
-def _completed(request: HttpRequest, response: HttpResponse, deferred: DeferredResponse) -> Answer:
-    """Return the answer after the wait. The middleware ran before, and gzip runs again."""
+def _completed(
+    request: HttpRequest, response: HttpResponse, deferred: DeferredResponse
+) -> AsgiResponse:
+    """Return the response after the wait. The middleware ran before; only gzip runs again."""
     deferred.finish()
     del response.deferred  # type: ignore[attr-defined]
     del response.headers["Content-Encoding"]
     response.headers["Content-Length"] = str(len(response.content))
     _gzip.process_response(request, response)
-    return answer_of(request, response)
+    return asgi_response(request, response)
 
 
-def refusal(request: HttpRequest, problem: Problem) -> Answer:
-    """Return the answer to a request that Django does not see, in the format of its path."""
-    if takes_keys(request.path):
+def asgi_problem_response(request: HttpRequest, problem: Problem) -> AsgiResponse:
+    """Return an error for a request that Django does not see, in the error format of its path."""
+    if accepts_api_keys(request.path):
         response = problem_response(request, problem)
     else:
         response = HttpResponse(
@@ -107,11 +109,11 @@ def refusal(request: HttpRequest, problem: Problem) -> Answer:
             headers=dict(problem.headers),
         )
     response.headers["Content-Length"] = str(len(response.content))
-    return answer_of(request, response)
+    return asgi_response(request, response)
 
 
-async def file_pieces(file: IO[bytes]) -> AsyncGenerator[bytes]:
+async def file_chunks(file: IO[bytes]) -> AsyncGenerator[bytes]:
     """Yield the content of a file, and close the file."""
     with file:
-        while piece := file.read(PIECE_BYTES):
-            yield piece
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn_worker import UvicornWorker
 
-# For the line and the headers of a request, from the opening of the connection or the first byte.
+# Limit for the request line and headers, from the opening of the connection or the first byte on.
 HEADER_TIMEOUT_SECONDS = 15
-# For the client to read at least some of the response.
+# Limit for a client to read some part of the response.
 WRITE_TIMEOUT_SECONDS = 30
 # gunicorn kills a worker after its graceful_timeout, which is longer.
 SHUTDOWN_TIMEOUT_SECONDS = 8
@@ -24,41 +24,41 @@ MAX_ACCEPTED_AT_ONCE = 1
 class Protocol(H11Protocol):
     """One connection, with private attributes of uvicorn: requirements pin its exact version."""
 
-    _headers_due: asyncio.TimerHandle | None = None
-    _write_due: asyncio.TimerHandle | None = None
-    _unsent = 0
+    _headers_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
+    _unsent_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
         """Start the timer for headers."""
         super().connection_made(transport)
         # `pause_writing` is called whenever data is left to send.
         transport.set_write_buffer_limits(high=0)
-        self._expect_headers()
+        self._start_headers_timer()
 
     def data_received(self, data: bytes) -> None:
         """Stop the timer when the headers are complete."""
         cycle = self.cycle
         super().data_received(data)
         if self.cycle is not cycle:
-            self._headers_due = _cancelled(self._headers_due)
-        elif self._headers_due is None and (cycle is None or cycle.response_complete):
-            self._expect_headers()
+            self._headers_timer = _cancel(self._headers_timer)
+        elif self._headers_timer is None and (cycle is None or cycle.response_complete):
+            self._start_headers_timer()
 
     def pause_writing(self) -> None:
         """Start the timer for writing."""
         super().pause_writing()
-        self._expect_progress()
+        self._start_write_timer()
 
     def resume_writing(self) -> None:
         """Stop the timer for writing."""
         super().resume_writing()
-        self._write_due = _cancelled(self._write_due)
+        self._write_timer = _cancel(self._write_timer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         super().connection_lost(exc)
-        self._headers_due = _cancelled(self._headers_due)
-        self._write_due = _cancelled(self._write_due)
+        self._headers_timer = _cancel(self._headers_timer)
+        self._write_timer = _cancel(self._write_timer)
 
     def shutdown(self) -> None:
         """Wake the requests that wait for replies, so that the process can stop."""
@@ -66,22 +66,22 @@ class Protocol(H11Protocol):
         if stop_waiting := self.app_state.get("stop_waiting"):
             stop_waiting()
 
-    def _expect_headers(self) -> None:
-        self._headers_due = self.loop.call_later(HEADER_TIMEOUT_SECONDS, self.transport.abort)
+    def _start_headers_timer(self) -> None:
+        self._headers_timer = self.loop.call_later(HEADER_TIMEOUT_SECONDS, self.transport.abort)
 
-    def _expect_progress(self) -> None:
-        self._unsent = self.transport.get_write_buffer_size()
-        self._write_due = self.loop.call_later(WRITE_TIMEOUT_SECONDS, self._look_for_progress)
+    def _start_write_timer(self) -> None:
+        self._unsent_bytes = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(WRITE_TIMEOUT_SECONDS, self._check_progress)
 
-    def _look_for_progress(self) -> None:
-        if self.transport.get_write_buffer_size() < self._unsent:
-            self._expect_progress()
+    def _check_progress(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unsent_bytes:
+            self._start_write_timer()
         else:
             self.transport.abort()
 
 
-def _cancelled(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """Stop a timer. Return None, its new value."""
+def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """Cancel a timer. Return None, the new value of its attribute."""
     if timer is not None:
         timer.cancel()
     return None

@@ -21,12 +21,12 @@ def readings() -> dict[str, Reading]:
     from django.http import QueryDict
     from django.template import Context, Template
 
-    from konstruct.admin.memory.marking import highlighted, marked_difference
+    from konstruct.admin.memory.marking import highlight, mark_difference
     from konstruct.api.auth.keys import bearer_key, parse_key
     from konstruct.api.http.bodies import (
         NOT_BLANK,
+        AwareDateTimeField,
         ChannelIdField,
-        MomentField,
         StrictCharField,
     )
     from konstruct.api.http.views import _matches
@@ -98,9 +98,9 @@ def readings() -> dict[str, Reading]:
         "slack.plain_text": lambda text: events.plain_text(text, bot="U1", agent="Ada", names={}),
         "slack.mentions": lambda text: events.mentions(text, "U1"),
         "slack.mentioned_users": events.mentioned_users,
-        "highlighted": lambda text: highlighted(text, "where does my sister live"),
-        "highlighted, as the question": lambda text: highlighted("a sister", text),
-        "marked_difference": lambda text: marked_difference(text, text[1:] + "b " + text),
+        "highlight": lambda text: highlight(text, "where does my sister live"),
+        "highlight, as the question": lambda text: highlight("a sister", text),
+        "mark_difference": lambda text: mark_difference(text, text[1:] + "b " + text),
         "shorten": lambda text: page.render(Context({"text": text})),
         "strict_json": read_json,
         "etags": lambda text: _matches(text, '"a"'),
@@ -110,7 +110,7 @@ def readings() -> dict[str, Reading]:
         "StrictCharField": StrictCharField(max_length=9).run_validation,
         "NOT_BLANK": StrictCharField(max_length=9, validators=[NOT_BLANK]).run_validation,
         "ChannelIdField": ChannelIdField().run_validation,
-        "MomentField": MomentField().run_validation,
+        "AwareDateTimeField": AwareDateTimeField().run_validation,
         "FiltersTextField": FiltersTextField().run_validation,
         "metadata_values, as a value": lambda text: metadata_values({"key": text}),
         "metadata_values, as a key": lambda text: metadata_values({text: "value"}),

@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from konstruct.api.auth.authentication import admit
+from konstruct.api.auth.authentication import look_up_key
 from konstruct.api.auth.keys import parse_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
@@ -53,7 +53,7 @@ def test_create_api_key_prints_the_key_alone(tenant_a: Tenant, run: Callable[...
     key = parse_key(out.removesuffix("\n"))
     assert key is not None
     with tenant_scope(tenant_a.id):
-        assert admit(key).key == ApiKey.objects.get(name="billing")
+        assert look_up_key(key).key == ApiKey.objects.get(name="billing")
 
 
 def test_create_api_key_makes_a_key_for_as_little_as_is_needed(

@@ -235,7 +235,7 @@ class AgentAdmin(AuditedAdmin):
 
     @display(description=_("Conversations"))
     def extraction(self, agent: Agent) -> SafeString | str:
-        """How many conversations are processed, queued and failed, with a link to them."""
+        """Return the numbers of processed, queued and failed conversations, with a link to them."""
         if agent._state.adding:
             return gettext("Once it is saved.")
         counts = queue.counts(agent.pk)

@@ -18,12 +18,12 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import author_of, note, note_row
+from konstruct.admin.access import author_of, log_access, log_row_access
 from konstruct.admin.agents.agents import AgentForm
-from konstruct.admin.choosing import as_user_id
-from konstruct.admin.memory.recall_events import why_from
+from konstruct.admin.memory.recall_events import trace_context
 from konstruct.admin.memory.sources import with_sources
 from konstruct.admin.pages import PageForm
+from konstruct.admin.query_parameters import as_user_id
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.exceptions import TrialUnreadable
 from konstruct.orchestrator.models import Agent
@@ -47,7 +47,7 @@ from tenants.exceptions import KonstructError
 
 TRY: Final = "audit.try_agent"
 CHANGE: Final = "orchestrator.change_agent"
-SEE_PEOPLE: Final = "memory.view_scope"
+VIEW_PEOPLE: Final = "memory.view_scope"
 MAX_MESSAGE_CHARACTERS: Final = 32_768
 MAX_FOUND: Final = 20
 
@@ -95,7 +95,7 @@ class DraftForm(AgentForm):
 def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """Answer messages as a channel would, by the agent and by a draft of it."""
     live = get_object_or_404(Agent, pk=agent_id)
-    trial = _trial_of(request, live)
+    trial = _read_trial(request, live)
     user_id = trial.user_id or ""
     has_draft = "draft-model_tier" in request.POST
     draft_form = DraftForm(request.POST if has_draft else None, instance=copy(live))
@@ -105,14 +105,14 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     if request.method == "POST" and request.POST.get("do") == "save" and is_draft_valid:
         problem = _save(request, live, changes, draft_form.cleaned_data["note"])
         if not problem:
-            return redirect(_address(live, user_id))
+            return redirect(_try_url(live, user_id))
         draft_form.add_error(None, problem)
     is_asked = request.method == "POST" and request.POST.get("do", "ask") == "ask"
     form = MessageForm(request.POST if is_asked else None)
     replies: dict[str, DryReply] = {}
     if request.method == "POST" and is_draft_valid and form.is_valid():
         content = form.cleaned_data["content"]
-        note_row(request, Action.TRY, live, user_id=user_id or None, query=content)
+        log_row_access(request, Action.TRY, live, user_id=user_id or None, query=content)
         try:
             trial, replies = trial.ask(content, live, draft if changes else None)
         except KonstructError as error:
@@ -136,7 +136,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
             {
                 "title": gettext("The draft") if name == "draft" else gettext("The agent as it is"),
                 "thread": thread,
-                "why": _why(replies.get(name), user_id),
+                "why": _sources(replies.get(name), user_id),
             }
             for name, thread in trial.threads.items()
         ],
@@ -144,24 +144,24 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         names=names_of([user_id]) if user_id else [],
         find=find,
         found=_people(request, live, find),
-        may_find=request.user.has_perm(SEE_PEOPLE),
+        may_find=request.user.has_perm(VIEW_PEOPLE),
         may_save=request.user.has_perm(CHANGE),
-        start_over=_address(live, user_id),
+        start_over=_try_url(live, user_id),
         is_fullwidth=1,
     )
 
 
-def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any], note: str) -> str:
+def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any], version_note: str) -> str:
     """Write the draft as the agent; return the problem, if there is one."""
     if not request.user.has_perm(CHANGE):
         raise PermissionDenied
     if not changes:
         return gettext("The draft does not differ from the agent.")
-    was = row_state(live)
+    before = row_state(live)
     try:
         with transaction.atomic():
-            update_agent(live, author=author_of(request), note=note, **changes)
-            note_row(request, Action.EDIT, live, before=was, after=row_state(live))
+            update_agent(live, author=author_of(request), note=version_note, **changes)
+            log_row_access(request, Action.EDIT, live, before=before, after=row_state(live))
     except KonstructError as error:
         return str(error)
     messages.success(request, gettext("The draft is the agent now."))
@@ -169,27 +169,27 @@ def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any], note: s
 
 
 def _people(request: HttpRequest, live: Agent, find: str) -> list[dict[str, Any]]:
-    if not find or not request.user.has_perm(SEE_PEOPLE):
+    if not find or not request.user.has_perm(VIEW_PEOPLE):
         return []
-    note(request, Action.SEARCH, "people", query=find)
+    log_access(request, Action.SEARCH, "people", query=find)
     return [
         {
-            "user_id": each.user_id,
-            "name": each.name or ", ".join(each.names[:1]),
-            "address": _address(live, each.user_id),
+            "user_id": person.user_id,
+            "name": person.name or ", ".join(person.names[:1]),
+            "address": _try_url(live, person.user_id),
         }
-        for each in list_users(containing=find, limit=MAX_FOUND)
+        for person in list_users(containing=find, limit=MAX_FOUND)
     ]
 
 
-def _why(reply: DryReply | None, user_id: str) -> dict[str, Any] | None:
+def _sources(reply: DryReply | None, user_id: str) -> dict[str, Any] | None:
     if reply is None or reply.prompt is None:
         return None
     agent_id = UUID(reply.exchange.agent_id)
-    return with_sources(why_from(reply.prompt.trace()), agent_id=agent_id, user_id=user_id)
+    return with_sources(trace_context(reply.prompt.trace()), agent_id=agent_id, user_id=user_id)
 
 
-def _address(agent: Agent, user_id: str) -> str:
+def _try_url(agent: Agent, user_id: str) -> str:
     query = {"user": user_id} if user_id else None
     return reverse("admin:try_agent", args=[agent.pk], query=query)
 
@@ -197,15 +197,15 @@ def _address(agent: Agent, user_id: str) -> str:
 # --- The conversation in the form -----------------------------------------------------------------
 
 
-def _trial_of(request: HttpRequest, agent: Agent) -> Trial:
+def _read_trial(request: HttpRequest, agent: Agent) -> Trial:
     """Return the conversation of the form, or a new one."""
     if "state" in request.POST:
         try:
             return Trial.read(request.POST["state"], agent, _author(request))
         except TrialUnreadable:
             messages.warning(request, gettext("The conversation has ended. This is a new one."))
-    given = request.POST.get("user_id") or request.GET.get("user")
-    return Trial(as_user_id(given) or None)
+    user_id = request.POST.get("user_id") or request.GET.get("user")
+    return Trial(as_user_id(user_id) or None)
 
 
 def _author(request: HttpRequest) -> str:

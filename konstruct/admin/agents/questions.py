@@ -12,8 +12,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import note, note_row
-from konstruct.admin.agents.dry_runs import MAX_FOUND, MAX_MESSAGE_CHARACTERS, SEE_PEOPLE, TRY
+from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin.agents.dry_runs import MAX_FOUND, MAX_MESSAGE_CHARACTERS, TRY, VIEW_PEOPLE
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
@@ -69,32 +69,32 @@ class QuestionForm(NewRowForm, PageForm):
 
     def clean_user_id(self) -> str | None:
         """The id of a person, or None. A name is that of one person, and otherwise an id."""
-        given: str = self.cleaned_data["user_id"]
+        text: str = self.cleaned_data["user_id"]
         try:
-            user_id = new_id_argument("user_id", given) if given.strip() else None
+            user_id = new_id_argument("user_id", text) if text.strip() else None
         except KonstructError as error:
             raise forms.ValidationError(str(error)) from error
         if user_id is None or not self.may_find:
             return user_id
-        found = {each.user_id: each for each in list_users(containing=given, limit=MAX_FOUND)}
-        called = [
-            each.user_id
-            for each in found.values()
-            if fold(given) in map(fold, (each.name, *each.names))
+        people = {person.user_id: person for person in list_users(containing=text, limit=MAX_FOUND)}
+        with_name = [
+            person.user_id
+            for person in people.values()
+            if fold(text) in map(fold, (person.name, *person.names))
         ]
-        if user_id in found or not called:
+        if user_id in people or not with_name:
             return user_id
-        if len(called) > 1:
+        if len(with_name) > 1:
             raise forms.ValidationError(
                 gettext("Several people are called %(name)s. Give the id of one: %(ids)s.")
-                % {"name": given, "ids": ", ".join(called)}
+                % {"name": text, "ids": ", ".join(with_name)}
             )
-        return called[0]
+        return with_name[0]
 
     def clean_expected(self) -> list[str]:
         """The phrases, each once."""
-        given = (phrase.strip() for phrase in self.cleaned_data["expected"].split(","))
-        phrases = list(dict.fromkeys(filter(None, given)))
+        stripped = (phrase.strip() for phrase in self.cleaned_data["expected"].split(","))
+        phrases = list(dict.fromkeys(filter(None, stripped)))
         if len(phrases) > MAX_EXPECTED:
             raise forms.ValidationError(
                 gettext("Give at most %(max_expected)s phrases.") % {"max_expected": MAX_EXPECTED}
@@ -106,26 +106,26 @@ class QuestionForm(NewRowForm, PageForm):
 def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """The saved questions of an agent, with the answers of its last versions; save one."""
     agent = get_object_or_404(Agent, pk=agent_id)
-    may_find = request.user.has_perm(SEE_PEOPLE)
+    may_find = request.user.has_perm(VIEW_PEOPLE)
     form = QuestionForm(request.POST if request.method == "POST" else None, may_find=may_find)
     if request.method == "POST":
         with show_outcome(request, form=form), transaction.atomic():
             if form.is_valid():
                 question = save_question(agent, question_id=form.row_id, **form.cleaned_data)
                 enqueue_questions(agent.pk)
-                note_row(request, Action.CREATE, question, after=row_state(question))
+                log_row_access(request, Action.CREATE, question, after=row_state(question))
         if form.is_valid():
             return redirect("admin:agent_questions", agent.pk)
-    note(request, Action.LIST, "saved questions", agent_id=agent.pk)
+    log_access(request, Action.LIST, "saved questions", agent_id=agent.pk)
     questions = list(
         SavedQuestion.objects.filter(agent_id=agent.pk).order_by("created_at")[:MAX_QUESTIONS]
     )
     answers = QuestionAnswer.objects.filter(question__in=questions).order_by("-version")
-    found = {(each.question_id, each.version): each for each in answers}
-    names = displayed_names(each.user_id for each in questions if each.user_id)
-    asked = sorted({version for _, version in found}, reverse=True)
+    answers_by_key = {(answer.question_id, answer.version): answer for answer in answers}
+    names = displayed_names(question.user_id for question in questions if question.user_id)
+    asked_versions = sorted({version for _, version in answers_by_key}, reverse=True)
     current = version_of(agent.pk)
-    versions = sorted({current, *asked[: SHOWN_VERSIONS - 1]}, reverse=True)
+    versions = sorted({current, *asked_versions[: SHOWN_VERSIONS - 1]}, reverse=True)
     times = dict(
         AgentVersion.objects.filter(agent_id=agent.pk, number__in=versions).values_list(
             "number", "created_at"
@@ -144,8 +144,8 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
                 "question": question,
                 "name": names.get(question.user_id or "", ""),
                 "cells": _cells(
-                    [found.get((question.pk, number)) for number in versions],
-                    [found.get((question.pk, number)) for number in asked],
+                    [answers_by_key.get((question.pk, number)) for number in versions],
+                    [answers_by_key.get((question.pk, number)) for number in asked_versions],
                 ),
             }
             for question in questions
@@ -157,19 +157,19 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
 
 
 def _cells(
-    shown: Sequence[QuestionAnswer | None], answers: Sequence[QuestionAnswer | None]
+    shown_answers: Sequence[QuestionAnswer | None], answers: Sequence[QuestionAnswer | None]
 ) -> list[dict[str, Any]]:
-    """Return the answers by version, each with whether it differs from the one before it.
+    """Return the answers by version, and for each whether it differs from the previous one.
 
     Args:
-        shown: the answers of the versions that are shown, the newest first.
+        shown_answers: the answers of the versions that are shown, the newest first.
         answers: of all versions, the newest first.
     """
-    kept = [answer for answer in answers if answer is not None]
-    before = dict(zip([answer.pk for answer in kept], kept[1:], strict=False))
+    existing = [answer for answer in answers if answer is not None]
+    previous = dict(zip([answer.pk for answer in existing], existing[1:], strict=False))
     cells: list[dict[str, Any]] = []
-    for answer in shown:
-        older = before.get(answer.pk) if answer else None
+    for answer in shown_answers:
+        older = previous.get(answer.pk) if answer else None
         changed = bool(answer and older) and _result(answer) != _result(older)
         cells.append({"answer": answer, "is_changed": changed})
     return cells
@@ -187,7 +187,7 @@ def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     agent = get_object_or_404(Agent, pk=agent_id)
     with transaction.atomic():
         enqueue_questions(agent.pk)
-        note_row(request, Action.TRY, agent, "saved questions")
+        log_row_access(request, Action.TRY, agent, "saved questions")
     messages.success(
         request, gettext("The questions are asked now. Reload the page for the answers.")
     )
@@ -203,6 +203,6 @@ def delete(request: HttpRequest, agent_id: UUID, question_id: UUID) -> HttpRespo
     """Delete a question with its answers."""
     question = get_object_or_404(SavedQuestion, pk=question_id, agent_id=agent_id)
     with transaction.atomic():
-        note_row(request, Action.DELETE, question, before=row_state(question))
+        log_row_access(request, Action.DELETE, question, before=row_state(question))
         question.delete()
     return redirect("admin:agent_questions", agent_id)

@@ -12,9 +12,9 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import author_of, note, note_row
+from konstruct.admin.access import author_of, log_access, log_row_access
 from konstruct.admin.lists import agent_names
-from konstruct.admin.memory.marking import marked_difference
+from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.agents import MAX_INTEGER, restore_agent, settings_of
 from konstruct.orchestrator.models import Agent, AgentVersion
@@ -33,22 +33,25 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dic
     """Return the settings that differ, for agent_difference.html: texts with their words marked."""
     names = agent_names()
     # A version may have settings of an earlier or a later release.
-    fields = {each.name: each for each in Agent._meta.fields}
-    found = []
+    fields = {field.name: field for field in Agent._meta.fields}
+    changed = []
     for name in after:
         if name not in before or name not in fields or before[name] == after[name]:
             continue
         field = fields[name]
-        shown: dict[str, Any] = {"label": capfirst(str(field.verbose_name))}
+        difference: dict[str, Any] = {"label": capfirst(str(field.verbose_name))}
         if name in TEXTS:
-            shown["text"] = marked_difference(before[name], after[name])
+            difference["text"] = mark_difference(before[name], after[name])
         else:
-            shown |= {"old": _shown(before[name], names), "new": _shown(after[name], names)}
-        found.append(shown)
-    return found
+            difference |= {
+                "old": _display_value(before[name], names),
+                "new": _display_value(after[name], names),
+            }
+        changed.append(difference)
+    return changed
 
 
-def _shown(value: Any, names: Mapping[UUID, str]) -> str:
+def _display_value(value: Any, names: Mapping[UUID, str]) -> str:
     """Return a setting as people read it: agents by their names."""
     if value in (None, "", [], {}):
         return gettext("blank")
@@ -62,15 +65,15 @@ def _shown(value: Any, names: Mapping[UUID, str]) -> str:
 
 @tenant_site.page("agents/<uuid:agent_id>/versions/", name="agent_versions", permission=VIEW)
 def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
-    """The versions of an agent, the newest first, each with the difference to the one before."""
+    """List the versions of an agent, newest first, each with its difference to the previous one."""
     agent = get_object_or_404(Agent, pk=agent_id)
-    note(request, Action.LIST, "versions of an agent", agent_id=agent.pk)
+    log_access(request, Action.LIST, "versions of an agent", agent_id=agent.pk)
     rows = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number")
     before = request.GET.get("before", "")
     if before.isdigit() and len(before) < 10:
         rows = rows.filter(number__lt=int(before))
-    found = list(rows[: PER_PAGE + 1])
-    pairs = zip(found, [*found[1:], None], strict=False)  # an imported agent may have none
+    versions = list(rows[: PER_PAGE + 1])
+    pairs = zip(versions, [*versions[1:], None], strict=False)  # an imported agent may have none
     return tenant_site.render(
         request,
         "konstruct/agent_versions.html",
@@ -84,7 +87,7 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
             }
             for version, older in list(pairs)[:PER_PAGE]
         ],
-        earlier=found[PER_PAGE - 1].number if len(found) > PER_PAGE else None,
+        earlier=versions[PER_PAGE - 1].number if len(versions) > PER_PAGE else None,
     )
 
 
@@ -114,17 +117,17 @@ def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBa
         raise Http404(f"{agent.name} has no version {number}.")
     form = NoteForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        was, text = row_state(agent), gettext("%(name)s has the settings of version %(number)s.")
+        before, text = row_state(agent), gettext("%(name)s has the settings of version %(number)s.")
         success = text % {"name": agent.name, "number": number}
         with show_outcome(request, success, form=form), transaction.atomic():
             restore_agent(agent, number, author=author_of(request), note=form.cleaned_data["note"])
-            note_row(
-                request, Action.EDIT, agent, before=was, after=row_state(agent), restored=number
+            log_row_access(
+                request, Action.EDIT, agent, before=before, after=row_state(agent), restored=number
             )
         if form.is_valid():
             return redirect("admin:agent_versions", agent.pk)
         agent.refresh_from_db()
-    note_row(request, Action.VIEW, version)
+    log_row_access(request, Action.VIEW, version)
     return tenant_site.render(
         request,
         "konstruct/restore_agent.html",

@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
-from konstruct.admin.access import note_row
-from konstruct.admin.memory.recall_events import why_from
+from konstruct.admin.access import log_row_access
+from konstruct.admin.memory.recall_events import trace_context
 from konstruct.admin.memory.sources import sources_of, with_sources
 from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator.messages import konstruct_message
@@ -34,42 +34,42 @@ TRY: Final = "audit.try_agent"
 def ask_again(request: HttpRequest, reply_id: UUID) -> HttpResponseBase:
     """Answer the message of a reply once more, and store nothing."""
     reply = get_object_or_404(Message.objects.select_related("in_reply_to"), pk=reply_id)
-    asked = reply.in_reply_to
+    question = reply.in_reply_to
     agent = Agent.objects.filter(pk=reply.answered_by_id or reply.agent_id).first()
     may_read = request.user.has_perms(("memory.view_message", "memory.view_recallevent"))
-    if asked is None or agent is None or not may_read:
+    if question is None or agent is None or not may_read:
         messages.warning(request, gettext("This reply answers no message that can be asked again."))
         return redirect("admin:people")
-    note_row(request, Action.TRY, agent, user_id=reply.user_id, query=asked.content)
+    log_row_access(request, Action.TRY, agent, user_id=reply.user_id, query=question.content)
     return tenant_site.render(
         request,
         "konstruct/ask_again.html",
         title=gettext("Ask again"),
-        asked=asked,
+        asked=question,
         reply=reply,
         agent=agent,
         before=sources_of(reply),
-        **_answer(asked, reply, agent),
+        **_answer(question, reply, agent),
         is_fullwidth=1,
     )
 
 
-def _answer(asked: Message, reply: Message, agent: Agent) -> dict[str, Any]:
+def _answer(question: Message, reply: Message, agent: Agent) -> dict[str, Any]:
     """Return today's reply and its sources, or the problem."""
     try:
         message = replace(
-            konstruct_message(asked), id=uuid4(), thread_id=f"trial-{uuid4()}", channel="trial"
+            konstruct_message(question), id=uuid4(), thread_id=f"trial-{uuid4()}", channel="trial"
         )
-        draft = draft_reply(message, agent, without=(asked.pk, reply.pk))
+        draft = draft_reply(message, agent, without=(question.pk, reply.pk))
     except (LLMError, QuotaExceeded) as error:
         logger.warning("Asking agent %s again failed: %s", agent.pk, detail_of(error))
         return {"problem": str(error)}
     if draft.prompt is None:
         return {"answer": draft.content}
     why = with_sources(
-        why_from(draft.prompt.trace()),
+        trace_context(draft.prompt.trace()),
         agent_id=agent.pk,
         user_id=reply.user_id,
-        own=(asked.pk, reply.pk),
+        excluded_ids=(question.pk, reply.pk),
     )
     return {"answer": draft.content, "after": why}

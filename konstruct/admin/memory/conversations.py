@@ -13,21 +13,21 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import note, note_row
-from konstruct.admin.choosing import (
+from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin.list_tools import BATCH_ROWS, date_range
+from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.sources import is_written_by_person, sources_of
+from konstruct.admin.operations.escalations import transfer_targets
+from konstruct.admin.page_tools import PageTools, date_range_query, with_date_range
+from konstruct.admin.pages import show_outcome
+from konstruct.admin.query_parameters import (
+    agent_user_query,
     as_number,
     as_position,
     as_user_id,
     as_uuid,
-    memory_query,
     position_text,
 )
-from konstruct.admin.list_tools import BATCH, range_of
-from konstruct.admin.lists import agent_names
-from konstruct.admin.memory.sources import is_a_persons, sources_of
-from konstruct.admin.operations.escalations import others_than
-from konstruct.admin.page_tools import PageTools, days_of, with_days
-from konstruct.admin.pages import show_outcome
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, HeldFor, PendingReply
@@ -93,7 +93,7 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     names = agent_names()
     agent_id = as_uuid(request.GET.get("agent"))
     user_id = as_user_id(request.GET.get("user")) or None
-    note(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
+    log_access(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
     until, _ = as_position(request.GET.get("until")) or (None, "")
     page = _threads(request, names, before=_position(request), until=until)
     if page.before and not page.threads:
@@ -112,13 +112,14 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         user_id=user_id or "",
         is_first=not (until or request.GET.get("before")),
         until=until,
-        older=with_days(
-            request, memory_query(agent_id, user_id, before=position_text(*page.before), **place)
+        older=with_date_range(
+            request,
+            agent_user_query(agent_id, user_id, before=position_text(*page.before), **place),
         )
         if page.before
         else "",
-        newest=with_days(request, memory_query(agent_id, user_id)),
-        days=days_of(request),
+        newest=with_date_range(request, agent_user_query(agent_id, user_id)),
+        days=date_range_query(request),
         list_tools=TOOLS.list_tools(request),
     )
 
@@ -140,7 +141,7 @@ def _threads(
 ) -> ThreadPage:
     """Return a page of the threads that the parameters ask for, of messages before `until`."""
     agent_id, user_id = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
-    since, last = range_of(request.GET)
+    since, last = date_range(request.GET)
     return latest_threads(
         before=before,
         agent_ids=[agent_id] if agent_id else list(names) if user_id else None,
@@ -151,28 +152,31 @@ def _threads(
     )
 
 
-def _exported(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
-    """Yield the threads, the one with the latest message first."""
+def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
+    """Yield the threads by the time of their last messages, newest first."""
     names, before = agent_names(), None
     # Ends: each page begins where the one before ended, and the last has no end.
     while True:
-        page = _threads(request, names, before=before, limit=BATCH)
+        page = _threads(request, names, before=before, limit=BATCH_ROWS)
         for thread in page.threads:
-            yield (names.get(thread.agent_id, ""), *(getattr(thread, name) for name in EXPORTED))
+            yield (
+                names.get(thread.agent_id, ""),
+                *(getattr(thread, name) for name in EXPORT_COLUMNS),
+            )
         if page.before is None:
             return
         before = page.before
 
 
-EXPORTED: Final = (
+EXPORT_COLUMNS: Final = (
     *("agent_id", "user_id", "thread_id", "channel", "message_id", "role", "name", "beginning"),
     "created_at",
 )
 TOOLS: Final = PageTools(
     "conversations",
     permission=READ,
-    columns=["agent", *EXPORTED],
-    rows=_exported,
+    columns=["agent", *EXPORT_COLUMNS],
+    rows=_export_rows,
     filters=["agent"],
     paging=["before", "until"],
 )
@@ -182,16 +186,16 @@ TOOLS: Final = PageTools(
 def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show a thread around a message, and beside it the sources of a reply."""
     anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
-    note_row(request, Action.VIEW, anchor, "conversation", thread_id=anchor.thread_id)
-    shown = turns_around(anchor)
-    pending = PendingReply.objects.in_bulk([turn.pk for turn in shown])
+    log_row_access(request, Action.VIEW, anchor, "conversation", thread_id=anchor.thread_id)
+    turns = turns_around(anchor)
+    pending = PendingReply.objects.in_bulk([turn.pk for turn in turns])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
-    deliveries = with_jobs.in_bulk([turn.pk for turn in shown])
-    with_sources = [turn.pk for turn in shown if _has_sources(turn)]
-    chosen = as_uuid(request.GET.get("why")) or next(reversed(with_sources), None)
-    earlier, later = turns_beside(shown[0], shown[-1])
+    deliveries = with_jobs.in_bulk([turn.pk for turn in turns])
+    with_source_ids = [turn.pk for turn in turns if _has_sources(turn)]
+    chosen = as_uuid(request.GET.get("why")) or next(reversed(with_source_ids), None)
+    earlier, later = turns_beside(turns[0], turns[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))
-    names = {each.pk: each.name for each in agents}
+    names = {agent.pk: agent.name for agent in agents}
     thread = Thread.of(anchor).as_filter
     escalation = extraction = None
     if request.user.has_perm("orchestrator.view_escalation"):
@@ -204,7 +208,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         "konstruct/conversation.html",
         title=gettext("Conversation"),
         anchor=anchor,
-        person=last_name(shown),
+        person=last_name(turns),
         is_shared=anchor.channel in shared_channels(),
         agent=names.get(anchor.agent_id, str(anchor.agent_id)),
         turns=[
@@ -215,7 +219,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 deliveries.get(message.pk),
                 message.pk == chosen,
             )
-            for message in shown
+            for message in turns
         ],
         earlier=earlier,
         later=later,
@@ -224,8 +228,8 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         extraction=extraction,
         escalation=escalation,
         answers=escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
-        others=others_than(agents, anchor.agent_id) if may_escalate else [],
-        query=memory_query(anchor.agent_id, anchor.user_id),
+        others=transfer_targets(agents, anchor.agent_id) if may_escalate else [],
+        query=agent_user_query(anchor.agent_id, anchor.user_id),
         is_fullwidth=1,
     )
 
@@ -239,7 +243,7 @@ def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     success = gettext("The message will be answered in a moment.")
     with show_outcome(request, success), transaction.atomic():
         retry_reply(message_id, tenant_id=required_tenant_id())
-        note_row(request, Action.RETRY, message, "reply")
+        log_row_access(request, Action.RETRY, message, "reply")
     return redirect("admin:conversation", message_id)
 
 
@@ -281,7 +285,7 @@ def _status(message: Any, pending: PendingReply | None) -> str:
 
 
 def _has_sources(turn: Any) -> bool:
-    return bool(turn.has_trace) or is_a_persons(turn)
+    return bool(turn.has_trace) or is_written_by_person(turn)
 
 
 def _why(request: HttpRequest, chosen: UUID | None, anchor: Message) -> Any:

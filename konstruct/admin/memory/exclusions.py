@@ -11,10 +11,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
-from konstruct.admin.access import author_of, note_row
-from konstruct.admin.choosing import as_number
+from konstruct.admin.access import author_of, log_row_access
 from konstruct.admin.memory.fact_review import ReasonForm
 from konstruct.admin.pages import show_outcome
+from konstruct.admin.query_parameters import as_number
 from memory.facts import exclude_from_recall, include_again
 from memory.models import Message, RecallExclusion
 from memory.text.chunking import sentence_spans
@@ -62,7 +62,7 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             )
         if form.is_valid():
             return redirect("admin:exclude_message", message_id)
-    note_row(request, Action.VIEW, message)
+    log_row_access(request, Action.VIEW, message)
     return tenant_site.render(
         request,
         "konstruct/exclude_message.html",
@@ -71,10 +71,12 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         form=form,
         exclusions=[
             (
-                each,
-                message.content if each.start is None else message.content[each.start : each.end],
+                exclusion,
+                message.content
+                if exclusion.start is None
+                else message.content[exclusion.start : exclusion.end],
             )
-            for each in RecallExclusion.objects.filter(message=message).order_by("created_at")
+            for exclusion in RecallExclusion.objects.filter(message=message).order_by("created_at")
         ],
     )
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, author_of, note_row
+from konstruct.admin.access import AgentRowsAdmin, author_of, log_row_access
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.extraction import runs
@@ -68,7 +68,7 @@ class ReplayForm(PageForm):
 def extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Show a run with its candidates; compare it with a preview of the same messages."""
     run = get_object_or_404(ExtractionRun, pk=run_id)
-    note_row(request, Action.VIEW, run)
+    log_row_access(request, Action.VIEW, run)
     first = run.replay_of or run.pk
     same_input = ExtractionRun.objects.filter(user_id=run.user_id, agent_id=run.agent_id)
     related = [
@@ -77,7 +77,9 @@ def extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         .exclude(pk=run.pk)
         .order_by("-created_at")[:MAX_REPLAYS],
     ]
-    other = next((each for each in related if str(each.pk) == request.GET.get("with")), None)
+    other = next(
+        (candidate for candidate in related if str(candidate.pk) == request.GET.get("with")), None
+    )
     return tenant_site.render(
         request,
         "konstruct/extraction_run.html",
@@ -103,13 +105,13 @@ def replay(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         messages.warning(request, gettext("This is not the name of a model."))
         return redirect("admin:extraction_run", run_id)
     with show_outcome(request, gettext("This is a preview: no fact has changed.")):
-        made = runs.replay(
+        preview = runs.replay(
             run_id,
             requested_by=author_of(request).address,
             model=form.cleaned_data["model"] or None,
         )
-        note_row(request, Action.CREATE, made, after=row_state(made))
-        return redirect(reverse("admin:extraction_run", args=[made.pk], query={"with": run_id}))
+        log_row_access(request, Action.CREATE, preview, after=row_state(preview))
+        return redirect(reverse("admin:extraction_run", args=[preview.pk], query={"with": run_id}))
     return redirect("admin:extraction_run", run_id)
 
 
@@ -131,7 +133,7 @@ def roll_back(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Undo a run, after a confirmation."""
     run = get_object_or_404(ExtractionRun, pk=run_id)
     if request.method != "POST":
-        note_row(request, Action.VIEW, run)
+        log_row_access(request, Action.VIEW, run)
         title = gettext("Roll back an extraction run")
         return tenant_site.render(request, "konstruct/roll_back_run.html", title=title, run=run)
     with show_outcome(request), transaction.atomic():
@@ -148,4 +150,4 @@ def _note_decision(
     request: HttpRequest, run: ExtractionRun, now: ExtractionRun, decision: str
 ) -> None:
     before, after = row_state(run), row_state(now)
-    note_row(request, Action.DECIDE, now, before=before, after=after, decision=decision)
+    log_row_access(request, Action.DECIDE, now, before=before, after=after, decision=decision)

@@ -17,12 +17,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin, author_of, note, note_row
-from konstruct.admin.choosing import as_user_id, as_uuid
+from konstruct.admin.access import AuditedReadOnlyAdmin, author_of, log_access, log_row_access
 from konstruct.admin.lists import agent_names, id_column
-from konstruct.admin.memory.marking import marked_difference
+from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import PageForm, show_outcome
-from konstruct.api.resources.memory.fact_review import confirm_as
+from konstruct.admin.query_parameters import as_user_id, as_uuid
+from konstruct.api.resources.memory.fact_review import confirm_fact_as
 from konstruct.orchestrator.models import Agent
 from konstruct.templatetags.texts import translated
 from memory.browse.threads import turns_around
@@ -86,16 +86,16 @@ def review(request: HttpRequest) -> HttpResponseBase:
     filters = _filters(request)
     queue = _queue(filters)
     if request.method == "POST":
-        _decide_posted(request)
+        _handle_decision(request)
         return redirect(reverse("admin:fact_review", query=filters))
     skipped = as_uuid(request.GET.get("after"))
     after = None if skipped is None else MemoryEntry.objects.filter(pk=skipped).first()
     later = queue if after is None else queue.filter(created_at__gt=after.created_at)
     fact = later.defer("embedding").first()
     if fact is None:
-        note(request, Action.LIST, "proposed facts", asked=filters)
+        log_access(request, Action.LIST, "proposed facts", asked=filters)
     else:
-        note_row(request, Action.VIEW, fact)
+        log_row_access(request, Action.VIEW, fact)
     count = queue.order_by()[: MAX_COUNT + 1].count()
     names = agent_names()
     return tenant_site.render(
@@ -110,15 +110,17 @@ def review(request: HttpRequest) -> HttpResponseBase:
         filters=filters,
         query=urlencode(filters),
         is_fullwidth=1,
-        **({} if fact is None else _shown(fact)),
+        **({} if fact is None else _fact_context(fact)),
     )
 
 
 def _filters(request: HttpRequest) -> dict[str, str]:
     """Return the filters of the address that are set and valid."""
     agent, user = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
-    given = {name: request.GET.get(name, "").replace("\0", "")[:255] for name in ("slot", "reason")}
-    filters = {"agent": str(agent or ""), "user": user, **given}
+    text_filters = {
+        name: request.GET.get(name, "").replace("\0", "")[:255] for name in ("slot", "reason")
+    }
+    filters = {"agent": str(agent or ""), "user": user, **text_filters}
     return {name: value for name, value in filters.items() if value}
 
 
@@ -142,11 +144,11 @@ def _choices() -> dict[str, list[str]]:
     rows = list(proposed_facts().values_list("slot", "review_reason")[:MAX_CHOICES])
     return {
         "slots": sorted({slot for slot, _ in rows if slot}),
-        "reasons": sorted({each for _, reason in rows for each in reason.split(", ") if each}),
+        "reasons": sorted({part for _, reason in rows for part in reason.split(", ") if part}),
     }
 
 
-def _shown(fact: MemoryEntry) -> dict[str, Any]:
+def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
     """Return the data for a reviewer's decision about a fact."""
     evidence = list(_evidence(memory=fact))
     old = MemoryEntry.objects.entries().filter(pk=fact.replaces).first() if fact.replaces else None
@@ -154,22 +156,22 @@ def _shown(fact: MemoryEntry) -> dict[str, Any]:
     if evidence:
         anchor = evidence[0].message
         marks: dict[UUID, list[tuple[int, int]]] = {}
-        for each in evidence:
-            marks.setdefault(each.message_id, []).append((each.start, each.end))
+        for item in evidence:
+            marks.setdefault(item.message_id, []).append((item.start, item.end))
         # With annotations, such as `shown`.
-        around: list[Any] = [*turns_around(anchor, earlier=TURNS_BEFORE + 1, later=TURNS_AFTER)]
+        nearby: list[Any] = [*turns_around(anchor, earlier=TURNS_BEFORE + 1, later=TURNS_AFTER)]
         turns = [
             {"message": turn, "text": marked_spans(turn.shown, marks.get(turn.pk, []))}
-            for turn in around
+            for turn in nearby
         ]
     shown_ids = {turn["message"].pk for turn in turns}
     return {
         "turns": turns,
         "anchor": evidence[0].message if evidence else None,
         "agent_name": evidence[0].agent_name if evidence else "",
-        "elsewhere": [each for each in evidence if each.message_id not in shown_ids],
+        "elsewhere": [item for item in evidence if item.message_id not in shown_ids],
         "old": old,
-        "difference": marked_difference(old.content, fact.content) if old else "",
+        "difference": mark_difference(old.content, fact.content) if old else "",
         "editing": EditForm(initial={"content": fact.content, "value": fact.value}),
         "rejecting": RejectionForm(auto_id="reject_%s"),
     }
@@ -189,7 +191,7 @@ def marked_spans(text: str, spans: list[tuple[int, int]]) -> SafeString:
     return mark_safe("".join([*parts, conditional_escape(text[position:])]))  # noqa: S308  (escaped)
 
 
-def _decide_posted(request: HttpRequest) -> None:
+def _handle_decision(request: HttpRequest) -> None:
     """Take the decision of a form, and show its outcome."""
     decision, memory_id = request.POST.get("decision", ""), as_uuid(request.POST.get("fact"))
     fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
@@ -199,26 +201,28 @@ def _decide_posted(request: HttpRequest) -> None:
             request, gettext("This cannot be saved: check the fact, its value and the reason.")
         )
         return
-    given = form.cleaned_data
-    content, value = given.get("content", fact.content), given.get("value", fact.value)
+    data = form.cleaned_data
+    content, value = data.get("content", fact.content), data.get("value", fact.value)
     with show_outcome(request), transaction.atomic():
         if (content, value) != (fact.content, fact.value):
             new_content = content if content != fact.content else None
-            update_fact(request, fact, content=new_content, value=value, reason=given["reason"])
-        decide(request, fact, "reject" if decision == "reject" else "confirm", given["reason"])
+            update_fact(request, fact, content=new_content, value=value, reason=data["reason"])
+        decide(request, fact, "reject" if decision == "reject" else "confirm", data["reason"])
 
 
 def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) -> MemoryEntry:
     """Confirm, reject, retract, restore or end a fact as the person of the request, and log it."""
-    author, was = author_of(request), row_state(fact)
+    author, before = author_of(request), row_state(fact)
     if decision == "confirm":
-        now = confirm_as(fact.pk, author=author, reason=reason, person_id=author.id)
+        now = confirm_fact_as(fact.pk, author=author, reason=reason, person_id=author.id)
     elif decision == "end":
         now = update_fact(request, fact, valid_to=timezone.now(), reason=reason)
     else:
         change = {"reject": reject, "retract": retract, "restore": restore}[decision]
         now = change(fact.pk, author=author, reason=reason)
-    note_row(request, Action.DECIDE, now, before=was, after=row_state(now), decision=decision)
+    log_row_access(
+        request, Action.DECIDE, now, before=before, after=row_state(now), decision=decision
+    )
     messages.success(request, f"{DONE[decision]}: {now.content[:80]}")
     return now
 
@@ -278,7 +282,7 @@ def decide_fact(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
         with show_outcome(request), transaction.atomic():
             decide(request, fact, decision, form.cleaned_data["reason"])
         return redirect("admin:memory_memoryentry_change", memory_id)
-    note_row(request, Action.VIEW, fact)
+    log_row_access(request, Action.VIEW, fact)
     return tenant_site.render(
         request,
         "konstruct/decide_fact.html",

@@ -20,8 +20,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentNameAdmin, author_of, note_row
-from konstruct.admin.choosing import as_uuid
+from konstruct.admin.access import AgentNameAdmin, author_of, log_row_access
 from konstruct.admin.lists import (
     AgentFilter,
     ChoiceFilter,
@@ -30,8 +29,9 @@ from konstruct.admin.lists import (
     shortened,
 )
 from konstruct.admin.memory.fact_review import BUTTONS, decisions_for, evidence_of, update_fact
-from konstruct.admin.memory.marking import marked_difference
+from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import AgentField, PageForm, UserField, show_outcome
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.usage import admit_memories
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
@@ -49,9 +49,9 @@ from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-FOUND_BY_MEANING = 50
+MAX_SEMANTIC_RESULTS = 50
 # From this similarity on, two facts are shown as similar; memory reports new facts from .9 on.
-ALIKE = 0.8
+MIN_SIMILARITY = 0.8
 CHANGE = "memory.change_memoryentry"
 
 
@@ -106,12 +106,12 @@ class FactForm(MetadataForm, forms.ModelForm):
     def clean_valid_from(self) -> Any:
         """Refuse a start in the future, or before the version that it replaces."""
         since = self.cleaned_data["valid_from"]
-        standing = self.instance
+        existing = self.instance
         if since is None or "valid_from" not in self.changed_data:
             return since
         if since > timezone.now():
             raise ValidationError(gettext("This is in the future. Give an earlier time, or none."))
-        if not standing._state.adding and since <= self.initial["valid_from"]:
+        if not existing._state.adding and since <= self.initial["valid_from"]:
             raise ValidationError(gettext("This is not after the start of the version before."))
         return since
 
@@ -217,9 +217,9 @@ class MemoryEntryAdmin(AgentNameAdmin):
         """The form of a fact, with its evidence, its events and the replies that used it."""
         pk = as_uuid(object_id)
         fact = pk and MemoryEntry.objects.entries().defer("embedding").filter(pk=pk).first()
-        known = fact and self.has_view_permission(request, fact) and _known_of(fact)
+        context = fact and self.has_view_permission(request, fact) and _fact_context(fact)
         return super().changeform_view(
-            request, object_id, form_url, {**(extra_context or {}), "known": known or None}
+            request, object_id, form_url, {**(extra_context or {}), "known": context or None}
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -229,14 +229,14 @@ class MemoryEntryAdmin(AgentNameAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """By meaning, and by user."""
-        asked = search_term.strip()
-        if not asked:
+        query = search_term.strip()
+        if not query:
             return queryset, False
-        vector, rows = embed([asked])[0], cast(MemoryEntryQuerySet, queryset)
-        near = nearest_facts(
-            rows.order_by().defer("embedding"), vector, FOUND_BY_MEANING, threshold=SEARCH_FLOOR
+        vector, rows = embed([query])[0], cast(MemoryEntryQuerySet, queryset)
+        similar = nearest_facts(
+            rows.order_by().defer("embedding"), vector, MAX_SEMANTIC_RESULTS, threshold=SEARCH_FLOOR
         )
-        found = rows.filter(Q(pk__in=[fact.pk for fact in near]) | Q(user_id=asked))
+        found = rows.filter(Q(pk__in=[fact.pk for fact in similar]) | Q(user_id=query))
         return found.nearest(vector), False
 
     def get_list_display(self, request: HttpRequest) -> Any:
@@ -268,7 +268,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         return not _is_old(obj) and bool(super().has_delete_permission(request, obj))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store or change it by the service that programs use, too."""
+        """Store or change the fact by the service that the API uses."""
         given = form.cleaned_data
         if not change:
             obj.tenant_id = required_tenant_id()
@@ -292,9 +292,9 @@ class MemoryEntryAdmin(AgentNameAdmin):
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         """List the rows to be deleted. To delete a fact is to delete its evidence and events."""
-        listed, counts, missing, protected = super().get_deleted_objects(objs, request)
+        to_delete, counts, missing, protected = super().get_deleted_objects(objs, request)
         of_facts = {str(model._meta.verbose_name) for model in (FactEvidence, FactEvent)}
-        return listed, counts, missing - of_facts, protected
+        return to_delete, counts, missing - of_facts, protected
 
     def remove(self, obj: Any) -> None:
         """Forget it, with its versions."""
@@ -308,7 +308,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         if fact is None or not self.has_view_permission(request, fact):
             response: HttpResponse = super().history_view(request, object_id, extra_context)
             return response
-        note_row(request, Action.VIEW, fact)
+        log_row_access(request, Action.VIEW, fact)
         identity = fact.version_of or fact.pk  # type: ignore[attr-defined]  # a MemoryEntry
         current = MemoryEntry.objects.entries().defer("embedding").filter(pk=identity).first()
         return tenant_site.render(
@@ -316,7 +316,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             "konstruct/fact_history.html",
             title=gettext("History of a fact"),
             original=current,
-            known=current and _known_of(current),
+            known=current and _fact_context(current),
             identity=identity,
             versions=_versions(identity),
             edits=LogEntry.objects.filter(object_id=str(identity)).select_related("user")[:50],
@@ -362,9 +362,9 @@ class MemoryEntryAdmin(AgentNameAdmin):
         current: Any = queryset
         for fact in current.entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now())):
             with transaction.atomic():
-                was = row_state(fact)
+                before = row_state(fact)
                 now = update_fact(request, fact, valid_to=timezone.now())
-                note_row(request, Action.EDIT, now, before=was, after=row_state(now))
+                log_row_access(request, Action.EDIT, now, before=before, after=row_state(now))
             ended += 1
         self.message_user(request, gettext("%(ended)s ended.") % {"ended": ended}, messages.SUCCESS)
 
@@ -373,10 +373,10 @@ def _is_old(fact: MemoryEntry | None) -> bool:
     return fact is not None and fact.version_of is not None
 
 
-def _known_of(fact: MemoryEntry) -> dict[str, Any]:
+def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
     """Return the context of a fact's page."""
     return {
-        "decisions": [(each, BUTTONS[each]) for each in decisions_for(fact)],
+        "decisions": [(decision, BUTTONS[decision]) for decision in decisions_for(fact)],
         "evidence": evidence_of(fact),
         "events": FactEvent.objects.filter(memory=fact).order_by("-number")[:50],
         "replies": recalls_with(fact)
@@ -399,8 +399,8 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     if fact is None:
         messages.warning(request, gettext("This fact was deleted or replaced."))
         return redirect("admin:memory_memoryentry_changelist")
-    note_row(request, Action.VIEW, fact, "near duplicates")
-    alike = [
+    log_row_access(request, Action.VIEW, fact, "near duplicates")
+    similar = [
         other
         for other in LongTermMemory().search(
             required_tenant_id(),
@@ -408,15 +408,15 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
             20,
             agent_id=fact.agent_id,
             user_id=fact.user_id,
-            threshold=ALIKE,
+            threshold=MIN_SIMILARITY,
         )
         if (other.agent_id, other.user_id) == (fact.agent_id, fact.user_id) and other.pk != fact.pk
     ]
-    other = next((each for each in alike if str(each.pk) == request.GET.get("with")), None)
+    other = next((match for match in similar if str(match.pk) == request.GET.get("with")), None)
     form = None
     if other is not None:
-        together = {"content": fact.content, "metadata": {**other.metadata, **fact.metadata}}
-        form = MergeForm(request.POST or None, initial=together)
+        initial = {"content": fact.content, "metadata": {**other.metadata, **fact.metadata}}
+        form = MergeForm(request.POST or None, initial=initial)
         if request.method == "POST" and form.is_valid() and _merge(request, fact, other, form):
             return redirect("admin:memory_memoryentry_change", fact.pk)
     return tenant_site.render(
@@ -424,7 +424,7 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
         "konstruct/merge_facts.html",
         title=gettext("Similar facts"),
         fact=fact,
-        alike=[(each, marked_difference(fact.content, each.content)) for each in alike],
+        alike=[(match, mark_difference(fact.content, match.content)) for match in similar],
         other=other,
         form=form,
     )
@@ -434,36 +434,39 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
     """Write the merged content to the first fact and end the second; whether it was done."""
     success = gettext("The facts are merged. The other fact is ended.")
     with show_outcome(request, success, form=form, field="content"), transaction.atomic():
-        was, other_was = row_state(fact), row_state(other)
+        before, other_before = row_state(fact), row_state(other)
         now = update_fact(request, fact, reason=f"merged with {other.pk}", **form.cleaned_data)
         end = {"valid_to": timezone.now(), "reason": f"merged into {fact.pk}"}
         ended = update_fact(request, other, **end)
         merged = [str(fact.pk), str(other.pk)]
-        note_row(request, Action.EDIT, now, before=was, after=row_state(now), merged=merged)
-        note_row(
-            request, Action.EDIT, ended, before=other_was, after=row_state(ended), merged=merged
+        log_row_access(
+            request, Action.EDIT, now, before=before, after=row_state(now), merged=merged
+        )
+        log_row_access(
+            request, Action.EDIT, ended, before=other_before, after=row_state(ended), merged=merged
         )
     return form.is_valid()
 
 
 def _versions(identity: UUID) -> list[dict[str, Any]]:
-    """Return every version, newest first, with its changes from the one before."""
+    """Return all versions, newest first, each with its changes to the previous one."""
     versions = LongTermMemory().history(identity, required_tenant_id())
-    shown = []
+    rows = []
     for version, before in zip(versions, [*versions[1:], None], strict=True):
         old = before.content if before else ""
-        shown.append(
+        rows.append(
             {
                 "version": version,
                 "is_current": version.version_of is None,
-                "content": marked_difference(old, version.content) if before else version.content,
-                "metadata": marked_difference(
-                    _as_text(before.metadata) if before else "", _as_text(version.metadata)
+                "content": mark_difference(old, version.content) if before else version.content,
+                "metadata": mark_difference(
+                    _metadata_text(before.metadata) if before else "",
+                    _metadata_text(version.metadata),
                 ),
             }
         )
-    return shown
+    return rows
 
 
-def _as_text(metadata: Any) -> str:
+def _metadata_text(metadata: Any) -> str:
     return json.dumps(metadata, indent=1, sort_keys=True, ensure_ascii=False) if metadata else ""

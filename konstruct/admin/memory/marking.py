@@ -1,4 +1,4 @@
-"""Marking words in texts as HTML: a difference, or the words of a question. Pure."""
+"""Marks words of texts in HTML: a difference, or the words of a query. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ MAX_EXCERPT = 400  # characters
 _PARTS = re.compile(r"\s++|\w++|[^\w\s]")
 
 
-def marked_difference(old: str, new: str) -> SafeString:
+def mark_difference(old: str, new: str) -> SafeString:
     """Return the new text with marked additions, and the removed text."""
     before, after = _PARTS.findall(old), _PARTS.findall(new)
-    begin = _in_common(before, after)
-    end = _in_common(before[begin:][::-1], after[begin:][::-1])
+    begin = _count_common_parts(before, after)
+    end = _count_common_parts(before[begin:][::-1], after[begin:][::-1])
     opening, closing = after[:begin], after[len(after) - end :]
     before, after = before[begin : len(before) - end], after[begin : len(after) - end]
     if len(before) > MAX_WORDS or len(after) > MAX_WORDS:
@@ -40,39 +40,39 @@ def marked_difference(old: str, new: str) -> SafeString:
     return mark_safe("".join(parts))  # noqa: S308  (each part is escaped)
 
 
-def _in_common(before: Sequence[str], after: Sequence[str]) -> int:
-    """How many parts two texts begin with in common."""
+def _count_common_parts(before: Sequence[str], after: Sequence[str]) -> int:
+    """Return the number of equal parts at the beginning of two texts."""
     pairs = enumerate(zip(before, after, strict=False))
     return next((n for n, (old, new) in pairs if old != new), min(len(before), len(after)))
 
 
-def highlighted(text: str, query: str) -> SafeString:
-    """The text as HTML with the question's words marked; of a long text, the part with the most."""
-    asked = set(lexical.lexemes(query))
-    shown = _excerpt(text, asked)
+def highlight(text: str, query: str) -> SafeString:
+    """Return the text as HTML with the words of a query marked; of a long text, an excerpt."""
+    query_lexemes = set(lexical.lexemes(query))
+    excerpt = _excerpt(text, query_lexemes)
     parts, end = [], 0
-    for match in _WORD.finditer(shown):
-        if not asked.isdisjoint(lexical.lexemes(match[0])):
+    for match in _WORD.finditer(excerpt):
+        if not query_lexemes.isdisjoint(lexical.lexemes(match[0])):
             parts += [
-                conditional_escape(shown[end : match.start()]),
+                conditional_escape(excerpt[end : match.start()]),
                 format_html("<mark>{}</mark>", match[0]),
             ]
             end = match.end()
-    return mark_safe("".join([*parts, conditional_escape(shown[end:])]))  # noqa: S308  (escaped)
+    return mark_safe("".join([*parts, conditional_escape(excerpt[end:])]))  # noqa: S308  (escaped)
 
 
-def _excerpt(text: str, asked: set[str]) -> str:
-    """The part of a long text around the first word in common."""
+def _excerpt(text: str, query_lexemes: set[str]) -> str:
+    """Return the part of a long text around the first word of the query."""
     if len(text) <= MAX_EXCERPT:
         return text
     start = next(
         (
             match.start()
             for match in _WORD.finditer(text, 0, 100_000)
-            if not asked.isdisjoint(lexical.lexemes(match[0]))
+            if not query_lexemes.isdisjoint(lexical.lexemes(match[0]))
         ),
         0,
     )
     start = max(0, start - MAX_EXCERPT // 3)
-    shown = text[start : start + MAX_EXCERPT]
-    return f"{'…' if start else ''}{shown}{'…' if start + MAX_EXCERPT < len(text) else ''}"
+    excerpt = text[start : start + MAX_EXCERPT]
+    return f"{'…' if start else ''}{excerpt}{'…' if start + MAX_EXCERPT < len(text) else ''}"

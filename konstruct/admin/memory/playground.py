@@ -1,4 +1,4 @@
-"""The knobs of a recall on the page "Memories", two policies side by side, the same by the API."""
+"""The page "Memories": recall with other parameters, two policies compared, the API request."""
 
 import json
 import shlex
@@ -11,10 +11,10 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.choosing import Chosen
-from konstruct.admin.memory.marking import highlighted
-from konstruct.admin.memory.recall_events import left_out, remembered
+from konstruct.admin.memory.marking import highlight
+from konstruct.admin.memory.recall_events import left_out_context, memory_context
 from konstruct.admin.pages import PageForm
+from konstruct.admin.query_parameters import AgentAndUser
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.context.search import SearchResult, search_memory
 from memory.exceptions import InvalidArgument
@@ -24,9 +24,9 @@ from tenants.context import required_tenant_id
 
 MESSAGES, FACTS = KINDS = ("messages", "facts")
 # The default number of facts, as in the API.
-FACTS_FOUND: Final = 10
+DEFAULT_FACTS: Final = 10
 # Parameters that the API does not have.
-OWN: Final = ("open_at", "keep_at", "neighbours")
+LOCAL_PARAMETERS: Final = ("open_at", "keep_at", "neighbours")
 NOT_IN_THE_API: Final = _(
     "The API has no parameter for thresholds and neighbours: the agent has them."
 )
@@ -51,7 +51,7 @@ def _number(field: Any, lowest: float, highest: float, step: str, label: Any) ->
 
 
 class PolicyForm(PageForm):
-    """The knobs of a policy. A blank one has the agent's value."""
+    """The parameters of a recall policy. A blank one has the agent's value."""
 
     preset = _choice(list(PRESETS), _("Preset"))
     mode = _choice(MODES, _("Mode"))
@@ -84,7 +84,7 @@ class PolicyForm(PageForm):
 
 
 class QuestionForm(PageForm):
-    """The knobs of a recall, and its moment."""
+    """The kinds of memories to search, and the time of the recall."""
 
     at = forms.DateTimeField(
         label=_("As of"),
@@ -101,8 +101,8 @@ class QuestionForm(PageForm):
     )
 
 
-def recalled(
-    chosen: Chosen,
+def run_recall(
+    target: AgentAndUser,
     query: str,
     form: PolicyForm,
     *,
@@ -112,37 +112,37 @@ def recalled(
 ) -> dict[str, Any]:
     """Return the recall with a policy, for recalled.html; or the error of the policy."""
     try:
-        policy = form.policy(recall_policy(chosen.agent))
+        policy = form.policy(recall_policy(target.agent))
     except InvalidArgument as error:
         return {"problem": str(error), "hits": [], "cut": [], "facts": []}
     found: SearchResult = search_memory(
         required_tenant_id(),
-        chosen.user_id,
+        target.user_id,
         query,
-        agent_id=chosen.agent.pk,
+        agent_id=target.agent.pk,
         policy=policy if MESSAGES in kinds else None,
-        facts=form.given.get("top_k", FACTS_FOUND) if FACTS in kinds else 0,
+        facts=form.given.get("top_k", DEFAULT_FACTS) if FACTS in kinds else 0,
         gate=policy.gate,
         shared=True,
         at=at,
     )
     result = found.messages
-    authors = {"user_id": chosen.user_id, "agent_name": chosen.agent.name}
+    authors = {"user_id": target.user_id, "agent_name": target.agent.name}
     return {
         "result": result,
         "policy": policy,
         "hits": [
             {
-                **remembered(asdict(hit), asdict(hit), calibration),
+                **memory_context(asdict(hit), asdict(hit), calibration),
                 **authors,
-                "highlighted": highlighted(hit.content, query),
+                "highlighted": highlight(hit.content, query),
                 "neighbours": True,
             }
             for hit in (result.hits if result else ())
         ],
         "cut": [
             {**memory, **authors}
-            for memory in (left_out(map(asdict, result.cut), calibration) if result else ())
+            for memory in (left_out_context(map(asdict, result.cut), calibration) if result else ())
         ],
         "facts": [
             {"memory_id": str(fact.pk), "content": fact.content, "score": fact.score}
@@ -153,31 +153,31 @@ def recalled(
 
 def mark_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
     """Mark memories that only one of two results has, and different ranks."""
-    for of, other in ((first, second), (second, first)):
+    for result, other in ((first, second), (second, first)):
         for kind, key in (("hits", "message_id"), ("facts", "memory_id")):
-            places = {each[key]: place for place, each in enumerate(other[kind], start=1)}
-            for place, each in enumerate(of[kind], start=1):
-                there = places.get(each[key])
-                if there is None:
-                    each["difference"] = gettext("only here")
-                elif there != place:
-                    each["difference"] = gettext("place %(place)s, there %(there)s") % {
-                        "place": place,
-                        "there": there,
+            ranks = {memory[key]: rank for rank, memory in enumerate(other[kind], start=1)}
+            for rank, memory in enumerate(result[kind], start=1):
+                other_rank = ranks.get(memory[key])
+                if other_rank is None:
+                    memory["difference"] = gettext("only here")
+                elif other_rank != rank:
+                    memory["difference"] = gettext("place %(place)s, there %(there)s") % {
+                        "place": rank,
+                        "there": other_rank,
                     }
 
 
-def as_request(
-    chosen: Chosen, query: str, form: PolicyForm, *, kinds: Sequence[str], at: datetime | None
+def request_body(
+    target: AgentAndUser, query: str, form: PolicyForm, *, kinds: Sequence[str], at: datetime | None
 ) -> dict[str, Any]:
     """Return the body of the same search by the API."""
-    given = {name: value for name, value in form.given.items() if name not in OWN}
-    body = {"agent": chosen.agent.name, "user_id": chosen.user_id, "query": query, **given}
+    given = {name: value for name, value in form.given.items() if name not in LOCAL_PARAMETERS}
+    body = {"agent": target.agent.name, "user_id": target.user_id, "query": query, **given}
     body["include"] = list(kinds)
     return body if at is None else {**body, "at": at.isoformat()}
 
 
-def as_curl(address: str, body: Mapping[str, Any]) -> str:
+def curl_command(address: str, body: Mapping[str, Any]) -> str:
     """Return the request as a command. The key is a variable of the shell, never a real one."""
     document = shlex.quote(json.dumps(body, ensure_ascii=False))
     return (
@@ -187,7 +187,7 @@ def as_curl(address: str, body: Mapping[str, Any]) -> str:
     )
 
 
-def as_python(server: str, body: Mapping[str, Any]) -> str:
+def python_snippet(server: str, body: Mapping[str, Any]) -> str:
     """Return the request as a program. The client reads the key from KONSTRUCT_API_KEY."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in body.items() if name != "query")
     return (

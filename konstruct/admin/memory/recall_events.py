@@ -14,8 +14,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
-from konstruct.admin.access import author_of, note_row
-from konstruct.names_of_models import translated_choices
+from konstruct.admin.access import author_of, log_row_access
+from konstruct.model_names import translated_choices
 from memory.exceptions import NotRecalled
 from memory.models import Message, RecallMark, Relevance
 from memory.recall.marks import (
@@ -70,17 +70,17 @@ SECTIONS: Final = {
 }
 
 
-def why_of(reply_id: UUID) -> dict[str, Any] | None:
+def stored_trace_context(reply_id: UUID) -> dict[str, Any] | None:
     """Return the sources of a reply, or None if no trace of it is kept, as of an imported one.
 
     Args:
         reply_id: the id of the reply's message.
     """
     trace = trace_of(reply_id)
-    return None if trace is None else why_from(trace, reply_id)
+    return None if trace is None else trace_context(trace, reply_id)
 
 
-def why_from(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str, Any]:
+def trace_context(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str, Any]:
     """Return the sources of a reply for why.html.
 
     Args:
@@ -89,8 +89,8 @@ def why_from(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str
     """
     prompt = trace.get("prompt") or {}
     calibration = tenant_calibration()
-    hits = [remembered(hit, hit, calibration) for hit in trace["hits"]]
-    cut = left_out(trace["cut"], calibration)
+    hits = [memory_context(hit, hit, calibration) for hit in trace["hits"]]
+    cut = left_out_context(trace["cut"], calibration)
     if reply_id is not None:
         marks = marks_of(reply_id)
         for memory in (*hits, *cut):
@@ -106,47 +106,48 @@ def why_from(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str
     }
 
 
-def left_out(
+def left_out_context(
     cut: Iterable[Mapping[str, Any]], calibration: TenantCalibration
 ) -> list[dict[str, Any]]:
-    """Return memories that were left out, with their texts, which a trace does not hold: one query.
+    """Return the memories that were left out, with their texts, which one query reads.
 
     Args:
         cut: the entries of a trace, with `message_id`, `reason`, `score` and `channels`.
         calibration: the tenant's.
     """
     cut = list(cut)
-    ids = [each["message_id"] for each in cut if "message_id" in each]
+    ids = [hit["message_id"] for hit in cut if "message_id" in hit]
     rows = Message.objects.filter(pk__in=ids).annotate(shown=Left("content", 300))
-    found = {
+    messages_by_id = {
         str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
     }
     return [
-        remembered(each, found.get(str(each.get("message_id")), {}), calibration) for each in cut
+        memory_context(hit, messages_by_id.get(str(hit.get("message_id")), {}), calibration)
+        for hit in cut
     ]
 
 
-def remembered(
-    found: Mapping[str, Any], message: Mapping[str, Any], calibration: TenantCalibration
+def memory_context(
+    hit: Mapping[str, Any], message: Mapping[str, Any], calibration: TenantCalibration
 ) -> dict[str, Any]:
     """Return one memory for memory.html.
 
     Args:
-        found: the entry of a trace.
+        hit: the entry of a trace.
         message: the values of its message; empty if it was removed.
         calibration: the tenant's.
     """
-    created_at, probability = message.get("created_at"), calibration.probability(found)
-    channels, reason = found.get("channels", {}), found.get("reason", "")
+    created_at, probability = message.get("created_at"), calibration.probability(hit)
+    channels, reason = hit.get("channels", {}), hit.get("reason", "")
     names = [name for name in FEATURES if name in channels]
     names += [name for name in channels if name not in FEATURES]
     return {
-        "message_id": str(found.get("message_id", "")),
-        "content": message.get("content") or message.get("shown") or found.get("content", ""),
+        "message_id": str(hit.get("message_id", "")),
+        "content": message.get("content") or message.get("shown") or hit.get("content", ""),
         "role": message.get("role", ""),
         "name": message.get("name", ""),
         "created_at": parse_datetime(created_at) if isinstance(created_at, str) else created_at,
-        "score": found.get("score", 0.0),
+        "score": hit.get("score", 0.0),
         "probability_percent": None if probability is None else round(100 * probability),
         "features": [_feature(name, channels[name]) for name in names],
         "reason": reason,
@@ -182,7 +183,7 @@ def mark(request: HttpRequest, reply_id: UUID, message_id: UUID) -> HttpResponse
     if relevance not in {*Relevance.values, ""}:
         raise Http404("There is no such mark.")
     before = RecallMark.objects.filter(reply=reply, message_id=message_id).first()
-    was = None if before is None else row_state(before)
+    state_before = None if before is None else row_state(before)
     with transaction.atomic():
         if relevance:
             author = author_of(request)
@@ -190,14 +191,14 @@ def mark(request: HttpRequest, reply_id: UUID, message_id: UUID) -> HttpResponse
                 row = mark_recalled(reply, message_id, relevance=relevance, author=author)
             except NotRecalled as error:
                 raise Http404(str(error)) from error
-            note_row(request, Action.DECIDE, row, before=was, after=row_state(row))
+            log_row_access(request, Action.DECIDE, row, before=state_before, after=row_state(row))
             messages.success(
                 request,
                 gettext("Marked: %(lower)s.")
                 % {"lower": gettext(Relevance(relevance).label).lower()},
             )
         elif before is not None:
-            note_row(request, Action.DELETE, before, before=was)
+            log_row_access(request, Action.DELETE, before, before=state_before)
             before.delete()
             messages.success(request, gettext("The mark was removed."))
     address = reverse("admin:conversation", args=[reply_id])

@@ -13,11 +13,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, actor_of, note, note_row
-from konstruct.admin.choosing import as_uuid
+from konstruct.admin.access import AgentRowsAdmin, actor_of, log_access, log_row_access
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
 from konstruct.admin.memory.sources import sources_of
 from konstruct.admin.pages import show_outcome
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.models import ReplyMark, ReplyReview
 from konstruct.orchestrator.reply_reviews import MAX_NOTE_CHARACTERS, random_reply, review_reply
 from memory.browse.threads import turns_around
@@ -60,21 +60,21 @@ def review(request: HttpRequest) -> HttpResponseBase:
         _mark(request)
         return redirect(reverse("admin:reply_review", query=filters))
     reply_id = random_reply(reviewer=actor_of(request), agent_id=agent_id, channel=channel)
-    found = reply_id and Message.objects.filter(pk=reply_id).first()
-    if not found:
-        note(request, Action.LIST, "reply reviews", asked=filters)
+    reply = reply_id and Message.objects.filter(pk=reply_id).first()
+    if not reply:
+        log_access(request, Action.LIST, "reply reviews", asked=filters)
     else:
-        note_row(request, Action.VIEW, found)
+        log_row_access(request, Action.VIEW, reply)
     names = agent_names()
-    shown = request.user.has_perm(READ)
+    may_read = request.user.has_perm(READ)
     return tenant_site.render(
         request,
         "konstruct/reply_review.html",
         title=gettext("Review replies"),
-        reply=found if shown else None,
-        turns=turns_around(found, earlier=TURNS_BEFORE + 1, later=0) if found and shown else [],
-        why=sources_of(found) if found and shown else None,
-        agent=found and names.get(found.agent_id, str(found.agent_id)),
+        reply=reply if may_read else None,
+        turns=turns_around(reply, earlier=TURNS_BEFORE + 1, later=0) if reply and may_read else [],
+        why=sources_of(reply) if reply and may_read else None,
+        agent=reply and names.get(reply.agent_id, str(reply.agent_id)),
         agents=names.items(),
         filters=filters,
         query=urlencode(filters),
@@ -89,12 +89,12 @@ def _mark(request: HttpRequest) -> None:
     if not form.is_valid():
         messages.warning(request, gettext("This cannot be saved: check the mark and the note."))
         return
-    given = form.cleaned_data
+    data = form.cleaned_data
     with show_outcome(request), transaction.atomic():
         row, is_new = review_reply(
-            given["reply"], mark=given["mark"], note=given["note"], by=actor_of(request)
+            data["reply"], mark=data["mark"], note=data["note"], by=actor_of(request)
         )
-        note_row(request, Action.CREATE if is_new else Action.EDIT, row, after=row_state(row))
+        log_row_access(request, Action.CREATE if is_new else Action.EDIT, row, after=row_state(row))
         text = gettext("Marked as %(mark_display)s.") % {"mark_display": row.get_mark_display()}
         messages.success(request, text)
 
@@ -103,7 +103,7 @@ def _mark(request: HttpRequest) -> None:
 class ReplyReviewAdmin(AgentRowsAdmin):
     """Reviewers' marks on replies."""
 
-    list_display = ("created_at", "shown_mark", "agent", "user_id", "note", "reviewer_name")
+    list_display = ("created_at", "mark_label", "agent", "user_id", "note", "reviewer_name")
     list_filter = ("mark", AgentFilter, UserFilter, "created_at")
     fields = (
         *("mark", "note", "reviewer_name", "kind", "created_at"),
@@ -115,7 +115,7 @@ class ReplyReviewAdmin(AgentRowsAdmin):
         ordering="mark",
         label=Colours({"right": "success", "wrong": "danger", "unsure": "warning"}),
     )
-    def shown_mark(self, row: ReplyReview) -> str:
+    def mark_label(self, row: ReplyReview) -> str:
         """Return the mark."""
         return str(row.get_mark_display())
 
@@ -127,5 +127,5 @@ class ReplyReviewAdmin(AgentRowsAdmin):
     @display(description=_("Reply"))
     def conversation(self, row: ReplyReview) -> SafeString:
         """Return a link to the reply in its conversation."""
-        place = f"m{row.reply_id}"
-        return link(gettext("Open conversation"), "conversation", row.reply_id, fragment=place)
+        fragment = f"m{row.reply_id}"
+        return link(gettext("Open conversation"), "conversation", row.reply_id, fragment=fragment)

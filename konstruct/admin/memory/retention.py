@@ -16,9 +16,9 @@ from django.views.decorators.http import require_POST
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
-from konstruct.admin.access import AgentNameAdmin, note_row
-from konstruct.admin.choosing import as_uuid
+from konstruct.admin.access import AgentNameAdmin, log_row_access
 from konstruct.admin.pages import AgentField
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.retention_rules import MAX_DAYS, RetentionShortened
 from tenants import transaction
@@ -74,7 +74,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
     """Without a rule, conversations are kept indefinitely."""
 
     form = RetentionForm
-    list_display = ("agent", "kept", "change", "created_at")
+    list_display = ("agent", "days_label", "change", "created_at")
     ordering = ("created_at",)
     sortable_by = ()
     change_form_outer_before_template = "konstruct/retention_change.html"
@@ -85,8 +85,8 @@ class RetentionRuleAdmin(AgentNameAdmin):
         return super().agent(row) if row.agent_id else str(ALL_OTHERS)
 
     @display(description=_("Days"))
-    def kept(self, row: RetentionRule) -> str:
-        """The days that hold now."""
+    def days_label(self, row: RetentionRule) -> str:
+        """Return the days that are in effect now."""
         return gettext("for good") if row.days >= MAX_DAYS else format_number(row.days)
 
     @display(description=_("Change"), empty_value=_("none"))
@@ -153,10 +153,10 @@ def cancel(request: HttpRequest, rule_id: UUID) -> HttpResponse:
     """Cancel the change of a rule that waits."""
     with transaction.atomic():
         rule = get_object_or_404(RetentionRule.objects.select_for_update(), pk=rule_id)
-        was = row_state(rule)
+        before = row_state(rule)
         if retention_rules.cancel_change(rule):
             rule.refresh_from_db()
-            note_row(request, Action.EDIT, rule, before=was, after=row_state(rule))
+            log_row_access(request, Action.EDIT, rule, before=before, after=row_state(rule))
             messages.success(request, gettext("The change is cancelled."))
         else:
             messages.warning(

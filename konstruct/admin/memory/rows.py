@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, note
+from konstruct.admin.access import AgentRowsAdmin, log_access
 from konstruct.admin.jobs import JobAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
 from konstruct.orchestrator.activity import source_of_reply
@@ -109,14 +109,14 @@ class MessageAdmin(MemoryAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """Search by the lexical index, by user or by id. Each has an index; LIKE has none."""
-        asked = search_term.strip()
-        if not asked or not self.get_search_fields(request):
+        query = search_term.strip()
+        if not query or not self.get_search_fields(request):
             return queryset, False
         try:
-            return queryset.filter(pk=UUID(asked)), False
+            return queryset.filter(pk=UUID(query)), False
         except ValueError:
-            found = {*numbers_of_messages_with(asked), *numbers_of_messages_of(asked)}
-            return queryset.filter(number__in=found), False
+            numbers = {*numbers_of_messages_with(query), *numbers_of_messages_of(query)}
+            return queryset.filter(number__in=numbers), False
 
     @display(description=_("Speaker"), label=Colours({"user": "info", "assistant": "success"}))
     def speaker(self, message: Message) -> tuple[str, str]:
@@ -142,7 +142,7 @@ class MessageAdmin(MemoryAdmin):
         windows = sorted(set(queryset.values_list("agent_id", "user_id")))
         for agent_id, user_id in windows:
             with transaction.atomic():
-                note(request, Action.CLEAR, "window", agent_id=agent_id, user_id=user_id)
+                log_access(request, Action.CLEAR, "window", agent_id=agent_id, user_id=user_id)
                 clear_window(required_tenant_id(), agent_id, user_id)
         if windows:
             self.message_user(
@@ -202,10 +202,10 @@ class RecallEventAdmin(MemoryAdmin):
     """Recalls: the memories that were found for a reply, and those that were left out."""
 
     sortable_by = ("created_at",)
-    list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "took")
+    list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "duration")
     list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
     fields = (
-        *("query", "why", "abstained", "took", "agent", "user_id", "embedding_model"),
+        *("query", "why", "abstained", "duration", "agent", "user_id", "embedding_model"),
         *("created_at", "id", "agent_id"),
     )
 
@@ -219,7 +219,7 @@ class RecallEventAdmin(MemoryAdmin):
         return event.found
 
     @display(description=_("Took"))
-    def took(self, event: RecallEvent) -> str:
+    def duration(self, event: RecallEvent) -> str:
         """The time of the recall."""
         return gettext("%(milliseconds)s ms") % {"milliseconds": f"{event.milliseconds:.1f}"}
 

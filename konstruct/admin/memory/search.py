@@ -18,14 +18,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.dataclasses import SearchResult
 
-from konstruct.admin.access import note
-from konstruct.admin.choosing import as_user_id, as_uuid
+from konstruct.admin.access import log_access
 from konstruct.admin.lists import agent_choices, agent_names, model_page
 from konstruct.admin.memory.conversations import READ
-from konstruct.admin.memory.marking import highlighted
+from konstruct.admin.memory.marking import highlight
 from konstruct.admin.pages import PageForm
-from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
-from konstruct.admin.people.users import SEE as SEE_PEOPLE
+from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
+from konstruct.admin.people.users import VIEW as VIEW_PEOPLE
+from konstruct.admin.query_parameters import as_user_id, as_uuid
 from konstruct.orchestrator.identities.linked_ids import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.people import UserSummary, list_users
@@ -40,13 +40,13 @@ from tenants.context import required_tenant_id
 from tenants.models import Tenant
 
 SEARCH = "audit.search_everyone"
-SEE_FACTS = "memory.view_memoryentry"
-SEE_AGENTS = "orchestrator.view_agent"
-SEE_ERASURES = "audit.view_erasurerequest"
+VIEW_FACTS = "memory.view_memoryentry"
+VIEW_AGENTS = "orchestrator.view_agent"
+VIEW_ERASURES = "audit.view_erasurerequest"
 MAX_QUERY_CHARACTERS: Final = 1_000
 # Of people, agents, facts and conversations the best; of messages a page.
-SHOWN: Final = 8
-SHOWN_MESSAGES: Final = 30
+MAX_RESULTS: Final = 8
+MAX_MESSAGES: Final = 30
 # Pages of rows that are shown to people in another way than as a form.
 PAGES: Final[dict[type[Model], str]] = {
     Message: "admin:conversation",
@@ -57,7 +57,7 @@ PAGES: Final[dict[type[Model], str]] = {
 DATE: Final = forms.DateInput(attrs={"type": "date"})
 
 
-class NarrowingForm(PageForm):
+class FilterForm(PageForm):
     """The filters of a search. An invalid value does not filter."""
 
     agent = forms.ChoiceField(
@@ -72,7 +72,7 @@ class NarrowingForm(PageForm):
     since = forms.DateField(label=_("From"), required=False, widget=DATE)
     until = forms.DateField(label=_("To"), required=False, widget=DATE)
 
-    def narrowing(self) -> MessageFilter:
+    def message_filter(self) -> MessageFilter:
         """Return the valid values as a filter; both dates are included."""
         self.full_clean()
         values = self.cleaned_data
@@ -85,9 +85,9 @@ class NarrowingForm(PageForm):
         )
 
 
-def _start(day: Any, more: timedelta = timedelta()) -> datetime | None:
+def _start(day: Any, offset: timedelta = timedelta()) -> datetime | None:
     try:
-        return make_aware(datetime.combine(day, time()) + more) if day else None
+        return make_aware(datetime.combine(day, time()) + offset) if day else None
     except OverflowError:
         return None
 
@@ -95,16 +95,16 @@ def _start(day: Any, more: timedelta = timedelta()) -> datetime | None:
 @tenant_site.page("search/", name="search_page", permission=SEARCH)
 def search_page(request: HttpRequest) -> HttpResponseBase:
     """Find objects of the tenant; an id redirects to its object."""
-    query = asked_in(request, "q")
-    form = NarrowingForm(request.GET)
-    narrowed = form.narrowing()
-    note(
+    query = query_of(request, "q")
+    form = FilterForm(request.GET)
+    message_filter = form.message_filter()
+    log_access(
         request,
         Action.SEARCH if query else Action.LIST,
         "everything",
         query=query,
-        agent_id=narrowed.agent_id,
-        user_id=narrowed.user_id,
+        agent_id=message_filter.agent_id,
+        user_id=message_filter.user_id,
     )
     if query and (exact := next(exact_links(request, query), None)):
         return redirect(exact.link)
@@ -115,35 +115,37 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
         q=query,
         form=form,
         floor=SEARCH_FLOOR,
-        **(_found(request, query, narrowed) if query else {}),
+        **(_search_results(request, query, message_filter) if query else {}),
     )
 
 
-def _found(request: HttpRequest, query: str, narrowed: MessageFilter) -> dict[str, Any]:
+def _search_results(
+    request: HttpRequest, query: str, message_filter: MessageFilter
+) -> dict[str, Any]:
     """Return the results of each kind that the person may see."""
     names, vector = agent_names(), embed([query])[0]
     facts = []
-    if request.user.has_perm(SEE_FACTS):
+    if request.user.has_perm(VIEW_FACTS):
         facts = LongTermMemory().search(
             required_tenant_id(),
             query,
-            SHOWN,
-            narrowed.agent_id,
-            user_id=narrowed.user_id,
-            shared=narrowed.user_id is None,
+            MAX_RESULTS,
+            message_filter.agent_id,
+            user_id=message_filter.user_id,
+            shared=message_filter.user_id is None,
             threshold=SEARCH_FLOOR,
             query_embedding=vector,
         )
     messages = MessageSearchResult([], is_partial=False)
     if request.user.has_perm(READ):
         messages = search_messages(
-            query, message_filter=narrowed, limit=SHOWN_MESSAGES, query_embedding=vector
+            query, message_filter=message_filter, limit=MAX_MESSAGES, query_embedding=vector
         )
-    people = list(found_people(request, query, SHOWN))
-    agents = list(found_agents(request, query))
+    people = list(search_people(request, query, MAX_RESULTS))
+    agents = list(search_agents(request, query))
     threads = list(_threads(request, query))
     return {
-        "people": [(each, urlencode({"user": each.user_id})) for each in people],
+        "people": [(match, urlencode({"user": match.user_id})) for match in people],
         "agents": agents,
         "threads": threads,
         "facts": [
@@ -152,19 +154,19 @@ def _found(request: HttpRequest, query: str, narrowed: MessageFilter) -> dict[st
         ],
         "messages_found": [
             (
-                each,
-                names.get(each.message.agent_id, str(each.message.agent_id)),
-                highlighted(each.message.content, query),
+                match,
+                names.get(match.message.agent_id, str(match.message.agent_id)),
+                highlight(match.message.content, query),
             )
-            for each in messages.hits
+            for match in messages.hits
         ],
         "is_partial": messages.is_partial,
         "is_empty": not (people or agents or threads or facts or messages.hits),
     }
 
 
-def asked_in(request: HttpRequest, parameter: str) -> str:
-    """Return the query of a request, without characters that Postgres refuses."""
+def query_of(request: HttpRequest, parameter: str) -> str:
+    """Return a query parameter of at most `MAX_QUERY_CHARACTERS`, without NUL characters."""
     return request.GET.get(parameter, "").replace("\0", "")[:MAX_QUERY_CHARACTERS].strip()
 
 
@@ -172,7 +174,7 @@ def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
     """Yield the object that has an id, and the receipt of an erased id."""
     if row_id := as_uuid(query):
         yield from _rows_with_id(request, row_id)
-    if request.user.has_perm(SEE_ERASURES) and as_user_id(query):
+    if request.user.has_perm(VIEW_ERASURES) and as_user_id(query):
         receipt = ErasureRequest.objects.about(query).filter(done_at__isnull=False).first()
         if receipt is not None and not list_users(user_id=query, limit=1):
             link = reverse("admin:audit_erasurerequest_change", args=[receipt.pk])
@@ -201,55 +203,57 @@ def _rows_with_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
         yield SearchResult(str(row_id), str(model._meta.verbose_name), link, "tag")
 
 
-def found_people(request: HttpRequest, query: str, limit: int) -> list[UserSummary]:
+def search_people(request: HttpRequest, query: str, limit: int) -> list[UserSummary]:
     """Return people by their names, ids and linked accounts."""
-    if not (as_user_id(query) and request.user.has_perm(SEE_PEOPLE)):
+    if not (as_user_id(query) and request.user.has_perm(VIEW_PEOPLE)):
         return []
-    accounts = users_of_accounts(query) if request.user.has_perm(SEE_ACCOUNTS) else []
+    accounts = users_of_accounts(query) if request.user.has_perm(VIEW_ACCOUNTS) else []
     return list_users(containing=query, also_ids=accounts, limit=limit)
 
 
-def found_agents(request: HttpRequest, query: str) -> Iterable[Agent]:
+def search_agents(request: HttpRequest, query: str) -> Iterable[Agent]:
     """Return agents by their names."""
-    if not request.user.has_perm(SEE_AGENTS):
+    if not request.user.has_perm(VIEW_AGENTS):
         return []
-    return Agent.objects.filter(name__icontains=query).order_by("name")[:SHOWN]
+    return Agent.objects.filter(name__icontains=query).order_by("name")[:MAX_RESULTS]
 
 
 def _threads(request: HttpRequest, query: str) -> Iterable[Message]:
     """Return the last message of each conversation with this id as its thread."""
     if not request.user.has_perm(READ):
         return []
-    return Message.objects.filter(thread_id=query).last_of_threads().order_by("-number")[:SHOWN]
+    return (
+        Message.objects.filter(thread_id=query).last_of_threads().order_by("-number")[:MAX_RESULTS]
+    )
 
 
 def palette(request: HttpRequest, _: str) -> list[SearchResult]:
     """Return results of Ctrl+K besides the lists: ids, people and agents, or tenants."""
-    query = asked_in(request, "s")
+    query = query_of(request, "s")
     if getattr(request, "tenant", None) is None:
-        return list(_found_tenants(request, query))
-    note(request, Action.SEARCH, "everything", query=query)
-    found = list(exact_links(request, query))
+        return list(_search_tenants(request, query))
+    log_access(request, Action.SEARCH, "everything", query=query)
+    results = list(exact_links(request, query))
     if request.user.has_perm(SEARCH):
         link = reverse("admin:search_page", query={"q": query})
-        found.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
-    for person in found_people(request, query, SHOWN):
+        results.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
+    for person in search_people(request, query, MAX_RESULTS):
         link = reverse("admin:person", query={"user": person.user_id})
         title = f"{person.name} ({person.user_id})" if person.name else person.user_id
-        found.append(SearchResult(title[:120], gettext("Person"), link, "person"))
-    for agent in found_agents(request, query):
+        results.append(SearchResult(title[:120], gettext("Person"), link, "person"))
+    for agent in search_agents(request, query):
         link = reverse("admin:orchestrator_agent_change", args=[agent.pk])
-        found.append(SearchResult(agent.name, gettext("Agent"), link, "smart_toy"))
-    return found
+        results.append(SearchResult(agent.name, gettext("Agent"), link, "smart_toy"))
+    return results
 
 
-def _found_tenants(request: HttpRequest, query: str) -> Iterator[SearchResult]:
+def _search_tenants(request: HttpRequest, query: str) -> Iterator[SearchResult]:
     if not request.user.has_perm("tenants.view_tenant"):
         return
-    named = Tenant.objects.filter(name__icontains=query)
-    tenants = named | Tenant.objects.filter(slug__icontains=query)
+    tenants_by_name = Tenant.objects.filter(name__icontains=query)
+    tenants = tenants_by_name | Tenant.objects.filter(slug__icontains=query)
     if row_id := as_uuid(query):
         tenants |= Tenant.objects.filter(pk=row_id)
-    for tenant in tenants.order_by("name")[:SHOWN]:
+    for tenant in tenants.order_by("name")[:MAX_RESULTS]:
         link = reverse("admin:tenants_tenant_change", args=[tenant.pk])
         yield SearchResult(tenant.name, gettext("Tenant"), link, "domain")

@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 
-from konstruct.admin.access import note
+from konstruct.admin.access import log_access
 from memory.context import SessionStore
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.context.session import Session
@@ -18,7 +18,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-SEE: Final = "memory.view_message"
+VIEW: Final = "memory.view_message"
 CLEAR: Final = "audit.clear_session"
 PER_PAGE: Final = 25
 MAX_MESSAGES: Final = 50
@@ -26,31 +26,31 @@ MAX_MESSAGES: Final = 50
 MAX_BYTES: Final = 4_000_000
 
 
-@tenant_site.page("sessions/", name="sessions", permission=SEE)
+@tenant_site.page("sessions/", name="sessions", permission=VIEW)
 def session_list(request: HttpRequest) -> HttpResponseBase:
-    """Sessions, the one that was used last first; or the one of a thread."""
-    asked = request.GET.get("thread", "").replace("\0", "")
-    note(request, Action.LIST, "sessions", thread_id=asked[:255])
-    found = _found(asked) if asked else _page(request)
-    last = found[PER_PAGE - 1] if len(found) > PER_PAGE else None
+    """List the sessions by their last use, newest first, or find the session of a thread."""
+    thread_id = request.GET.get("thread", "").replace("\0", "")
+    log_access(request, Action.LIST, "sessions", thread_id=thread_id[:255])
+    page = _find_sessions(thread_id) if thread_id else _page(request)
+    last = page[PER_PAGE - 1] if len(page) > PER_PAGE else None
     return tenant_site.render(
         request,
         "konstruct/sessions.html",
         title=gettext("Sessions"),
         sessions=[
-            (session, urlencode({"thread": session.thread_id})) for session in found[:PER_PAGE]
+            (session, urlencode({"thread": session.thread_id})) for session in page[:PER_PAGE]
         ],
-        asked=asked,
+        asked=thread_id,
         is_first=not request.GET.get("before"),
         older=last and urlencode({"before": f"{last.checkpoint_id} {last.thread_id}"}),
     )
 
 
-@tenant_site.page("sessions/session/", name="session", permission=SEE)
+@tenant_site.page("sessions/session/", name="session", permission=VIEW)
 def session(request: HttpRequest) -> HttpResponseBase:
     """One session with its newest messages, as far as they can be read without its graph."""
-    found = _required(request)
-    note(request, Action.VIEW, "session", thread_id=found.thread_id)
+    found = _get_session(request)
+    log_access(request, Action.VIEW, "session", thread_id=found.thread_id)
     turns: list[dict[str, Any]] = []
     problem = ""
     try:
@@ -71,7 +71,7 @@ def session(request: HttpRequest) -> HttpResponseBase:
 @tenant_site.page("sessions/session/clear/", name="clear_session", permission=CLEAR)
 def clear(request: HttpRequest) -> HttpResponseBase:
     """Ask for confirmation, then delete the whole history of a session and log it."""
-    found = _required(request)
+    found = _get_session(request)
     query = urlencode({"thread": found.thread_id})
     if request.method != "POST":
         return tenant_site.render(
@@ -82,7 +82,7 @@ def clear(request: HttpRequest) -> HttpResponseBase:
             query=query,
         )
     # First, because LangGraph's connection has its own transaction.
-    note(request, Action.CLEAR, "session", thread_id=found.thread_id)
+    log_access(request, Action.CLEAR, "session", thread_id=found.thread_id)
     _store().clear_session(found.thread_id)
     messages.success(request, gettext("The session is cleared. Messages of conversations stay."))
     return redirect("admin:sessions")
@@ -95,11 +95,11 @@ def _store() -> SessionStore:
 def _page(request: HttpRequest) -> list[Session]:
     """Return one session more than a page has."""
     checkpoint_id, _, thread_id = request.GET.get("before", "").replace("\0", "").partition(" ")
-    place = Session(thread_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
-    return _store().list_sessions(PER_PAGE + 1, before=place if checkpoint_id else None)
+    position = Session(thread_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
+    return _store().list_sessions(PER_PAGE + 1, before=position if checkpoint_id else None)
 
 
-def _found(thread_id: str) -> list[Session]:
+def _find_sessions(thread_id: str) -> list[Session]:
     """Return the session of a thread, if there is one."""
     try:
         found = _store().get_session(thread_id)
@@ -108,7 +108,7 @@ def _found(thread_id: str) -> list[Session]:
     return [found] if found else []
 
 
-def _required(request: HttpRequest) -> Session:
-    for found in _found(request.GET.get("thread", "")):
+def _get_session(request: HttpRequest) -> Session:
+    for found in _find_sessions(request.GET.get("thread", "")):
         return found
     raise Http404("This tenant has no such session.")

@@ -11,8 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.choosing import as_uuid
-from konstruct.admin.memory.recall_events import why_of
+from konstruct.admin.memory.recall_events import stored_trace_context
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.models.agents import recall_policy
@@ -25,11 +25,11 @@ from memory.recall.policy import RecallWeights
 
 # Messages before a reply among which its recent turns are looked for.
 MAX_TURNS: Final = 80
-# A turn is recognised by so many characters of its message; a message of fewer than SHORT has to
-# end a line.
-PROBE: Final = 60
-SHORT: Final = 16
-MAX_SHOWN: Final = 400
+# A turn is recognised by the first PROBE_CHARACTERS of its message; a message of fewer than
+# SHORT_CHARACTERS has to end a line.
+PROBE_CHARACTERS: Final = 60
+SHORT_CHARACTERS: Final = 16
+MAX_TURN_CHARACTERS: Final = 400
 SIGNALS: Final = {
     "meaning": _("One of its sentences is similar to the question."),
     "words": _("It has words of the question. Rare words count more."),
@@ -51,20 +51,20 @@ def sources_of(reply: Message) -> dict[str, Any] | None:
 
     A person's answer has no other source.
     """
-    why = why_of(reply.pk)
+    why = stored_trace_context(reply.pk)
     if why is None:
-        return _answer_of_a_person(reply) if is_a_persons(reply) else None
+        return _context_of_person_answer(reply) if is_written_by_person(reply) else None
     return with_sources(
         why,
         agent_id=reply.answered_by_id or reply.agent_id,
         user_id=reply.user_id,
         thread_id=reply.thread_id,
-        said_at=reply.created_at,
-        own=(reply.pk, reply.in_reply_to_id),
+        replied_at=reply.created_at,
+        excluded_ids=(reply.pk, reply.in_reply_to_id),
     )
 
 
-def is_a_persons(message: Message) -> bool:
+def is_written_by_person(message: Message) -> bool:
     """Whether a person wrote the message instead of an agent."""
     return bool(
         message.role == Role.ASSISTANT
@@ -74,7 +74,7 @@ def is_a_persons(message: Message) -> bool:
     )
 
 
-def _answer_of_a_person(reply: Message) -> dict[str, Any]:
+def _context_of_person_answer(reply: Message) -> dict[str, Any]:
     thread = {"user_id": reply.user_id, "thread_id": reply.thread_id, "agent_id": reply.agent_id}
     opened = Escalation.objects.to_people().filter(opened_at__lte=reply.created_at, **thread)
     return {"person": reply.name, "escalation": opened.order_by("-opened_at").first()}
@@ -86,42 +86,44 @@ def with_sources(
     agent_id: UUID,
     user_id: str,
     thread_id: str = "",
-    said_at: datetime | None = None,
-    own: Iterable[UUID | None] = (),
+    replied_at: datetime | None = None,
+    excluded_ids: Iterable[UUID | None] = (),
 ) -> dict[str, Any]:
-    """Add the sources to the result of `why_from`.
+    """Add the sources to the result of `trace_context`.
 
     Args:
-        why: of `why_from`.
+        why: of `trace_context`.
         agent_id: the agent that wrote the reply.
         user_id: the user of the reply.
         thread_id: its thread.
-        said_at: the time of the reply; None: it was written just now, and nothing changed since.
-        own: the reply and its message, which are no sources.
+        replied_at: the time of the reply; None for one that was written just now.
+        excluded_ids: messages that are no sources: the reply and its message.
     """
     agent = Agent.objects.filter(pk=agent_id).first()
     sections = {section["name"]: section["messages"] for section in why["sections"]}
     turns = sections.get("session", [])
-    given = [fact for fact in why.get("facts") or () if not fact.get("reason")]
-    near = _messages_before(said_at, agent_id, user_id, thread_id, own) if turns else []
+    given_facts = [fact for fact in why.get("facts") or () if not fact.get("reason")]
+    candidates = (
+        _messages_before(replied_at, agent_id, user_id, thread_id, excluded_ids) if turns else []
+    )
     ids = {as_uuid(hit["message_id"]) for hit in why["hits"]}
-    ids |= {as_uuid(each) for fact in given for each in fact.get("message_ids") or ()}
-    changes = _Changes(ids | {message.pk for message in near}, given, said_at)
+    ids |= {as_uuid(pk) for fact in given_facts for pk in fact.get("message_ids") or ()}
+    changes = _Changes(ids | {message.pk for message in candidates}, given_facts, replied_at)
     for memory in (*why["hits"], *why["cut"]):
         memory |= {"user_id": user_id, "agent_name": agent.name if agent else ""}
     for hit in why["hits"]:
-        hit |= changes.of_message(hit["message_id"])
-        hit["signals"] = signals(hit, agent)
+        hit |= changes.message_changes(hit["message_id"])
+        hit["signals"] = score_shares(hit, agent)
     recalled = {hit["message_id"] for hit in why["hits"]}
-    shown_turns = [turn for turn in _turns(turns, near) if turn["message_id"] not in recalled]
+    shown_turns = [turn for turn in _turns(turns, candidates) if turn["message_id"] not in recalled]
     for turn in shown_turns:
-        turn |= changes.of_message(turn["message_id"])
+        turn |= changes.message_changes(turn["message_id"])
         turn["is_erased"] = not turn["message_id"] and ERASED_TEXT in turn["content"]
     return {
         **why,
         "agent": agent,
         "user_id": user_id,
-        "facts_given": [{**fact, "changes": changes.of_fact(fact)} for fact in given],
+        "facts_given": [{**fact, "changes": changes.fact_changes(fact)} for fact in given_facts],
         "facts_left_out": [fact for fact in why.get("facts") or () if fact.get("reason")],
         "left_out_count": sum(bool(fact.get("reason")) for fact in why.get("facts") or ()),
         "turns": shown_turns,
@@ -134,11 +136,11 @@ def with_sources(
             }
             for message in sections.get("system", [])
         ],
-        "is_incomplete": said_at is not None and not why["sections"],
+        "is_incomplete": replied_at is not None and not why["sections"],
     }
 
 
-def signals(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]:
+def score_shares(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]:
     """Return the shares of a memory's score in percent, the largest first.
 
     The remainder that the weights do not explain is the conversation's: its part depends on the
@@ -156,15 +158,15 @@ def signals(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]
         "time": weights.time * values.get("time", 0.0),
         "fact": weights.fact * values.get("fact", 0.0),
     }
-    around = sum(values.get(name, 0.0) for name in ("session", "previous", "following"))
-    if around > 0:
+    neighbour_sum = sum(values.get(name, 0.0) for name in ("session", "previous", "following"))
+    if neighbour_sum > 0:
         parts["conversation"] = hit["score"] - sum(parts.values())
     parts = {name: part for name, part in parts.items() if part > 0}
     total = sum(parts.values())
     shares = {name: round(100 * part / total) for name, part in parts.items()}
     return [
         {"label": gettext(name), "help": SIGNALS[name], "percent": share}
-        for name, share in sorted(shares.items(), key=lambda each: -each[1])
+        for name, share in sorted(shares.items(), key=lambda item: -item[1])
         if share
     ]
 
@@ -193,97 +195,103 @@ class _Changes:
             for fact in MemoryEntry.objects.entries().filter(pk__in=fact_ids).defer("embedding")
         }
 
-    def of_message(self, message_id: Any) -> dict[str, Any]:
+    def message_changes(self, message_id: Any) -> dict[str, Any]:
         """Return the context of a source that is a message."""
         pk = as_uuid(str(message_id or ""))
         message = self.messages.get(pk) if pk else None
         excluded = self.exclusions.get(pk, []) if pk else []
-        found = []
+        changes = []
         if pk and message is None and self.since is not None:
-            found.append(gettext("erased since"))
-        if any(each.start is None for each in excluded):
-            found.append(gettext("excluded from recall"))
+            changes.append(gettext("erased since"))
+        if any(exclusion.start is None for exclusion in excluded):
+            changes.append(gettext("excluded from recall"))
         elif excluded:
-            found.append(gettext("words of it are excluded from recall"))
+            changes.append(gettext("words of it are excluded from recall"))
         return {
-            "changes": found,
+            "changes": changes,
             "is_here": message is not None,
-            "is_persons": message is not None and is_a_persons(message),
+            "is_persons": message is not None and is_written_by_person(message),
         }
 
-    def of_fact(self, fact: Mapping[str, Any]) -> list[str]:
+    def fact_changes(self, fact: Mapping[str, Any]) -> list[str]:
         """Return the changes of a fact since it was given."""
         pk = as_uuid(fact.get("memory_id"))
-        now = self.facts.get(pk) if pk else None
-        if now is None:
+        fact_now = self.facts.get(pk) if pk else None
+        if fact_now is None:
             return [gettext("deleted or erased since")]
-        if now.state != FactState.ACTIVE:
-            return [str(_STATES[FactState(now.state)])]
-        found = []
-        if now.content != fact["content"]:
-            found.append(gettext("now: %(value)s") % {"value": now.content[:300]})
+        if fact_now.state != FactState.ACTIVE:
+            return [str(_STATES[FactState(fact_now.state)])]
+        changes = []
+        if fact_now.content != fact["content"]:
+            changes.append(gettext("now: %(value)s") % {"value": fact_now.content[:300]})
         moment = timezone.now()
-        if any(end is not None and end <= moment for end in (now.valid_to, now.expires_at)):
-            found.append(gettext("ended since"))
-        return found
+        if any(
+            end is not None and end <= moment for end in (fact_now.valid_to, fact_now.expires_at)
+        ):
+            changes.append(gettext("ended since"))
+        return changes
 
 
 def _messages_before(
-    said_at: datetime | None,
+    replied_at: datetime | None,
     agent_id: UUID,
     user_id: str,
     thread_id: str,
-    own: Iterable[UUID | None],
+    excluded_ids: Iterable[UUID | None],
 ) -> list[Any]:
     """The messages of the user or of the thread before a reply, the latest first.
 
-    Each has `begins`, the beginning of its text, and `agent_name`, the name of its agent.
+    Each has `beginning`, the beginning of its text, and `agent_name`, the name of its agent.
     """
-    rows = Message.objects.filter(created_at__lte=said_at or timezone.now())
+    rows = Message.objects.filter(created_at__lte=replied_at or timezone.now())
     agents = Agent.objects.filter(pk=OuterRef("agent_id")).values("name")[:1]
-    rows = rows.exclude(pk__in=[pk for pk in own if pk]).annotate(
-        begins=Left("content", MAX_SHOWN), agent_name=Subquery(agents)
+    rows = rows.exclude(pk__in=[pk for pk in excluded_ids if pk]).annotate(
+        beginning=Left("content", MAX_TURN_CHARACTERS), agent_name=Subquery(agents)
     )
-    of_both = rows.filter(agent_id=agent_id, user_id=user_id)
+    of_agent = rows.filter(agent_id=agent_id, user_id=user_id)
     of_thread = rows.filter(user_id=user_id, thread_id=thread_id)
     order = ("-created_at", "-number")
-    found = list(of_both.defer("content").order_by(*order)[:MAX_TURNS])
+    found = list(of_agent.defer("content").order_by(*order)[:MAX_TURNS])
     if thread_id:
         found += of_thread.defer("content").order_by(*order)[:MAX_TURNS]
     return list({message.pk: message for message in found}.values())
 
 
-def _turns(turns: Sequence[Mapping[str, Any]], near: Sequence[Any]) -> list[dict[str, Any]]:
+def _turns(turns: Sequence[Mapping[str, Any]], candidates: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the recent turns of a prompt, the latest first: as messages, or as the prompt's text.
 
     A turn of a prompt has several messages of one role, each after its date or its speaker.
     """
-    shown: list[dict[str, Any]] = []
-    left = list(near)
+    rows: list[dict[str, Any]] = []
+    remaining = list(candidates)
     for turn in reversed(turns):
         text = turn["content"]
         if text == NO_REPLY:
             continue
-        found = [each for each in left if each.role == turn["role"] and _has(text, each.begins)]
-        left = [each for each in left if each not in found]
-        shown += [
+        found = [
+            message
+            for message in remaining
+            if message.role == turn["role"] and _contains_message(text, message.beginning)
+        ]
+        remaining = [message for message in remaining if message not in found]
+        rows += [
             {
-                "role": each.role,
-                "content": each.begins,
-                "message_id": str(each.pk),
-                "name": each.name,
-                "user_id": each.user_id,
-                "agent_name": each.agent_name,
-                "created_at": each.created_at,
+                "role": message.role,
+                "content": message.beginning,
+                "message_id": str(message.pk),
+                "name": message.name,
+                "user_id": message.user_id,
+                "agent_name": message.agent_name,
+                "created_at": message.created_at,
             }
-            for each in found
+            for message in found
         ] or [{"role": turn["role"], "content": text, "message_id": "", "name": ""}]
-    return shown
+    return rows
 
 
-def _has(text: str, begins: str) -> bool:
-    """Whether a turn has a message: its beginning, or a whole line that ends with a short one."""
-    begins = begins.strip()
-    if len(begins) < SHORT:
-        return bool(begins) and any(line.endswith(begins) for line in text.splitlines())
-    return begins[:PROBE] in text
+def _contains_message(text: str, beginning: str) -> bool:
+    """Whether a turn contains a message: its beginning, or all of a short one at a line's end."""
+    beginning = beginning.strip()
+    if len(beginning) < SHORT_CHARACTERS:
+        return bool(beginning) and any(line.endswith(beginning) for line in text.splitlines())
+    return beginning[:PROBE_CHARACTERS] in text

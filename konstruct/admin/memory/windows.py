@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext
 
-from konstruct.admin.access import note, note_row
-from konstruct.admin.choosing import Chosen
+from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin.query_parameters import AgentAndUser
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.thread_window import get_thread_turns, shared_channels
 from memory.models import Message, WindowClear
@@ -25,9 +25,9 @@ CLEAR = "memory.add_windowclear"
 @tenant_site.page("window/", name="window", permission="memory.view_windowclear")
 def window(request: HttpRequest) -> HttpResponseBase:
     """Show one window, with the times and authors of its clears."""
-    chosen = Chosen.required(request)
+    chosen = AgentAndUser.from_request(request)
     tenant_id, agent_id = required_tenant_id(), chosen.agent.pk
-    note(request, Action.VIEW, "window", agent_id=agent_id, user_id=chosen.user_id)
+    log_access(request, Action.VIEW, "window", agent_id=agent_id, user_id=chosen.user_id)
     clears = WindowClear.objects.of(tenant_id, agent_id, chosen.user_id).order_by("-id")
     by_whom = AccessEvent.objects.filter(
         user_id=chosen.user_id, agent_id=agent_id, action=Action.CLEAR
@@ -56,7 +56,7 @@ def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     if anchor.channel not in shared_channels():
         raise Http404("In this channel a thread has no window of its own.")
-    note_row(request, Action.VIEW, anchor, "window of a thread", thread_id=anchor.thread_id)
+    log_row_access(request, Action.VIEW, anchor, "window of a thread", thread_id=anchor.thread_id)
     turns = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
     return tenant_site.render(
         request,
@@ -70,7 +70,7 @@ def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 @tenant_site.page("window/clear/", name="clear_window", permission=CLEAR)
 def clear(request: HttpRequest) -> HttpResponseBase:
     """Ask for confirmation, then clear the window and log it."""
-    chosen = Chosen.required(request)
+    chosen = AgentAndUser.from_request(request)
     if request.method != "POST":
         return tenant_site.render(
             request,
@@ -79,7 +79,9 @@ def clear(request: HttpRequest) -> HttpResponseBase:
             chosen=chosen,
         )
     with transaction.atomic():
-        note(request, Action.CLEAR, "window", agent_id=chosen.agent.pk, user_id=chosen.user_id)
+        log_access(
+            request, Action.CLEAR, "window", agent_id=chosen.agent.pk, user_id=chosen.user_id
+        )
         clear_window(required_tenant_id(), chosen.agent.pk, chosen.user_id)
     messages.success(request, gettext("The recent turns are cleared. Long-term memory stays."))
     return redirect(f"{reverse('admin:window')}?{chosen.query}")

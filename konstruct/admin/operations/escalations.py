@@ -14,10 +14,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
-from konstruct.admin.choosing import as_uuid, memory_query
+from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link
 from konstruct.admin.pages import PageForm, show_outcome
+from konstruct.admin.query_parameters import agent_user_query, as_uuid
 from konstruct.orchestrator.handoff.escalations import (
     ANSWER_PERMISSION,
     OpenedBy,
@@ -40,8 +40,8 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
-SEE = "orchestrator.view_escalation"
-CALL = "orchestrator.add_escalation"
+VIEW = "orchestrator.view_escalation"
+ESCALATE = "orchestrator.add_escalation"
 MAX_ANSWER_CHARACTERS = 32_768
 MAX_COLLEAGUES = 200
 
@@ -87,7 +87,7 @@ class EscalationAdmin(AgentRowsAdmin):
     """Threads in which a person or another agent answers, or has answered."""
 
     list_display = (
-        "opened_at", "state", "assigned_to", "agent", "to_whom", "user_id", "channel", "reason",
+        "opened_at", "state", "assigned_to", "agent", "answered_by", "user_id", "channel", "reason",
         "opened_by", "resolved_by", "thread_link",
     )  # fmt: skip
     list_filter = (StateFilter, AssignedFilter, ToFilter, AgentFilter, UserFilter, "opened_by")
@@ -95,7 +95,8 @@ class EscalationAdmin(AgentRowsAdmin):
     time_column = "opened_at"
     ordering = ("-opened_at", "id")
     fields = (
-        *("state", "agent", "to_whom", "user_id", "thread_id", "channel", "thread_link", "reason"),
+        *("state", "agent", "answered_by", "user_id", "thread_id", "channel", "thread_link"),
+        "reason",
         *("opened_by", "opened_by_name", "opened_at", "assigned_to"),
         *("resolved_at", "resolved_by", "outcome", "note"),
     )
@@ -103,7 +104,7 @@ class EscalationAdmin(AgentRowsAdmin):
     agent_columns = {"agent_name": "agent_id", "to_agent_name": "to_agent_id"}
 
     @display(description=_("Answered by"))
-    def to_whom(self, escalation: Any) -> str:
+    def answered_by(self, escalation: Any) -> str:
         """A person, or the agent that it was handed to."""
         if escalation.to_agent_id is None:
             return gettext("a person")
@@ -155,16 +156,16 @@ class ResolutionForm(PageForm):
     )
 
 
-class CallForm(forms.Form):
+class EscalateForm(forms.Form):
     """Why a person should answer."""
 
     reason = forms.CharField(max_length=2000, required=False)
 
 
-@tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=SEE)
+@tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=VIEW)
 def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """The thread with its waiting messages, and forms to answer and to resolve."""
-    return _page(request, _found(escalation_id), AnswerForm(), ResolutionForm())
+    return _render_page(request, _get_escalation(escalation_id), AnswerForm(), ResolutionForm())
 
 
 @tenant_site.post_page(
@@ -174,20 +175,20 @@ def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
 )
 def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Answer the user as a person."""
-    found, form = _found(escalation_id), AnswerForm(request.POST)
+    row, form = _get_escalation(escalation_id), AnswerForm(request.POST)
     if not form.is_valid():
-        return _page(request, found, form, ResolutionForm())
+        return _render_page(request, row, form, ResolutionForm())
     content = form.cleaned_data["content"]
     with show_outcome(request, gettext("The answer is on its way to the user.")):
         answer_as_person(
-            found.pk,
+            row.pk,
             content,
             name=actor_of(request).name,
             # The same page sends another text as another answer.
             idempotency_key=str(uuid5(form.row_id, content)),
-            on_change=lambda turn: _note(request, Action.ANSWER, found, message=str(turn.pk)),
+            on_change=lambda turn: _log(request, Action.ANSWER, row, message=str(turn.pk)),
         )
-    return redirect("admin:escalation", found.pk)
+    return redirect("admin:escalation", row.pk)
 
 
 @tenant_site.post_page(
@@ -195,23 +196,23 @@ def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     name="resolve_escalation",
     permission=ANSWER_PERMISSION,
 )
-def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+def resolve_page(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Resolve an escalation: the agent answers in the thread again."""
-    found, form = _found(escalation_id), ResolutionForm(request.POST)
+    row, form = _get_escalation(escalation_id), ResolutionForm(request.POST)
     if not form.is_valid():
-        return _page(request, found, AnswerForm(), form)
-    was, outcome = row_state(found), form.cleaned_data["outcome"]
+        return _render_page(request, row, AnswerForm(), form)
+    before, outcome = row_state(row), form.cleaned_data["outcome"]
     success = gettext("Resolved: the agent answers in this thread again.")
     with show_outcome(request, success), transaction.atomic():
         resolved = resolve(
-            found.pk,
+            row.pk,
             by=request.user.get_username(),
             let_agent_answer=outcome == "agent",
             note=form.cleaned_data["note"],
         )
         after = row_state(resolved)
-        _note(request, Action.RESOLVE, found, outcome=outcome, before=was, after=after)
-    return redirect("admin:escalation", found.pk)
+        _log(request, Action.RESOLVE, row, outcome=outcome, before=before, after=after)
+    return redirect("admin:escalation", row.pk)
 
 
 def colleague_names() -> list[str]:
@@ -226,38 +227,38 @@ def colleague_names() -> list[str]:
 )
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Assign an escalation to a colleague, or to no user, and redirect to the page before."""
-    found, to = _found(escalation_id), request.POST.get("to", "")
-    was = row_state(found)
+    row, to = _get_escalation(escalation_id), request.POST.get("to", "")
+    before = row_state(row)
     success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Unassigned.")
     with show_outcome(request, success), transaction.atomic():
-        assigned = assign(found.pk, to=to)
-        _note(request, Action.EDIT, found, before=was, after=row_state(assigned))
+        assigned = assign(row.pk, to=to)
+        _log(request, Action.EDIT, row, before=before, after=row_state(assigned))
     if request.POST.get("back") == "today":
         return redirect("admin:index")
-    return redirect("admin:escalation", found.pk)
+    return redirect("admin:escalation", row.pk)
 
 
 @tenant_site.post_page(
-    "conversations/<uuid:message_id>/escalate/", name="escalate", permission=CALL
+    "conversations/<uuid:message_id>/escalate/", name="escalate", permission=ESCALATE
 )
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Open an escalation: a person answers in the thread of a message from now on."""
-    form = CallForm(request.POST)
+    form = EscalateForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
     reason = reason or f"{request.user.get_username()} wants to answer."
-    return _open(request, message_id, partial(open_escalation, reason=reason))
+    return _open_in_thread(request, message_id, partial(open_escalation, reason=reason))
 
 
 @tenant_site.post_page(
-    "conversations/<uuid:message_id>/hand-over/", name="hand_over", permission=CALL
+    "conversations/<uuid:message_id>/hand-over/", name="hand_over", permission=ESCALATE
 )
-def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+def hand_over_page(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Transfer the thread of a message to another agent."""
     to_agent = as_uuid(request.POST.get("agent"))
     if to_agent is None:
         raise Http404("This tenant has no such agent.")
     reason = f"{request.user.get_username()} transferred it."
-    return _open(
+    return _open_in_thread(
         request,
         message_id,
         partial(hand_over, to_agent=to_agent, reason=reason),
@@ -265,7 +266,7 @@ def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
 
 
-def _open(
+def _open_in_thread(
     request: HttpRequest,
     message_id: UUID,
     open_in: Callable[..., tuple[Escalation, bool]],
@@ -278,24 +279,26 @@ def _open(
             Thread.of(message), opened_by=OpenedBy.PERSON, name=request.user.get_username()
         )
         if is_new:
-            _note(request, Action.ESCALATE, opened, after=row_state(opened))
+            _log(request, Action.ESCALATE, opened, after=row_state(opened))
         return redirect("admin:escalation", opened.pk)
     return redirect("admin:conversation", message_id)
 
 
-def others_than(
+def transfer_targets(
     agents: Iterable[Agent], agent_id: UUID, to_agent_id: UUID | None = None
 ) -> list[Agent]:
     """Return the active agents that a thread can be transferred to."""
-    return [each for each in agents if each.is_active and each.pk not in (agent_id, to_agent_id)]
+    return [
+        agent for agent in agents if agent.is_active and agent.pk not in (agent_id, to_agent_id)
+    ]
 
 
-def _page(
-    request: HttpRequest, found: Escalation, answering: AnswerForm, ending: ResolutionForm
+def _render_page(
+    request: HttpRequest, row: Escalation, answer_form: AnswerForm, resolution_form: ResolutionForm
 ) -> HttpResponseBase:
     # A form that comes back with its errors shows the thread, too.
-    _note(request, Action.VIEW, found)
-    thread = Thread.of(found)
+    _log(request, Action.VIEW, row)
+    thread = Thread.of(row)
     waiting = {pending.pk for pending in held_replies(thread)}
     last = (
         Message.objects.filter(**thread.as_filter)
@@ -305,45 +308,43 @@ def _page(
     )
     turns = [] if last is None else turns_around(last, earlier=50)
     agents = list(Agent.objects.only("pk", "name", "is_active"))
-    names = {each.pk: each.name for each in agents}
-    to_agent = found.to_agent_id and names.get(found.to_agent_id, str(found.to_agent_id))
-    may_hand = last is not None and found.resolved_at is None and request.user.has_perm(CALL)
+    names = {agent.pk: agent.name for agent in agents}
+    to_agent = row.to_agent_id and names.get(row.to_agent_id, str(row.to_agent_id))
+    may_transfer = last is not None and row.resolved_at is None and request.user.has_perm(ESCALATE)
     return tenant_site.render(
         request,
         "konstruct/escalation.html",
         title=(
-            gettext("%(name)s answers")
-            if found.resolved_at is None
-            else gettext("%(name)s answered")
+            gettext("%(name)s answers") if row.resolved_at is None else gettext("%(name)s answered")
         )
         % {"name": to_agent or gettext("A person")},
-        escalation=found,
-        agent=names.get(found.agent_id, str(found.agent_id)),
+        escalation=row,
+        agent=names.get(row.agent_id, str(row.agent_id)),
         to_agent=to_agent,
-        from_agent=found.from_agent_id and names.get(found.from_agent_id, ""),
-        others=others_than(agents, found.agent_id, found.to_agent_id) if may_hand else [],
-        may_call=may_hand and found.to_agent_id is not None,
+        from_agent=row.from_agent_id and names.get(row.from_agent_id, ""),
+        others=transfer_targets(agents, row.agent_id, row.to_agent_id) if may_transfer else [],
+        may_call=may_transfer and row.to_agent_id is not None,
         person=last_name(turns),
         turns=[(turn, turn.pk in waiting) for turn in turns],
         waiting=len(waiting),
         last=last,
-        answering=answering,
-        row_id=answering.row_id,
-        ending=ending,
-        may_answer=found.resolved_at is None
-        and found.to_agent_id is None
+        answering=answer_form,
+        row_id=answer_form.row_id,
+        ending=resolution_form,
+        may_answer=row.resolved_at is None
+        and row.to_agent_id is None
         and request.user.has_perm(ANSWER_PERMISSION),
-        may_resolve=found.resolved_at is None and request.user.has_perm(ANSWER_PERMISSION),
-        colleagues=colleague_names() if found.resolved_at is None else [],
-        query=memory_query(None, found.user_id),
+        may_resolve=row.resolved_at is None and request.user.has_perm(ANSWER_PERMISSION),
+        colleagues=colleague_names() if row.resolved_at is None else [],
+        query=agent_user_query(None, row.user_id),
         is_fullwidth=1,
     )
 
 
-def _found(escalation_id: UUID) -> Escalation:
+def _get_escalation(escalation_id: UUID) -> Escalation:
     return get_object_or_404(Escalation, pk=escalation_id)
 
 
-def _note(request: HttpRequest, action: Action, found: Escalation, **detail: Any) -> None:
+def _log(request: HttpRequest, action: Action, row: Escalation, **detail: Any) -> None:
     subject = "escalation" if action is not Action.ESCALATE else "conversation"
-    note_row(request, action, found, subject, thread_id=found.thread_id, **detail)
+    log_row_access(request, action, row, subject, thread_id=row.thread_id, **detail)

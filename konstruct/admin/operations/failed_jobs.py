@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import note
+from konstruct.admin.access import log_access
 from konstruct.admin.lists import model_page
 from konstruct.admin.operations.replies import retry_failed_reply
 from konstruct.channels.delivery.queue import DELIVERIES
@@ -33,7 +33,7 @@ from tenants.models import Job
 
 
 @dataclass(frozen=True, slots=True)
-class FailedKind:
+class FailedJobKind:
     """A kind of jobs."""
 
     label: Any
@@ -53,30 +53,36 @@ class FailedKind:
         return reverse(model_page(self.rows, "changelist"), query={"state": "failed"})
 
 
-KINDS: Final = {
-    REPLIES.name: FailedKind(_("Reply"), PendingReply, retry_failed_reply, is_message=True),
-    DELIVERIES.name: FailedKind(_("Delivery"), Delivery, DELIVERIES.retry, is_message=True),
-    ARRIVALS.name: FailedKind(_("Event of a channel"), Arrival, ARRIVALS.retry),
-    EXTRACTIONS.name: FailedKind(_("Extraction of facts"), ExtractionCursor, EXTRACTIONS.retry),
-    NOTIFICATIONS.name: FailedKind(_("Notification"), NotificationRecipient, NOTIFICATIONS.retry),
+FAILED_JOB_KINDS: Final = {
+    REPLIES.name: FailedJobKind(_("Reply"), PendingReply, retry_failed_reply, is_message=True),
+    DELIVERIES.name: FailedJobKind(_("Delivery"), Delivery, DELIVERIES.retry, is_message=True),
+    ARRIVALS.name: FailedJobKind(_("Event of a channel"), Arrival, ARRIVALS.retry),
+    EXTRACTIONS.name: FailedJobKind(_("Extraction of facts"), ExtractionCursor, EXTRACTIONS.retry),
+    NOTIFICATIONS.name: FailedJobKind(
+        _("Notification"), NotificationRecipient, NOTIFICATIONS.retry
+    ),
 }
 
 
 def failed_jobs(request: HttpRequest, limit: int) -> list[dict[str, Any]]:
     """Return the jobs that failed last and that the user may see, newest first."""
-    kinds = [name for name, kind in KINDS.items() if request.user.has_perm(kind.permission("view"))]
+    kinds = [
+        name
+        for name, kind in FAILED_JOB_KINDS.items()
+        if request.user.has_perm(kind.permission("view"))
+    ]
     jobs = Job.objects.failed().filter(tenant_id=required_tenant_id(), kind__in=kinds)
-    reads = request.user.has_perm("memory.view_message")
+    may_read = request.user.has_perm("memory.view_message")
     return [
         {
-            "title": KINDS[job.kind].label,
+            "title": FAILED_JOB_KINDS[job.kind].label,
             "link": reverse("admin:conversation", args=[job.key])
-            if KINDS[job.kind].is_message and reads
-            else KINDS[job.kind].address,
+            if FAILED_JOB_KINDS[job.kind].is_message and may_read
+            else FAILED_JOB_KINDS[job.kind].address,
             "detail": job.last_error,
             "since": job.failed_at,
             "retry": reverse("admin:retry_job", args=[job.kind, job.key])
-            if request.user.has_perm(KINDS[job.kind].permission("change"))
+            if request.user.has_perm(FAILED_JOB_KINDS[job.kind].permission("change"))
             else "",
         }
         for job in jobs.order_by("-failed_at")[:limit]
@@ -91,17 +97,17 @@ def failed_jobs(request: HttpRequest, limit: int) -> list[dict[str, Any]]:
 )
 def retry_job(request: HttpRequest, kind: str, key: UUID) -> HttpResponseBase:
     """Enqueue a job that failed, as new."""
-    of_kind = KINDS.get(kind)
-    if of_kind is None:
+    job_kind = FAILED_JOB_KINDS.get(kind)
+    if job_kind is None:
         raise Http404("There are no failed jobs of this kind.")
-    if request.method != "POST" or not request.user.has_perm(of_kind.permission("change")):
+    if request.method != "POST" or not request.user.has_perm(job_kind.permission("change")):
         raise PermissionDenied
     with transaction.atomic():
-        retried = of_kind.retry(key)
+        retried = job_kind.retry(key)
         if retried:
-            note(request, Action.RETRY, kind, subject_id=key)
+            log_access(request, Action.RETRY, kind, subject_id=key)
     if retried:
-        messages.success(request, gettext("%(label)s is retried.") % {"label": of_kind.label})
+        messages.success(request, gettext("%(label)s is retried.") % {"label": job_kind.label})
     else:
         messages.warning(request, gettext("This job has not failed, or was retried already."))
     return redirect("admin:index")

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin, note
+from konstruct.admin.access import AuditedReadOnlyAdmin, log_access
 from konstruct.admin.pages import PageForm
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack import oauth
@@ -33,7 +33,7 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
     """Workspaces. Their tokens are on no page."""
 
     list_display = (
-        "workspace", "name", "state_shown", "agent", "installed_by", "installed_at",
+        "workspace", "name", "state_label", "agent", "installed_by", "installed_at",
         "ended_because",
     )  # fmt: skip
     list_filter = ("state",)
@@ -49,12 +49,12 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
     @display(
         description=_("State"), label=Colours({"connected": "success", "disconnected": "danger"})
     )
-    def state_shown(self, installation: SlackInstallation) -> str:
+    def state_label(self, installation: SlackInstallation) -> str:
         """Return the word for the row's state."""
         return str(installation.get_state_display())
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
-        """Who may connect workspaces; they are added by way of Slack."""
+        """Return whether the user may connect workspaces. They are added by way of Slack."""
         return request.user.has_perm(CONNECT)
 
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -64,18 +64,20 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
         return redirect("admin:slack_connect")
 
     def has_disconnect_permission(self, request: HttpRequest) -> bool:
-        """Who may change workspaces may disconnect them."""
+        """Return whether the user may disconnect workspaces: the permission to change them."""
         return request.user.has_perm("channels.change_slackinstallation")
 
     @admin.action(description=_("Disconnect"), permissions=["disconnect"])
     def disconnect(self, request: HttpRequest, queryset: QuerySet[SlackInstallation]) -> None:
         """Disconnect the selected workspaces, and revoke their tokens at Slack."""
-        done = 0
+        disconnected = 0
         for installation in queryset.filter(state=SlackInstallation.State.CONNECTED):
             problem = disconnect(
-                installation, by=request.user.get_username(), on_change=partial(_note, request)
+                installation,
+                by=request.user.get_username(),
+                on_change=partial(_log_change, request),
             )
-            done += 1
+            disconnected += 1
             if problem:
                 self.message_user(
                     request,
@@ -86,9 +88,11 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
                     % {"installation": installation, "problem": problem},
                     messages.WARNING,
                 )
-        if done:
+        if disconnected:
             self.message_user(
-                request, gettext("%(done)s disconnected.") % {"done": done}, messages.SUCCESS
+                request,
+                gettext("%(done)s disconnected.") % {"done": disconnected},
+                messages.SUCCESS,
             )
 
 
@@ -141,7 +145,7 @@ def finish(request: HttpRequest) -> HttpResponseBase:
     """Connect the workspace that Slack sends us back from."""
     try:
         installation = oauth.finish(
-            request, tenant_id=required_tenant_id(), on_change=partial(_note, request)
+            request, tenant_id=required_tenant_id(), on_change=partial(_log_change, request)
         )
     except KonstructError as error:
         messages.error(request, str(error))
@@ -154,15 +158,15 @@ def finish(request: HttpRequest) -> HttpResponseBase:
     return redirect("admin:channels_slackinstallation_changelist")
 
 
-def _note(request: HttpRequest, was: RowState, installation: SlackInstallation) -> None:
+def _log_change(request: HttpRequest, before: RowState, installation: SlackInstallation) -> None:
     """Log that a workspace was connected or changed."""
-    action = Action.CREATE if was is NO_STATE else Action.EDIT
-    note(
+    action = Action.CREATE if before is NO_STATE else Action.EDIT
+    log_access(
         request,
         action,
         "Slack workspace",
         subject_id=installation.workspace,
         agent_id=installation.agent_id,
-        before=was,
+        before=before,
         after=row_state(installation),
     )

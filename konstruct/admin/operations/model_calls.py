@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin
-from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, agent_names
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from konstruct.orchestrator.monthly import PURPOSES
@@ -41,12 +41,12 @@ class ModelCallAdmin(AgentRowsAdmin):
 
     list_before_template = "konstruct/model_usage.html"
     list_display = (
-        "created_at", "how_it_ended", "what_for", "agent", "model", "prompt_tokens",
+        "created_at", "outcome_label", "purpose_label", "agent", "model", "prompt_tokens",
         "completion_tokens", "cost",
     )  # fmt: skip
     list_filter = ("outcome", PurposeFilter, AgentFilter, "created_at")
     fields = (
-        *("created_at", "how_it_ended", "what_for", "agent", "model"),
+        *("created_at", "outcome_label", "purpose_label", "agent", "model"),
         *("prompt_tokens", "completion_tokens", "cost"),
     )
 
@@ -60,13 +60,13 @@ class ModelCallAdmin(AgentRowsAdmin):
             }
         ),
     )
-    def how_it_ended(self, call: ModelCall) -> str:
+    def outcome_label(self, call: ModelCall) -> str:
         """The outcome; unknown where the process ended before the answer came."""
         label = CallOutcome(call.outcome).label
         return gettext(label)
 
     @display(description=_("purpose"), ordering="purpose")
-    def what_for(self, call: ModelCall) -> str:
+    def purpose_label(self, call: ModelCall) -> str:
         """The purpose in words."""
         return gettext(call.purpose)
 
@@ -82,7 +82,7 @@ class ModelCallAdmin(AgentRowsAdmin):
         names = agent_names()
         by_agent = sorted(
             metering.sum_by(rows, "agent_id").items(),
-            key=lambda each: -(each[1].prompt_tokens + each[1].completion_tokens),
+            key=lambda item: -(item[1].prompt_tokens + item[1].completion_tokens),
         )
         usage = {
             "days": DAYS,

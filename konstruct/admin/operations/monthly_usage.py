@@ -6,7 +6,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.operations.usage import csv_response, month_asked, months
+from konstruct.admin.operations.usage import csv_response, months, requested_month
 from konstruct.orchestrator.monthly import rows_of
 from tenants.admin.quotas import reached_text
 from tenants.admin.sites import operator_site
@@ -21,12 +21,12 @@ def show(request: HttpRequest) -> HttpResponseBase:
     """Show the last measurement of tenants. With `?csv=1` a month of all tenants as CSV."""
     tenants = Tenant.objects.provisioned()
     if "csv" in request.GET:
-        first = month_asked(request)
+        first = requested_month(request)
         record_person_action(request, "view", "usage", asked={"month": f"{first:%Y-%m}"})
         return csv_response(rows_of(list(tenants), first), first)
     record_person_action(request, "list", "usage")
     page = Paginator(tenants, PER_PAGE).get_page(request.GET.get("p"))
-    rows = [{"tenant": each, **each.usage, "reached": reached_text(each)} for each in page]
+    rows = [{"tenant": tenant, **tenant.usage, "reached": reached_text(tenant)} for tenant in page]
     return operator_site.render(
         request,
         "konstruct/monthly_usage.html",

@@ -18,14 +18,14 @@ from unfold.widgets import (
     UnfoldAdminTimeWidget,
 )
 
-from konstruct.admin.access import AgentRowsAdmin, AuditedAdmin, note_row
+from konstruct.admin.access import AgentRowsAdmin, AuditedAdmin, log_row_access
 from konstruct.admin.jobs import JobListAdmin, JobStateFilter
 from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import mail
 from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.notifications.sending import send_test
-from konstruct.names_of_models import translated_choices
+from konstruct.model_names import translated_choices
 from konstruct.orchestrator.models import Destination, Event, Notification, NotificationRecipient
 from konstruct.orchestrator.notifications import notify_of_all_open
 from tenants.admin.badges import Colours
@@ -97,7 +97,7 @@ class RecipientForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         """Require the fields of the destination, and both quiet hours or none."""
         values: dict[str, Any] = super().clean() or {}
-        needed = {
+        required_fields = {
             Destination.MEMBER: {"member": gettext("Choose the member of the team.")},
             Destination.MAIL: {"email": gettext("Give the address.")},
             Destination.SLACK: {
@@ -107,10 +107,10 @@ class RecipientForm(forms.ModelForm):
                 "slack_channel": gettext("Give Slack's id of the channel."),
             },
         }
-        chosen = values.get("destination")
-        for destination, fields in needed.items():
+        chosen_destination = values.get("destination")
+        for destination, fields in required_fields.items():
             for name, problem in fields.items():
-                if destination != chosen:
+                if destination != chosen_destination:
                     values[name] = None if name == "member" else ""
                 elif not values.get(name) and name not in self.errors:
                     self.add_error(name, problem)
@@ -130,12 +130,12 @@ class RecipientForm(forms.ModelForm):
                 )
                 % {"channel": channel},
             )
-        begins, ends = values.get("quiet_from"), values.get("quiet_until")
+        quiet_from, quiet_until = values.get("quiet_from"), values.get("quiet_until")
         if "quiet_from" not in self.errors and "quiet_until" not in self.errors:
-            if (begins is None) != (ends is None):
-                missing = "quiet_from" if begins is None else "quiet_until"
+            if (quiet_from is None) != (quiet_until is None):
+                missing = "quiet_from" if quiet_from is None else "quiet_until"
                 self.add_error(missing, gettext("Give both times, or none."))
-            elif begins is not None and begins == ends:
+            elif quiet_from is not None and quiet_from == quiet_until:
                 self.add_error("quiet_until", gettext("The quiet hours end when they begin."))
         return values
 
@@ -150,7 +150,7 @@ class NotificationRecipientAdmin(JobListAdmin):
     states = ("queued", "failed")
     counted = (_("recipient"), _("recipients"))
     list_display = (
-        "recipient", "state", "notified_of", "quiet_hours", "last_sent_at", "last_error", "due_at",
+        "recipient", "state", "event_labels", "quiet_hours", "last_sent_at", "last_error", "due_at",
     )  # fmt: skip
     list_filter = (JobStateFilter, "is_active", "destination")
     list_select_related = ("member",)
@@ -190,7 +190,7 @@ class NotificationRecipientAdmin(JobListAdmin):
         return gettext("ready") if row.due_at is None else super().state(row)
 
     @display(description=_("Notified of"))
-    def notified_of(self, row: NotificationRecipient) -> str:
+    def event_labels(self, row: NotificationRecipient) -> str:
         """The events."""
         labels = dict(translated_choices(Event.choices))
         if len(row.events) == len(labels):
@@ -217,7 +217,7 @@ class NotificationRecipientAdmin(JobListAdmin):
             self.message_user(request, text, messages.WARNING)
 
     def has_send_test_permission(self, request: HttpRequest) -> bool:
-        """Who may change recipients may send tests to them."""
+        """Return whether the user may send tests: the permission to change recipients."""
         return self.has_retry_permission(request)
 
     @admin.action(description=_("Send a test"), permissions=["send_test"])
@@ -229,7 +229,7 @@ class NotificationRecipientAdmin(JobListAdmin):
             except KonstructError as error:
                 self.message_user(request, f"{row}: {error}", messages.ERROR)
                 continue
-            note_row(request, Action.SEND, row)
+            log_row_access(request, Action.SEND, row)
             self.message_user(
                 request, gettext("A test was sent to %(row)s.") % {"row": row}, messages.SUCCESS
             )

@@ -21,13 +21,13 @@ class ToolCallAdmin(AgentRowsAdmin):
     """Tool calls of agents. Only the user approves or denies them."""
 
     list_display = (
-        "created_at", "how_far", "name", "agent", "user_id", "question", "decided_by", "result",
+        "created_at", "state_label", "name", "agent", "user_id", "question", "decided_by", "result",
     )  # fmt: skip
     list_filter = ("state", AgentFilter, UserFilter, "name")
     search_fields = ("=user_id", "question", "decided_by")
     fields = (
-        *("how_far", "name", "agent", "user_id", "thread_id", "message"),
-        *("content", "asked_with", "question"),
+        *("state_label", "name", "agent", "user_id", "thread_id", "message"),
+        *("content", "formatted_arguments", "question"),
         *("created_at", "expires_at", "decided_at", "decided_by", "done_at", "result"),
         *("round", "position", "call_id"),
     )
@@ -46,12 +46,12 @@ class ToolCallAdmin(AgentRowsAdmin):
             }
         ),
     )
-    def how_far(self, call: ToolCall) -> str:
+    def state_label(self, call: ToolCall) -> str:
         """Return the word for the row's state."""
         return str(call.get_state_display())
 
     @display(description=_("Arguments"))
-    def asked_with(self, call: ToolCall) -> SafeString:
+    def formatted_arguments(self, call: ToolCall) -> SafeString:
         """The arguments of the call, as JSON."""
         return format_html(
             '<pre class="k-pre">{}</pre>', json.dumps(call.arguments, indent=2, ensure_ascii=False)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import note
+from konstruct.admin.access import log_access
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.monthly import csv_lines, month_of, row_of
 from tenants.admin.sites import tenant_site
@@ -23,8 +23,8 @@ MAX_MONTHS: Final = 12
 @tenant_site.page("usage/", name="usage", permission=READ)
 def show(request: HttpRequest) -> HttpResponseBase:
     """Show the quotas, and a month by day. With `?csv=1` the month as CSV."""
-    first = month_asked(request)
-    note(request, Action.VIEW, "usage", asked={"month": f"{first:%Y-%m}"})
+    first = requested_month(request)
+    log_access(request, Action.VIEW, "usage", asked={"month": f"{first:%Y-%m}"})
     tenant = usage.tenant_row()
     if "csv" in request.GET:
         with read_from_replica():
@@ -46,8 +46,8 @@ def show(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
-def month_asked(request: HttpRequest) -> date:
-    """Return the month that the address names; this one for nonsense."""
+def requested_month(request: HttpRequest) -> date:
+    """Return the month of the address; the current month for an invalid one."""
     try:
         return month_of(request.GET.get("month", ""))
     except ValueError:
@@ -56,15 +56,20 @@ def month_asked(request: HttpRequest) -> date:
 
 def months() -> list[str]:
     """Return this month and those before it, such as 2026-11."""
-    found, first = [], usage.first_of_month()
+    names, first = [], usage.first_of_month()
     for _number in range(MAX_MONTHS):
-        found.append(f"{first:%Y-%m}")
+        names.append(f"{first:%Y-%m}")
         first = (first - timedelta(days=1)).replace(day=1)
-    return found
+    return names
 
 
 def csv_response(rows: Iterable[dict[str, Any]], first: date) -> StreamingHttpResponse:
-    """Answer with a file of the usage in the month that begins on a day."""
+    """Return the usage of a month as a CSV file, streamed.
+
+    Args:
+        rows: the usage of tenants.
+        first: the first day of the month, for the name of the file.
+    """
     return StreamingHttpResponse(
         csv_lines(rows),
         content_type="text/csv; charset=utf-8",
@@ -76,16 +81,18 @@ def _quotas(quotas: dict[str, Any], used: dict[Quota, Any]) -> list[dict[str, An
     limits = limits_of(quotas)
     rows = []
     for quota in Quota:
-        limit, found = limits.get(quota, UNLIMITED), used[quota]
+        limit, used_amount = limits.get(quota, UNLIMITED), used[quota]
         most = limit.hard or limit.soft
         rows.append(
             {
                 "label": quota.label,
-                "used": found,
+                "used": used_amount,
                 "soft": limit.soft,
                 "hard": limit.hard,
-                "share": min(100, int(100 * found / most)) if most and found is not None else None,
-                "level": limit.level(found),
+                "share": min(100, int(100 * used_amount / most))
+                if most and used_amount is not None
+                else None,
+                "level": limit.level(used_amount),
             }
         )
     return rows

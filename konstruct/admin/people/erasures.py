@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
+from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
 from konstruct.admin.lists import link
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from memory.models import Message
@@ -38,7 +38,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     message = get_object_or_404(Message, pk=message_id)
     if request.method != "POST":
         with transaction.atomic():
-            note_row(request, Action.VIEW, message)
+            log_row_access(request, Action.VIEW, message)
         return tenant_site.render(
             request,
             "konstruct/erase_message.html",
@@ -55,7 +55,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             by=actor_of(request),
             reason=request.POST.get("reason", "").replace("\0", "")[:2000],
         )
-        note_row(
+        log_row_access(
             request,
             Action.ERASE,
             message,
@@ -87,7 +87,7 @@ class ErasureAdmin(AgentRowsAdmin):
 
     @display(description=_("State"), label=STATES)
     def state(self, request: ErasureRequest | MessageErasure) -> str:
-        """How far it is."""
+        """Return the word for the state of the request."""
         if request.done_at:
             return gettext("done")
         if request.last_error:
@@ -107,7 +107,7 @@ class ErasureRequestAdmin(ErasureAdmin):
     search_help_text = _("The id of a person, including erased ones.")
     fields = (
         *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
-        *("state", "how_far", "last_error", "done_at", "page", "receipt"),
+        *("state", "progress_text", "last_error", "done_at", "page", "receipt"),
     )
 
     def get_search_results(
@@ -120,7 +120,7 @@ class ErasureRequestAdmin(ErasureAdmin):
         return queryset.filter(pk__in=about.order_by().values("pk")), False
 
     @display(description=_("How far"))
-    def how_far(self, request: ErasureRequest) -> str:
+    def progress_text(self, request: ErasureRequest) -> str:
         """The progress of an erasure that runs."""
         if not request.progress or "messages" not in request.progress:
             return "-"

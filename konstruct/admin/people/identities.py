@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin import lists
-from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
+from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, log_row_access
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.orchestrator.identities.channel_identities import MAX_ID_CHARACTERS, link, unlink
@@ -27,7 +27,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
-SEE = "orchestrator.view_channelidentity"
+VIEW = "orchestrator.view_channelidentity"
 LINK = "orchestrator.change_channelidentity"
 
 
@@ -37,11 +37,11 @@ def linked_accounts(request: HttpRequest, user_ids: Sequence[str]) -> dict[str, 
     Returns:
         `identities` and `moves`; None if the reader may not see identities.
     """
-    if not request.user.has_perm(SEE):
+    if not request.user.has_perm(VIEW):
         return None
-    theirs = ChannelIdentity.objects.filter(Q(user_id__in=user_ids) | Q(own_id__in=user_ids))
-    moves = HistoryMerge.objects.open().filter(Q(user_id__in=user_ids) | Q(from_user__in=user_ids))
-    return {"identities": theirs[:50], "moves": moves[:50]}
+    identities = ChannelIdentity.objects.filter(Q(user_id__in=user_ids) | Q(own_id__in=user_ids))
+    merges = HistoryMerge.objects.open().filter(Q(user_id__in=user_ids) | Q(from_user__in=user_ids))
+    return {"identities": identities[:50], "moves": merges[:50]}
 
 
 class LinkedFilter(lists.ChoiceFilter):
@@ -60,18 +60,19 @@ class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
     """Ids of channels, with the user that each is linked to."""
 
     list_display = (
-        "native_id", "name", "channel", "workspace", "user_id", "linked_by", "linked_at", "ways",
+        "native_id", "name", "channel", "workspace", "user_id", "linked_by", "linked_at",
+        "link_action",
     )  # fmt: skip
     list_filter = (LinkedFilter, "channel")
     search_fields = ("=native_id", "=user_id", "=own_id", "name")
     ordering = ("-created_at", "id")
     fields = (
         *("channel", "workspace", "native_id", "name", "own_id", "user_id", "created_at"),
-        *("linked_at", "linked_by", "ways"),
+        *("linked_at", "linked_by", "link_action"),
     )
 
     @display(description=_("Link"))
-    def ways(self, identity: ChannelIdentity) -> SafeString:
+    def link_action(self, identity: ChannelIdentity) -> SafeString:
         """A link to the page that links the identity."""
         return lists.link(gettext("Link or unlink"), "link_identity", identity.pk)
 
@@ -98,14 +99,14 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     identity = get_object_or_404(ChannelIdentity, pk=identity_id)
     form = LinkForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        user_id, was = form.cleaned_data["user_id"], row_state(identity)
+        user_id, before = form.cleaned_data["user_id"], row_state(identity)
         success = gettext("Linked. Earlier messages are moved in a moment.")
         with show_outcome(request, success, form=form, field="user_id"), transaction.atomic():
             linked = link(identity, user_id, by=actor_of(request).name)
-            note_row(request, Action.LINK, linked, before=was, after=row_state(linked))
+            log_row_access(request, Action.LINK, linked, before=before, after=row_state(linked))
         if form.is_valid():
             return redirect(reverse("admin:person", query={"user": user_id}))
-    note_row(request, Action.VIEW, identity)
+    log_row_access(request, Action.VIEW, identity)
     return tenant_site.render(
         request,
         "konstruct/link_identity.html",
@@ -124,11 +125,11 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
 def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     """Unlink an identity."""
     identity = get_object_or_404(ChannelIdentity, pk=identity_id)
-    was, success = (
+    before, success = (
         row_state(identity),
         gettext("It is a separate user from now on. Moved messages stay."),
     )
     with show_outcome(request, success), transaction.atomic():
         unlinked = unlink(identity)
-        note_row(request, Action.LINK, unlinked, before=was, after=row_state(unlinked))
+        log_row_access(request, Action.LINK, unlinked, before=before, after=row_state(unlinked))
     return redirect("admin:link_identity", identity.pk)

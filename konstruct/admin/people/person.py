@@ -18,11 +18,11 @@ from django.utils.dateparse import parse_date
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 
-from konstruct.admin.access import note
-from konstruct.admin.choosing import as_user_id, memory_query
+from konstruct.admin.access import log_access
 from konstruct.admin.lists import AtLeast, model_page
 from konstruct.admin.people.identities import linked_accounts
-from konstruct.admin.people.timeline import shown_timeline
+from konstruct.admin.people.timeline import timeline_context
+from konstruct.admin.query_parameters import agent_user_query, as_user_id
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, main_id
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
 from memory.browse.people import MAX_COUNTED_IN_LIST, AgentUserCounts, counts_by_agent, names_of
@@ -36,31 +36,33 @@ from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonym
 from tenants.models import Job
 
-SEE: Final = "memory.view_scope"
+VIEW: Final = "memory.view_scope"
 # Rows of each part of the page. Lists have the rest.
 MAX_FACTS: Final = 20
 MAX_WAITING: Final = 10
 MAX_THREADS: Final = 8
 
 
-@tenant_site.page("people/person/", name="person", permission=SEE)
+@tenant_site.page("people/person/", name="person", permission=VIEW)
 def person(request: HttpRequest) -> HttpResponseBase:
     """One person, with all their ids and every agent; with `at`, as of the end of that day."""
-    asked = as_user_id(request.GET.get("user"))
-    user_id = main_id(asked) if asked else ""
+    requested_id = as_user_id(request.GET.get("user"))
+    user_id = main_id(requested_id) if requested_id else ""
     user_ids = linked_ids(user_id)
     erasure = ErasureRequest.objects.about(*user_ids).first() if user_id else None
     known_now = bool(user_id) and is_known(user_ids)
     if not known_now and erasure is None:
-        messages.warning(request, gettext("Nothing is known of %(asked)r.") % {"asked": asked})
+        messages.warning(
+            request, gettext("Nothing is known of %(asked)r.") % {"asked": requested_id}
+        )
         return redirect("admin:people")
     day, moment = _as_of(request)
     # A view of an erased user is logged with the pseudonym.
-    note(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))
+    log_access(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))
     agents = {agent.pk: agent for agent in Agent.objects.only("pk", "name")}
-    known = counts_by_agent(user_ids, list(agents))
+    agent_counts = counts_by_agent(user_ids, list(agents))
     threads = latest_threads(
-        agent_ids=[each.agent_id for each in known], user_ids=user_ids, limit=MAX_THREADS
+        agent_ids=[counts.agent_id for counts in agent_counts], user_ids=user_ids, limit=MAX_THREADS
     ).threads
     accounts = linked_accounts(request, user_ids)
     names = names_of(user_ids) or [
@@ -77,8 +79,12 @@ def person(request: HttpRequest) -> HttpResponseBase:
         other_names=names[1:],
         linked=[(other, urlencode({"user": other})) for other in user_ids[1:]],
         known=[
-            (agents[each.agent_id], _counted(each), memory_query(each.agent_id, user_id))
-            for each in known
+            (
+                agents[counts.agent_id],
+                _formatted_counts(counts),
+                agent_user_query(counts.agent_id, user_id),
+            )
+            for counts in agent_counts
         ],
         threads=[(thread, agents[thread.agent_id].name) for thread in threads],
         waiting=sorted(_waiting(request, user_ids), key=itemgetter("at")),
@@ -87,7 +93,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         erasure=erasure,
         known_now=known_now,
         channels=accounts,
-        **shown_timeline(
+        **timeline_context(
             request,
             user_ids,
             {"user": user_id},
@@ -98,12 +104,12 @@ def person(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _counted(known: AgentUserCounts) -> dict[str, Any]:
+def _formatted_counts(counts: AgentUserCounts) -> dict[str, Any]:
     """Return the numbers of an agent's rows about the person, with `+` at the limit of counting."""
-    counts = ("messages", "pieces", "recalls", "facts")
+    limited = ("messages", "pieces", "recalls", "facts")
     return {
-        name: AtLeast(value) if name in counts and value >= MAX_COUNTED_IN_LIST else value
-        for name, value in asdict(known).items()
+        name: AtLeast(value) if name in limited and value >= MAX_COUNTED_IN_LIST else value
+        for name, value in asdict(counts).items()
     }
 
 
@@ -134,27 +140,33 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str
                 else gettext("Waits for a person")
             )
             address = reverse("admin:escalation", args=[escalation.pk])
-            yield _item(label, escalation.reason, address, escalation.opened_at)
+            yield _waiting_item(label, escalation.reason, address, escalation.opened_at)
     if request.user.has_perm("orchestrator.view_toolcall"):
         for call in ToolCall.objects.waiting().filter(**of_person)[:MAX_WAITING]:
             text = call.question or call.name
-            yield _item(gettext("Waits for consent"), text, _change(call), call.created_at)
+            yield _waiting_item(
+                gettext("Waits for consent"), text, _change_url(call), call.created_at
+            )
     if request.user.has_perm("memory.view_memoryentry"):
         proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED, **of_person)
         for fact in proposed.only("content", "created_at").order_by("created_at")[:MAX_WAITING]:
-            yield _item(gettext("Proposed fact"), fact.content, _change(fact), fact.created_at)
+            yield _waiting_item(
+                gettext("Proposed fact"), fact.content, _change_url(fact), fact.created_at
+            )
     if request.user.has_perm("orchestrator.view_pendingreply"):
         pending = PendingReply.objects.filter(**of_message).select_related("message")
         for reply in pending.order_by("created_at")[:MAX_WAITING]:
             label = gettext("Reply failed") if reply.failed_at else gettext("Reply queued")
             label = gettext("Reply held") if reply.held_for else label
             address = f"{reverse('admin:conversation', args=[reply.pk])}#m{reply.pk}"
-            yield _item(label, reply.message.content, address, reply.created_at)
+            yield _waiting_item(label, reply.message.content, address, reply.created_at)
     if request.user.has_perm("channels.view_delivery"):
         failed = Job.objects.filter(kind="delivery", failed_at__isnull=False).values("key")
         for message in Message.objects.filter(pk__in=failed, **of_person)[:MAX_WAITING]:
             address = reverse("admin:channels_delivery_change", args=[message.pk])
-            yield _item(gettext("Delivery failed"), message.content, address, message.created_at)
+            yield _waiting_item(
+                gettext("Delivery failed"), message.content, address, message.created_at
+            )
     if request.user.has_perm("audit.view_erasurerequest"):
         for erasure in MessageErasure.objects.filter(done_at=None, **of_person)[:MAX_WAITING]:
             label = (
@@ -162,14 +174,14 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str
                 if erasure.message_id
                 else gettext("Conversation to be erased")
             )
-            yield _item(label, erasure.reason, _change(erasure), erasure.created_at)
+            yield _waiting_item(label, erasure.reason, _change_url(erasure), erasure.created_at)
 
 
-def _item(label: str, text: str, address: str, at: datetime) -> dict[str, Any]:
+def _waiting_item(label: str, text: str, address: str, at: datetime) -> dict[str, Any]:
     return {"label": label, "text": text, "address": address, "at": at}
 
 
-def _change(row: Model) -> str:
+def _change_url(row: Model) -> str:
     return reverse(model_page(row, "change"), args=[row.pk])
 
 
@@ -222,8 +234,8 @@ def _sources(facts: Iterable[MemoryEntry]) -> dict[UUID, dict[str, Any]]:
         row["memory_id"]: row
         for row in evidence.values("memory_id", "message_id", "quote", "message__created_at")
     }
-    first = FactEvent.objects.filter(memory_id__in=ids).order_by("memory_id", "number")
-    authors = {event.memory_id: event for event in first.distinct("memory_id")}
+    first_events = FactEvent.objects.filter(memory_id__in=ids).order_by("memory_id", "number")
+    authors = {event.memory_id: event for event in first_events.distinct("memory_id")}
     return {
         fact.pk: {
             "quoted": quoted.get(fact.pk) or quoted.get(fact.fact_id),

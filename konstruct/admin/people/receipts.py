@@ -9,13 +9,13 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import note_row
+from konstruct.admin.access import log_row_access
 from konstruct.admin.lists import agent_names
 from konstruct.orchestrator.identities.receipts import receipt_document
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 
-SEE, SEE_MESSAGES = "audit.view_erasurerequest", "audit.view_messageerasure"
+VIEW, VIEW_MESSAGES = "audit.view_erasurerequest", "audit.view_messageerasure"
 # What stays for a while, in the words of the receipt's storage.
 LATER = {
     "backups": _("Backups from before"),
@@ -35,29 +35,29 @@ KINDS = {
 }
 
 
-@tenant_site.page("erasures/<uuid:erasure_id>/", name="erasure_receipt", permission=SEE)
+@tenant_site.page("erasures/<uuid:erasure_id>/", name="erasure_receipt", permission=VIEW)
 def receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Show how far an erasure is, and the receipt in the end."""
     erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
     later = ((erasure.receipt or {}).get("storage") or {}).get("later") or {}
-    named = [(LATER.get(name, name.replace("_", " ")), when) for name, when in later.items()]
-    return _shown(request, "konstruct/receipt.html", erasure, later=named)
+    later_texts = [(LATER.get(name, name.replace("_", " ")), when) for name, when in later.items()]
+    return _render_receipt(request, "konstruct/receipt.html", erasure, later=later_texts)
 
 
 @tenant_site.page(
-    "erased-messages/<uuid:erasure_id>/", name="message_receipt", permission=SEE_MESSAGES
+    "erased-messages/<uuid:erasure_id>/", name="message_receipt", permission=VIEW_MESSAGES
 )
 def message_receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Show the receipt of an erasure of a message or a conversation."""
     erasure = get_object_or_404(MessageErasure, pk=erasure_id)
     quoted = len((erasure.receipt or {}).get("quoted_in") or [])
-    return _shown(request, "konstruct/message_receipt.html", erasure, quoted=quoted)
+    return _render_receipt(request, "konstruct/message_receipt.html", erasure, quoted=quoted)
 
 
-def _shown(
+def _render_receipt(
     request: HttpRequest, template: str, erasure: ErasureRequest | MessageErasure, **context: Any
 ) -> HttpResponse:
-    note_row(request, Action.VIEW, erasure)
+    log_row_access(request, Action.VIEW, erasure)
     receipt: dict[str, Any] = erasure.receipt or {}
     return tenant_site.render(
         request,
@@ -71,13 +71,13 @@ def _shown(
     )
 
 
-@tenant_site.page("erasures/<uuid:erasure_id>/receipt.json", name="receipt_json", permission=SEE)
+@tenant_site.page("erasures/<uuid:erasure_id>/receipt.json", name="receipt_json", permission=VIEW)
 def download(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Send the receipt as a file with its digest."""
     erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
     if erasure.done_at is None:
         raise Http404("The erasure is not done: it has no receipt yet.")
-    note_row(request, Action.EXPORT, erasure)
+    log_row_access(request, Action.EXPORT, erasure)
     document = receipt_document(erasure, request.tenant)  # type: ignore[attr-defined]
     headers = {"Content-Disposition": f'attachment; filename="receipt-{erasure_id}.json"'}
     return JsonResponse(document, json_dumps_params={"indent": 2}, headers=headers)
@@ -90,8 +90,8 @@ def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
         for model in apps.get_models(include_auto_created=True)
     } | KINDS
     sums: dict[str, list[int]] = {}
-    for table, done in tables.items():
+    for table, counts in tables.items():
         of_kind = sums.setdefault(str(names.get(table, _("records of the framework"))), [0, 0])
-        of_kind[0] += done.get("removed", 0)
-        of_kind[1] += done.get("changed", 0)
+        of_kind[0] += counts.get("removed", 0)
+        of_kind[1] += counts.get("changed", 0)
     return sorted((name, removed, changed) for name, (removed, changed) in sums.items())

@@ -11,8 +11,8 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.choosing import as_position, memory_query, position_text
-from konstruct.admin.lists import shown_id
+from konstruct.admin.lists import id_html
+from konstruct.admin.query_parameters import agent_user_query, as_position, position_text
 from konstruct.orchestrator.identities.timeline import (
     PERMISSIONS,
     Entry,
@@ -56,8 +56,8 @@ LABELS: Final = {
     (EntryKind.ERASURE, "message"): _("Erasure of a message requested"),
     (EntryKind.ERASURE, "conversation"): _("Erasure of a conversation requested"),
 }
-# Authors without a name, whom an entry names by their kind; a run of an extraction is named so.
-NAMELESS: Final[Mapping[EntryKind, Collection[str]]] = {
+# Kinds of authors. An entry whose author has no name has the kind in `by`.
+AUTHOR_KINDS: Final[Mapping[EntryKind, Collection[str]]] = {
     EntryKind.FACT: {*AuthorKind.values, "extraction"},
     EntryKind.ESCALATION: Escalation.OpenedBy.values,
 }
@@ -70,7 +70,7 @@ _PAGES: Final = {
 }
 
 
-def shown_timeline(
+def timeline_context(
     request: HttpRequest,
     user_ids: Sequence[str],
     query: Mapping[str, str],
@@ -99,22 +99,26 @@ def shown_timeline(
         before=before,
         limit=PER_PAGE + 1,
     )
-    kept = {**query, **({"at": day} if day else {})}
-    narrowed = {**kept, **({"kind": chosen.value} if chosen else {})}
+    base_query = {**query, **({"at": day} if day else {})}
+    query_of_page = {**base_query, **({"kind": chosen.value} if chosen else {})}
     last = entries[PER_PAGE - 1] if len(entries) > PER_PAGE else None
     return {
-        "entries": [_shown(entry, agents) for entry in entries[:PER_PAGE]],
+        "entries": [_entry_context(entry, agents) for entry in entries[:PER_PAGE]],
         "kinds": [
-            (gettext("Everything"), urlencode(kept), chosen is None),
-            *((KINDS[kind], urlencode({**kept, "kind": kind}), kind == chosen) for kind in allowed),
+            (gettext("Everything"), urlencode(base_query), chosen is None),
+            *(
+                (KINDS[kind], urlencode({**base_query, "kind": kind}), kind == chosen)
+                for kind in allowed
+            ),
         ],
         "kind": chosen or "",
-        "latest": urlencode(narrowed) if request.GET.get("before") else "",
-        "earlier": last and urlencode({**narrowed, "before": position_text(last.at, last.key)}),
+        "latest": urlencode(query_of_page) if request.GET.get("before") else "",
+        "earlier": last
+        and urlencode({**query_of_page, "before": position_text(last.at, last.key)}),
     }
 
 
-def _shown(entry: Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
+def _entry_context(entry: Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
     is_reply = entry.kind is EntryKind.MESSAGE and entry.action == "assistant"
     return {
         **entry._asdict(),
@@ -123,8 +127,8 @@ def _shown(entry: Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
         "label": _label(entry),
         "is_turn": entry.kind is EntryKind.MESSAGE,
         "is_nameless": entry.action == "user" and not entry.by,
-        "shown_id": shown_id(entry.user_id),
-        "address": _address(entry),
+        "shown_id": id_html(entry.user_id),
+        "address": _entry_url(entry),
     }
 
 
@@ -132,7 +136,7 @@ def _translated(entry: Entry) -> dict[str, str]:
     """Return the texts of an entry that are the platform's: subjects of the log, and reasons."""
     if entry.kind is EntryKind.ACCESS:
         return {"text": gettext(entry.text)}
-    if entry.by not in NAMELESS.get(entry.kind, ()):
+    if entry.by not in AUTHOR_KINDS.get(entry.kind, ()):
         return {}
     note = translated(entry.note) if entry.kind is EntryKind.FACT else entry.note
     return {"note": note, "by": gettext(entry.by)}
@@ -148,12 +152,12 @@ def _label(entry: Entry) -> str:
     return str(LABELS[entry.kind, entry.action])
 
 
-def _address(entry: Entry) -> str:
+def _entry_url(entry: Entry) -> str:
     """Return the address of the row that an entry is about; "" without a page."""
     subject = entry.subject_id
     match entry.kind:
         case EntryKind.WINDOW:
-            return f"{reverse('admin:window')}?{memory_query(entry.agent_id, entry.user_id)}"
+            return f"{reverse('admin:window')}?{agent_user_query(entry.agent_id, entry.user_id)}"
         case EntryKind.RECALL | EntryKind.MESSAGE | EntryKind.EXCLUSION if subject:
             why = (
                 f"?why={subject}" if entry.action in ("assistant", "recalled", "abstained") else ""

@@ -14,13 +14,13 @@ from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
 from django.utils.translation import gettext
 
-from konstruct.admin.access import actor_of, note
-from konstruct.admin.choosing import as_user_id
-from konstruct.admin.list_tools import in_batches, range_of
-from konstruct.admin.page_tools import PageTools, days_of
+from konstruct.admin.access import actor_of, log_access
+from konstruct.admin.list_tools import date_range, in_batches
+from konstruct.admin.page_tools import PageTools, date_range_query
 from konstruct.admin.pages import show_outcome
-from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
-from konstruct.admin.people.person import SEE
+from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
+from konstruct.admin.people.person import VIEW
+from konstruct.admin.query_parameters import as_user_id
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, users_of_accounts
@@ -39,60 +39,76 @@ EXPORT = "audit.export_person"
 ERASE = "audit.add_erasurerequest"
 RECEIPT = "audit.view_erasurerequest"
 MAX_EXPORTED_EVENTS: Final = 10_000
-_LOGGED: Final = ("created_at", "actor_kind", "actor", "action", "subject")
+_ACCESS_LOG_COLUMNS: Final = ("created_at", "actor_kind", "actor", "action", "subject")
 
 
-@tenant_site.page("people/", name="people", permission=SEE)
+@tenant_site.page("people/", name="people", permission=VIEW)
 def people_list(request: HttpRequest) -> HttpResponseBase:
     """Users in the order of their ids, found by names, ids and accounts."""
-    like, after = as_user_id(request.GET.get("q")), request.GET.get("after", "").replace("\0", "")
-    note(request, Action.SEARCH if like else Action.LIST, "people", query=like)
-    found = _found(request, beyond=after, limit=PER_PAGE + 1)
-    if like and not found and ErasureRequest.objects.about(like).exists():
-        return redirect(reverse("admin:person", query={"user": like}))
+    search_text, after = (
+        as_user_id(request.GET.get("q")),
+        request.GET.get("after", "").replace("\0", ""),
+    )
+    log_access(request, Action.SEARCH if search_text else Action.LIST, "people", query=search_text)
+    found = _matching_people(request, beyond=after, limit=PER_PAGE + 1)
+    if search_text and not found and ErasureRequest.objects.about(search_text).exists():
+        return redirect(reverse("admin:person", query={"user": search_text}))
     return tenant_site.render(
         request,
         "konstruct/people.html",
         title=gettext("People"),
         people=[(person, urlencode({"user": person.user_id})) for person in found[:PER_PAGE]],
-        q=like,
+        q=search_text,
         after=after,
-        first=urlencode({"q": like, **days_of(request)}),
-        following=urlencode({"q": like, **days_of(request), "after": found[PER_PAGE - 1].user_id})
+        first=urlencode({"q": search_text, **date_range_query(request)}),
+        following=urlencode(
+            {"q": search_text, **date_range_query(request), "after": found[PER_PAGE - 1].user_id}
+        )
         if len(found) > PER_PAGE
         else "",
-        days=days_of(request),
+        days=date_range_query(request),
         list_tools=TOOLS.list_tools(request),
     )
 
 
-def _found(request: HttpRequest, *, beyond: str, limit: int) -> list[UserSummary]:
-    """Return people that the parameters ask for."""
-    like = as_user_id(request.GET.get("q"))
-    accounts = users_of_accounts(like) if like and request.user.has_perm(SEE_ACCOUNTS) else []
-    since, until = range_of(request.GET)
+def _matching_people(request: HttpRequest, *, beyond: str, limit: int) -> list[UserSummary]:
+    """Return the people of the request's search and dates, in the order of their ids."""
+    search_text = as_user_id(request.GET.get("q"))
+    accounts = (
+        users_of_accounts(search_text)
+        if search_text and request.user.has_perm(VIEW_ACCOUNTS)
+        else []
+    )
+    since, until = date_range(request.GET)
     return list_users(
-        after=beyond, containing=like, also_ids=accounts, since=since, until=until, limit=limit
+        after=beyond,
+        containing=search_text,
+        also_ids=accounts,
+        since=since,
+        until=until,
+        limit=limit,
     )
 
 
-def _exported(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
+def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
     """Yield the people in the order of their ids."""
-    beyond = ""
+    after = ""
     # Ends: each batch begins after the one before, and one that is not full is the last.
     while True:
-        found = _found(request, beyond=beyond, limit=PEOPLE_OF_BATCH)
+        found = _matching_people(request, beyond=after, limit=PEOPLE_PER_BATCH)
         for person in found:
-            yield tuple(getattr(person, name) for name in EXPORTED)
-        if len(found) < PEOPLE_OF_BATCH:
+            yield tuple(getattr(person, name) for name in EXPORT_COLUMNS)
+        if len(found) < PEOPLE_PER_BATCH:
             return
-        beyond = found[-1].user_id
+        after = found[-1].user_id
 
 
 # Each person takes some probes of indexes.
-PEOPLE_OF_BATCH = 200
-EXPORTED = ["user_id", "name", "names", "channel", "messages", "facts", "first_at", "last_at"]
-TOOLS = PageTools("people", permission=SEE, columns=EXPORTED, rows=_exported, paging=["after"])
+PEOPLE_PER_BATCH = 200
+EXPORT_COLUMNS = ["user_id", "name", "names", "channel", "messages", "facts", "first_at", "last_at"]
+TOOLS = PageTools(
+    "people", permission=VIEW, columns=EXPORT_COLUMNS, rows=_export_rows, paging=["after"]
+)
 
 
 @tenant_site.page("people/person/export/", name="export_person", permission=EXPORT)
@@ -102,7 +118,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
     agents = list(Agent.objects.all())
     if request.method != "POST" or not user_id or not is_known([user_id]):
         return redirect(reverse("admin:person", query={"user": user_id}))
-    note(request, Action.EXPORT, "person", user_id=user_id)
+    log_access(request, Action.EXPORT, "person", user_id=user_id)
     disposition = content_disposition_header(True, f"{user_id[:80]}.json")
     return StreamingHttpResponse(
         person_as_json(user_id, agents),
@@ -123,7 +139,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
     problem = ""
     if request.method == "POST":
         if request.POST.get("typed") == user_id:
-            return _request(request, user_id)
+            return _request_erasure(request, user_id)
         problem = gettext("This is not the id of the user.")
     return tenant_site.render(
         request,
@@ -142,7 +158,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
+def _request_erasure(request: HttpRequest, user_id: str) -> HttpResponseBase:
     success = gettext("The erasure is requested. An operator's process carries it out.")
     with show_outcome(request, success):
         erasure = request_erasure(
@@ -183,7 +199,10 @@ def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
         ("identities", _rows(ChannelIdentity, user_id)),
         ("escalations", _rows(Escalation, user_id)),
         ("tool_calls", _rows(ToolCall, user_id)),
-        ("access_log", islice(_rows(AccessEvent, user_id, *_LOGGED), MAX_EXPORTED_EVENTS)),
+        (
+            "access_log",
+            islice(_rows(AccessEvent, user_id, *_ACCESS_LOG_COLUMNS), MAX_EXPORTED_EVENTS),
+        ),
     ):
         yield f', "{table}": '
         yield from _array(found)

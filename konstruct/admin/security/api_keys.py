@@ -23,13 +23,13 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
-from konstruct.admin.access import AuditedAdmin, note_row
-from konstruct.admin.choosing import as_uuid
+from konstruct.admin.access import AuditedAdmin, log_row_access
 from konstruct.admin.lists import link
 from konstruct.admin.pages import PageForm, UserField
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, roll_key
-from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
-from konstruct.names_of_models import translated_choices
+from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
+from konstruct.model_names import translated_choices
 from tenants import transaction
 from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
@@ -50,7 +50,7 @@ class ApiKeyForm(forms.ModelForm):
     scopes = forms.MultipleChoiceField(
         label=_("Scopes"),
         choices=translated_choices(KeyScope.choices),
-        initial=USUAL_SCOPES,
+        initial=DEFAULT_SCOPES,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text=ApiKey._meta.get_field("scopes").help_text,
     )
@@ -81,7 +81,7 @@ class ApiKeyAdmin(AuditedAdmin):
     redirects_after_add = True
     sent_twice = _("The first answer showed the key. If you have not copied it, roll the key.")
     list_display = (
-        "name", "prefix", "state", "change", "may", "agent", "user_id", "creator",
+        "name", "prefix", "state", "change", "scope_names", "agent", "user_id", "creator",
         "last_use", "created_at",
     )  # fmt: skip
     list_select_related = ("agent",)
@@ -91,7 +91,7 @@ class ApiKeyAdmin(AuditedAdmin):
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         """A key that exists shows its scopes as words."""
-        return self.fields if obj is None else ("name", "may", *self.fields[2:])
+        return self.fields if obj is None else ("name", "scope_names", *self.fields[2:])
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         people = User.objects.annotate(key=Cast("pk", TextField()))
@@ -131,7 +131,7 @@ class ApiKeyAdmin(AuditedAdmin):
         )
 
     @display(description=_("Scopes"))
-    def may(self, key: ApiKey) -> str:
+    def scope_names(self, key: ApiKey) -> str:
         """Return the scopes of the key."""
         return ", ".join(gettext(scope) for scope in key.scopes)
 
@@ -142,7 +142,7 @@ class ApiKeyAdmin(AuditedAdmin):
 
     @display(description=_("Last used"), ordering="last_used_at")
     def last_use(self, key: ApiKey) -> str:
-        """How long ago the key was used."""
+        """Return the time since the last use of the key."""
         return (
             gettext("%(timesince)s ago") % {"timesince": timesince(key.last_used_at)}
             if key.last_used_at
@@ -179,7 +179,7 @@ class ApiKeyAdmin(AuditedAdmin):
         return False
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Who may change keys may revoke them."""
+        """Return whether the user may revoke keys: the permission to change them."""
         return request.user.has_perm(CHANGE)
 
     @admin.action(description=_("Revoke…"), permissions=["revoke"])
@@ -200,7 +200,7 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
         if form.cleaned_data["version"] != _version(key):
             messages.error(request, gettext("Nothing is changed: this page was sent already."))
             return redirect(LIST)
-        was = row_state(key)
+        before = row_state(key)
         try:
             with transaction.atomic():
                 new, text = roll_key(
@@ -208,13 +208,13 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
                     grace=timedelta(hours=form.cleaned_data["grace"]),
                     created_by=str(request.user.pk),
                 )
-                note_row(request, Action.EDIT, key, before=was, after=row_state(key))
-                note_row(request, Action.CREATE, new, after=row_state(new), rolled=key.prefix)
+                log_row_access(request, Action.EDIT, key, before=before, after=row_state(key))
+                log_row_access(request, Action.CREATE, new, after=row_state(new), rolled=key.prefix)
         except (KeyInvalid, QuotaExceeded) as error:
             messages.error(request, gettext("Nothing is changed: %(error)s.") % {"error": error})
             return redirect(LIST)
         return _show(request, new, text, old=key)
-    note_row(request, Action.VIEW, key)
+    log_row_access(request, Action.VIEW, key)
     return tenant_site.render(
         request, "konstruct/roll_key.html", title=gettext("Roll an API key"), key=key, form=form
     )
@@ -223,31 +223,35 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
 @tenant_site.page("api-keys/revoke/", name="revoke_keys", permission=CHANGE)
 def revoke(request: HttpRequest) -> HttpResponse:
     """Ask, then revoke keys that are valid."""
-    asked = [pk for text in request.GET.getlist("key")[:MAX_REVOKED] if (pk := as_uuid(text))]
-    keys = list(ApiKey.objects.valid().filter(pk__in=asked).select_related("agent").order_by("pk"))
+    requested_ids = [
+        pk for text in request.GET.getlist("key")[:MAX_REVOKED] if (pk := as_uuid(text))
+    ]
+    keys = list(
+        ApiKey.objects.valid().filter(pk__in=requested_ids).select_related("agent").order_by("pk")
+    )
     if not keys:
         messages.warning(request, gettext("None of these keys is valid: nothing is revoked."))
         return redirect(LIST)
     if request.method != "POST":
         for key in keys:
-            note_row(request, Action.VIEW, key)
+            log_row_access(request, Action.VIEW, key)
         return tenant_site.render(
             request, "konstruct/revoke_keys.html", title=gettext("Revoke API keys"), keys=keys
         )
     revoked = 0
     with transaction.atomic():
         for key in keys:
-            was = row_state(key)
+            before = row_state(key)
             if revoke_key(key.pk):
                 key.refresh_from_db()
-                note_row(request, Action.EDIT, key, before=was, after=row_state(key))
+                log_row_access(request, Action.EDIT, key, before=before, after=row_state(key))
                 revoked += 1
     messages.success(request, gettext("%(revoked)s revoked.") % {"revoked": revoked})
     return redirect(LIST)
 
 
 def _version(key: ApiKey) -> str:
-    """Return what rolling a key changes: a page that is sent twice rolls it once."""
+    """Return the state that rolling a key changes. A page that is sent twice rolls it once."""
     return str(key.expires_at or "")
 
 

@@ -18,7 +18,7 @@ from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
-from konstruct.admin.access import AuditedAdmin, note_row
+from konstruct.admin.access import AuditedAdmin, log_row_access
 from konstruct.admin.lists import link
 from tenants import transaction
 from tenants.admin.badges import Colours
@@ -57,23 +57,26 @@ class PersonForm(forms.ModelForm):
             role.choices = [(SUPERUSER, gettext("superuser: everything, also other superusers"))]
             role.initial, role.disabled = SUPERUSER, True
             return
-        role.choices = [(group.name, _meaning(group)) for group in _grantable(self.granter)]
-        held = list(self.instance.groups.all()) if self.instance.pk else []
-        further = self.instance.user_permissions.count() if self.instance.pk else 0
-        if len(held) == 1 and not further:
-            role.initial = held[0].name
-        elif held or further:
-            names = ", ".join(sorted(group.name for group in held)) or gettext("none")
+        role.choices = [(group.name, _role_label(group)) for group in _grantable(self.granter)]
+        current_roles = list(self.instance.groups.all()) if self.instance.pk else []
+        other_permissions = self.instance.user_permissions.count() if self.instance.pk else 0
+        if len(current_roles) == 1 and not other_permissions:
+            role.initial = current_roles[0].name
+        elif current_roles or other_permissions:
+            names = ", ".join(sorted(group.name for group in current_roles)) or gettext("none")
             role.help_text = gettext(
                 "Roles until now: %(names)s; permissions besides: %(further)s."
                 " The chosen role takes their place."
-            ) % {"names": names, "further": further}
+            ) % {"names": names, "further": other_permissions}
 
     def clean(self) -> dict[str, Any]:
         """Keep one admin who can log in."""
         cleaned: dict[str, Any] = super().clean() or {}
-        stays = cleaned.get("is_active", True) and cleaned.get("role") in ("admin", SUPERUSER)
-        if self.instance.pk and "role" in cleaned and not stays:
+        remains_admin = cleaned.get("is_active", True) and cleaned.get("role") in (
+            "admin",
+            SUPERUSER,
+        )
+        if self.instance.pk and "role" in cleaned and not remains_admin:
             # Two admins who demote each other simultaneously wait for each other here.
             ids = [user.pk for user in admins().select_for_update(of=("self",))]
             if ids == [self.instance.pk]:
@@ -84,22 +87,23 @@ class PersonForm(forms.ModelForm):
 
 
 def _grantable(granter: User) -> list[Group]:
-    """Return the roles that hold no more than the granter may do, those with less first."""
-    named = Group.objects.prefetch_related("permissions__content_type").order_by("name")
-    groups = sorted(named, key=lambda group: [*ROLE_DESCRIPTIONS, group.name].index(group.name))
+    """Return the roles with no permission that the granter lacks, those with fewer ones first."""
+    roles = Group.objects.prefetch_related("permissions__content_type").order_by("name")
+    groups = sorted(roles, key=lambda group: [*ROLE_DESCRIPTIONS, group.name].index(group.name))
     if granter.is_superuser:
         return groups
-    held = granter.get_all_permissions()
+    permissions = granter.get_all_permissions()
     return [
         group
         for group in groups
-        if held.issuperset(
-            f"{each.content_type.app_label}.{each.codename}" for each in group.permissions.all()
+        if permissions.issuperset(
+            f"{permission.content_type.app_label}.{permission.codename}"
+            for permission in group.permissions.all()
         )
     ]
 
 
-def _meaning(group: Group) -> str:
+def _role_label(group: Group) -> str:
     meaning = gettext(ROLE_DESCRIPTIONS.get(group.name, "a role of your own, see Roles"))
     return f"{group.name}: {meaning}"
 
@@ -194,7 +198,7 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
 
 
 def may_change(request: HttpRequest, user: User) -> bool:
-    """Whether who sent the request may do all that the user may."""
+    """Return whether the sender of the request has all permissions of the user."""
     by: Any = request.user
     if by.is_superuser:
         return True
@@ -209,12 +213,12 @@ def invite(request: HttpRequest, user_id: int) -> HttpResponse:
         raise PermissionDenied
     context: dict[str, Any] = {"title": gettext("Invite a person"), "person": user}
     if request.method != "POST":
-        note_row(request, Action.VIEW, user)
+        log_row_access(request, Action.VIEW, user)
         return tenant_site.render(request, "konstruct/invite_person.html", **context)
     by_mail = request.POST.get("by") == "mail" and bool(user.email)
     link = password_link(request, user)
     with transaction.atomic():
-        note_row(request, Action.EDIT, user, invited="mail" if by_mail else "link")
+        log_row_access(request, Action.EDIT, user, invited="mail" if by_mail else "link")
     if by_mail:
         text = INVITATION.format(
             by=request.user.get_username(),

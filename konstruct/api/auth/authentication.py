@@ -15,7 +15,7 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.exceptions import APIException, AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from konstruct.api.auth.keys import KeyText, Program, bearer_key, note_use
+from konstruct.api.auth.keys import KeyText, Program, bearer_key, record_use
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import UUID_TEXT
@@ -39,24 +39,24 @@ M = TypeVar("M", bound=Model)
 
 
 # Columns of the list of tenants.
-LISTED: Final = ("slug", "state", "migrated_to", "quotas", "usage")
+TENANT_COLUMNS: Final = ("slug", "state", "migrated_to", "quotas", "usage")
 
 
 @dataclass(frozen=True)
-class Admission:
-    """The rows that belong to the text of a key."""
+class KeyLookup:
+    """The rows that were found for the text of a key."""
 
     text: KeyText
     key: ApiKey | None
-    """None if the text opens nothing."""
+    """None if the key is invalid."""
     agents: dict[str, Agent]
-    """The agent that the request names, under that name or id, if there is one."""
+    """The agent of the request, by the name or id in it; empty without such an agent."""
     tenant: Tenant
     """The tenant's row, with its limits and its measured usage."""
 
 
-def admit(text: KeyText, *, agent: str = "", tenant: Tenant | None = None) -> Admission:
-    """Look up a key, and the agent with that name or id, in one message to Postgres.
+def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None) -> KeyLookup:
+    """Look up a key, its tenant and an agent by name or id, in one statement.
 
     Args:
         text: the key.
@@ -73,29 +73,29 @@ def admit(text: KeyText, *, agent: str = "", tenant: Tenant | None = None) -> Ad
         with known_tenant(text.tenant_id):
             require_server_up()
             server = current_server()
-            row = _row(text, agent if is_unicode(agent) and "\0" not in agent else "")
+            row = _fetch_row(text, agent if is_unicode(agent) and "\0" not in agent else "")
     except (ProgrammingError, UnknownTenant):
-        # Such as for a column that its schema does not have yet, or a schema that was lost.
+        # For example for a column that the tenant's schema lacks, or without the schema.
         require_serving(text.tenant_id)
         raise
     if row is None:
         raise UnknownTenant(f"no tenant has the id {text.tenant_id}")
-    listed, values = row[: len(LISTED)], row[len(LISTED) :]
+    tenant_values, values = row[: len(TENANT_COLUMNS)], row[len(TENANT_COLUMNS) :]
     if server == MAIN:
-        slug, state, migrated_to, quotas, usage = listed
+        slug, state, migrated_to, quotas, usage = tenant_values
         tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
         tenant.quotas, tenant.usage = json.loads(quotas), json.loads(usage)
         refuse_unless_serving(tenant)
     elif tenant is None:
         tenant = require_serving(text.tenant_id)
-    of_key = len(_columns(ApiKey))
-    key = _made(ApiKey, values[:of_key], server)
-    found = _made(Agent, values[of_key:], server)
+    key_column_count = len(_columns(ApiKey))
+    key = _build_row(ApiKey, values[:key_column_count], server)
+    found = _build_row(Agent, values[key_column_count:], server)
     if key is None or not text.matches(key.secret_digest):
-        return Admission(text, None, {}, tenant)
+        return KeyLookup(text, None, {}, tenant)
     with tenant_scope(text.tenant_id):
-        note_use(key)
-    return Admission(text, key, {} if found is None else {agent: found}, tenant)
+        record_use(key)
+    return KeyLookup(text, key, {} if found is None else {agent: found}, tenant)
 
 
 def is_valid(text: KeyText) -> bool:
@@ -108,18 +108,18 @@ def is_valid(text: KeyText) -> bool:
         if settings.TENANT_DATABASES:
             tenant = require_serving(text.tenant_id)  # it also finds the tenant's server
         with tenant_scope(text.tenant_id, pinned=True):
-            return admit(text, tenant=tenant).key is not None
+            return look_up_key(text, tenant=tenant).key is not None
     except (UnknownTenant, TenantNotServing):
         return False
 
 
-def _row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
+def _fetch_row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
     is_id = UUID_TEXT.fullmatch(agent) is not None
-    named: Any = UUID(agent) if is_id else agent
+    name_or_id: Any = UUID(agent) if is_id else agent
     with tenant_connection().prepared_cursor() as cursor:
         cursor.execute(
             _statement("id" if is_id else "name", has_list=current_server() == MAIN),
-            {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": named},
+            {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": name_or_id},
         )
         row: tuple[Any, ...] | None = cursor.fetchone()
         return row
@@ -127,19 +127,19 @@ def _row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
 
 @cache
 def _statement(column: str, *, has_list: bool) -> str:
-    """The statement; on a server that has no list of tenants, with nothing of the tenant."""
+    """Return the statement. Servers without the table of tenants return empty columns of it."""
     columns = [f"api_key.{name}" for name in _columns(ApiKey)]
     columns += [f"agent.{name}" for name in _columns(Agent)]
-    listed = "SELECT id, slug, state, migrated_to, quotas::text, usage::text"
-    listed += f" FROM {Tenant._meta.db_table}"
+    tenants = "SELECT id, slug, state, migrated_to, quotas::text, usage::text"
+    tenants += f" FROM {Tenant._meta.db_table}"
     if not has_list:
-        listed = "SELECT %(tenant_id)s::uuid AS id, " + ", ".join(
-            f"'' AS {name}" for name in LISTED
+        tenants = "SELECT %(tenant_id)s::uuid AS id, " + ", ".join(
+            f"'' AS {name}" for name in TENANT_COLUMNS
         )
-    of_tenant = ", ".join(f"tenant.{name}" for name in LISTED)
+    of_tenant = ", ".join(f"tenant.{name}" for name in TENANT_COLUMNS)
     return f"""
 SELECT {of_tenant}, {", ".join(columns)}
-FROM ({listed}) AS tenant
+FROM ({tenants}) AS tenant
 LEFT JOIN {ApiKey._meta.db_table} AS api_key
     ON api_key.prefix = %(prefix)s AND api_key.revoked_at IS NULL
     AND (api_key.expires_at IS NULL OR api_key.expires_at > now())
@@ -153,16 +153,16 @@ def _columns(model: type[Model]) -> list[str]:
     return [str(field.column) for field in model._meta.concrete_fields]
 
 
-def _made(model: type[M], values: Sequence[Any], server: str) -> M | None:
-    """The row of these columns; None where the join found none."""
+def _build_row(model: type[M], values: Sequence[Any], server: str) -> M | None:
+    """Return the instance with these values; None if all are NULL, because the join found none."""
     if all(value is None for value in values):
         return None
     names = [field.attname for field in model._meta.concrete_fields]
     return model.from_db(server, names, values)
 
 
-# One sentence for every reason: who guesses must not learn which part was right.
-REFUSED = (
+# The same message for every reason, so that a guess does not reveal which part was right.
+REFUSAL_MESSAGE = (
     "The API key is not valid here: it is unknown, revoked, expired, or another tenant's. "
     "Make one with manage.py create_api_key or in the tenant's admin."
 )
@@ -172,14 +172,14 @@ class ApiKeyAuthentication(BaseAuthentication):
     """`Authorization: Bearer KEY`. The middleware has read the key, and entered its tenant."""
 
     def authenticate(self, request: Request) -> tuple[Program, ApiKey] | None:
-        """Return the program, None without a Bearer header; refuse a key that opens nothing."""
+        """Return the program and its key; None without a Bearer header. An invalid key raises."""
         credentials = bearer_key(request.headers.get("Authorization", ""))
         if credentials is None:
             return None
-        admission: Admission | None = getattr(request._request, "admission", None)
-        if admission is None or admission.key is None:
+        key_lookup: KeyLookup | None = getattr(request._request, "key_lookup", None)
+        if key_lookup is None or key_lookup.key is None:
             raise _refusal(request)
-        return Program(admission.key, admission.agents), admission.key
+        return Program(key_lookup.key, key_lookup.agents), key_lookup.key
 
     def authenticate_header(self, request: Request) -> str:
         """Return the challenge of a 401."""
@@ -187,15 +187,15 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 def _refusal(request: Request) -> APIException:
-    """Return the refusal of a key that opens nothing; of too many from one address another one.
+    """Return the error for an invalid key: Throttled after too many of them from one address.
 
-    A key that is valid is never refused for what others send from its address.
+    Valid keys from the same address are not affected.
     """
     limit, should_record = count_anonymous_request(current_address())
     request._request.should_record = should_record  # type: ignore[attr-defined]
     if limit is not None and not limit.allowed:
         return Throttled(limit.retry_after)
-    return AuthenticationFailed(REFUSED)
+    return AuthenticationFailed(REFUSAL_MESSAGE)
 
 
 class AdminSessionAuthentication(SessionAuthentication):
@@ -208,14 +208,14 @@ class AdminSessionAuthentication(SessionAuthentication):
         user = getattr(request._request, "user", None)
         if user is None or not (user.is_active and user.is_staff):
             return None
-        # If it is refused for want of a CSRF token, REST framework takes the user from the request.
+        # Without a valid CSRF token, REST framework removes the user from the request.
         request._request.refused_user = user  # type: ignore[attr-defined]  # for the access log
         self.enforce_csrf(request)
         return user, None
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):
-    """How the OpenAPI description shows API keys."""
+    """API keys in the OpenAPI description."""
 
     target_class = "konstruct.api.auth.authentication.ApiKeyAuthentication"
     name = "apiKey"
@@ -231,7 +231,7 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):
 
 
 class AdminSessionScheme(OpenApiAuthenticationExtension):
-    """How the OpenAPI description shows sessions of the admin."""
+    """Sessions of the admin in the OpenAPI description."""
 
     target_class = "konstruct.api.auth.authentication.AdminSessionAuthentication"
     name = "adminSession"

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
+from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.usage import count_refusal, lock_quotas, tenant_row
 from tenants import transaction
@@ -30,8 +30,8 @@ _KEY = re.compile(r"ks_(?P<tenant>[0-9a-f]{32})_(?P<prefix>[0-9a-f]{12})_(?P<sec
 class KeyText:
     """An API key: `ks_<tenant>_<prefix>_<secret>`.
 
-    The tenant is in it so that a host which serves all tenants knows where to look; the prefix
-    finds the row; only the secret proves anything.
+    The tenant's id is for hosts that serve all tenants. The prefix identifies the row. Only the
+    secret authenticates.
     """
 
     tenant_id: UUID
@@ -46,11 +46,11 @@ class KeyText:
 
     @property
     def digest(self) -> str:
-        """The stored digest. The secret has 256 random bits: a plain hash cannot be searched."""
+        """The stored digest: a plain SHA-256, because 256 random bits cannot be guessed."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
     def matches(self, digest: str) -> bool:
-        """Compare with the stored digest, in a time that does not depend on where they differ."""
+        """Compare with the stored digest in constant time."""
         return hmac.compare_digest(self.digest, digest)
 
 
@@ -74,17 +74,17 @@ def bearer_key(authorization: str) -> str | None:
     return credentials.strip() if scheme.lower() in ("bearer", "token") else None
 
 
-# A key's last use is written down this often at most, so that requests do not cost a write.
-LAST_USE_EVERY = timedelta(minutes=5)
+# The last use of a key is stored at most once in this time, to save writes.
+LAST_USE_INTERVAL = timedelta(minutes=5)
 
 
 class KeyInvalid(KonstructError):
-    """An API key cannot be made like this."""
+    """An API key cannot be created or rolled with these values."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """Who a request with an API key comes from, in the place of a user."""
+    """The `request.user` of a request with an API key."""
 
     key: ApiKey
     # The agent that the request names, read together with the key.
@@ -100,13 +100,13 @@ def issue_key(
     *,
     tenant_id: UUID,
     name: str,
-    scopes: Iterable[str] = USUAL_SCOPES,
+    scopes: Iterable[str] = DEFAULT_SCOPES,
     agent_id: UUID | None = None,
     user_id: str | None = None,
     expires_at: datetime | None = None,
     created_by: str = "",
     key_id: UUID | None = None,
-    spare: int = 0,
+    extra_keys: int = 0,
 ) -> tuple[ApiKey, KeyText]:
     """Create a key, and return its text, which is not stored.
 
@@ -116,27 +116,27 @@ def issue_key(
         user_id: restricts the key to one end user; by default all of them.
         created_by: the id of the person who creates it; empty: an operator's command.
         key_id: the id of its row; None: a new one.
-        spare: how many keys there may be above the tenant's limit.
+        extra_keys: number of keys that are allowed above the tenant's limit.
 
     Raises:
         KeyInvalid: a key cannot have these values; the message names the field.
         QuotaExceeded: the tenant has reached its limit of valid keys.
     """
     text = new_key(tenant_id)
-    chosen = [str(scope) for scope in scopes]
+    requested = [str(scope) for scope in scopes]
     key = ApiKey(
         id=key_id or uuid4(),
         name=name,
         prefix=text.prefix,
         secret_digest=text.digest,
-        scopes=[scope for scope in KeyScope.values if scope in chosen] or chosen,
+        scopes=[scope for scope in KeyScope.values if scope in requested] or requested,
         agent_id=agent_id,
         user_id=user_id,
         expires_at=expires_at,
         created_by=created_by,
     )
     with tenant_scope(tenant_id), transaction.atomic():
-        _require_room(spare)
+        _require_quota(extra_keys)
         try:
             key.full_clean()
         except ValidationError as error:
@@ -148,27 +148,27 @@ def issue_key(
     return key, text
 
 
-def _require_room(spare: int) -> None:
-    """Raise if a hard limit leaves no room for a key."""
+def _require_quota(extra_keys: int) -> None:
+    """Raise QuotaExceeded if the tenant has reached its hard limit of keys."""
     limit = limits_of(tenant_row().quotas).get(Quota.API_KEYS, UNLIMITED).hard
     if limit is None:
         return
     lock_quotas()
     used = ApiKey.objects.valid().count()
-    if used >= limit + spare:
+    if used >= limit + extra_keys:
         raise count_refusal(QuotaExceeded(Quota.API_KEYS, limit=limit, used=used))
 
 
 def roll_key(
     key: ApiKey, *, grace: timedelta = timedelta(), created_by: str = ""
 ) -> tuple[ApiKey, KeyText]:
-    """Make a key with the same rights; the old one expires. Its text is returned here alone.
+    """Create a key with the same rights, and let the old one expire. The text is not stored.
 
-    A key that was made for some time gets a successor for as long.
+    A key that expires gets a successor with the same lifetime.
 
     Args:
         key: the key of the current tenant that is replaced.
-        grace: how long the old key works yet; never longer than it would have.
+        grace: how long the old key stays valid, at most until its own expiry.
         created_by: the id of the person who does it.
 
     Raises KeyInvalid if the key is revoked or expired, or is changed at the same moment.
@@ -186,7 +186,7 @@ def roll_key(
             user_id=old.user_id,
             expires_at=old.expires_at and now + (old.expires_at - old.created_at),
             created_by=created_by,
-            spare=1,  # the old one, which expires
+            extra_keys=1,  # the old one, which expires
         )
         old.expires_at = min(filter(None, [old.expires_at, now + grace]))
         old.save(update_fields=["expires_at"])
@@ -202,13 +202,13 @@ def keys_of_person(user_id: str) -> list[str]:
     ]
 
 
-def note_use(key: ApiKey) -> None:
-    """Write down that the key was used, unless that was done a moment ago."""
-    used, now = key.last_used_at, timezone.now()
-    if used is not None and now - used < LAST_USE_EVERY:
+def record_use(key: ApiKey) -> None:
+    """Store the time of the key's use, unless it was stored within LAST_USE_INTERVAL."""
+    last_used_at, now = key.last_used_at, timezone.now()
+    if last_used_at is not None and now - last_used_at < LAST_USE_INTERVAL:
         return
-    # Of several simultaneous requests, the first one writes.
-    long_ago = Q(last_used_at__isnull=True) | Q(last_used_at__lte=now - LAST_USE_EVERY)
+    # Of concurrent requests, only the first one writes.
+    long_ago = Q(last_used_at__isnull=True) | Q(last_used_at__lte=now - LAST_USE_INTERVAL)
     ApiKey.objects.filter(long_ago, pk=key.pk).update(last_used_at=now)
 
 

@@ -24,28 +24,28 @@ M = TypeVar("M", bound=models.Model)
 
 
 class OutsideOfKey(KonstructError):
-    """The key is bound to one user, and the request is about another, or not the user's."""
+    """The request is outside of the binding of its key."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A program or a person, and the one agent or user that a key is bound to.
+    """The program or person of a request, with the agent and user that a key is bound to.
 
-    A key has scopes. A person has none: their permissions are checked (permissions.py).
+    A key has scopes. A person has no scopes, but permissions.
     """
 
     id: str
-    """Of the API key or the person: `key-…` or `person-…`, never another's, unlike the name."""
+    """Unique id of the API key or the person: `key-…` or `person-…`."""
     name: str
     scopes: frozenset[str]
     agent_id: UUID | None = None
     user_id: str | None = None
     person_id: str = ""
     """The person who sends the request, or who made the key; empty: an operator made it."""
-    # The agent and the user that the request has named, for the access log.
+    # The agent and the user in the request, for the access log.
     named: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    # The agent that was read along with the key, by the name or id in the request.
-    read: Mapping[str, Agent] = field(default_factory=dict, compare=False, repr=False)
+    # The agent that was read together with the key, by the name or id in the request.
+    agents_read: Mapping[str, Agent] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_bound(self) -> bool:
@@ -62,7 +62,7 @@ class Caller:
     def rows(
         self, rows: "models.QuerySet[M]", *, agent: str = "agent_id", user: str = "user_id"
     ) -> "models.QuerySet[M]":
-        """Only the rows that the caller may see. `agent` and `user` are the rows' columns."""
+        """Filter rows by the binding of the key, on the columns `agent` and `user`."""
         if self.agent_id is not None:
             rows = rows.filter(**{agent: self.agent_id})
         if self.user_id is not None:
@@ -70,15 +70,14 @@ class Caller:
         return rows
 
     def agents(self) -> "models.QuerySet[Agent]":
-        """The agents that there are for the caller."""
+        """Return the agents that the caller may use."""
         agents = Agent.objects.all()
         return agents if self.agent_id is None else agents.filter(pk=self.agent_id)
 
     def only_agent(self) -> Agent | None:
-        """Return the agent of a request that names none; None if there are several.
+        """Return the default agent of a request without one; None if there are several.
 
-        It is the agent of the key, or else the tenant's only active agent. A request has to name an
-        inactive agent.
+        It is the agent of the key, or else the tenant's only active agent.
         """
         agents = self.agents() if self.agent_id else self.agents().filter(is_active=True)
         found = [*agents[:2]]
@@ -87,9 +86,9 @@ class Caller:
     def agent(self, name_or_id: str, *, active: bool = False) -> Agent:
         """Return the agent of that name or id.
 
-        Raises AgentNotFound also for one that the key is not bound to: there is no other for it.
+        Raises AgentNotFound also for an agent outside of the key's binding.
         """
-        agent = self.read.get(name_or_id)
+        agent = self.agents_read.get(name_or_id)
         if agent is None or (active and not agent.is_active):
             agent = find_agent(name_or_id, active=active)
         if self.agent_id not in (None, agent.id):
@@ -100,7 +99,7 @@ class Caller:
         return agent
 
     def user(self, user_id: str) -> str:
-        """Return the user id that a request names; raises OutsideOfKey if it may not."""
+        """Return a user id of the request. Raises OutsideOfKey for another user than the key's."""
         self.named["user_id"] = user_id
         if self.user_id not in (None, user_id):
             raise OutsideOfKey(
@@ -117,9 +116,9 @@ class Caller:
         return self.user(fields["user_id"]) if "user_id" in fields else self.user_id
 
     def require_prompts(self) -> None:
-        """Raise OutsideOfKey for a key that is bound to a user, which must not read prompts.
+        """Raise OutsideOfKey for a key that is bound to a user, because it must not read prompts.
 
-        A prompt holds the agent's instructions, and facts that are about no user.
+        A prompt has the agent's instructions, and facts about no user.
         """
         if self.user_id is not None:
             raise OutsideOfKey(
@@ -128,7 +127,7 @@ class Caller:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who makes an authenticated request."""
+    """Return the caller of an authenticated request."""
     user: Any = request.user
     if isinstance(user, Program):
         key = user.key
@@ -139,7 +138,7 @@ def caller_of(request: Request) -> Caller:
             key.agent_id,
             key.user_id,
             person_id=key.created_by,
-            read=user.agents,
+            agents_read=user.agents,
         )
     return Caller(f"person-{user.pk}", str(user), frozenset(), person_id=str(user.pk))
 
@@ -157,24 +156,24 @@ class Operation:
     own_transaction: bool = False
 
 
-class CallerMay(BasePermission):
+class CallerPermission(BasePermission):
     """Refuses a request of a key or person that may not perform the view's operation.
 
-    Views without `keeps_to_binding` refuse keys that are bound to an agent or a user. OPTIONS
+    Views without `allows_bound_keys` refuse keys that are bound to an agent or a user. OPTIONS
     describes the address to every person, and to keys with the scope to read.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Return whether the request may go on, or raise PermissionDenied with the reason."""
         if not hasattr(view, (request.method or "GET").lower()):
-            return True  # it is answered with a 405
+            return True  # REST framework answers 405
         if not request.user:
             return False
         operation: Operation | None = view.operation
         if isinstance(request.user, Program):
             caller = caller_of(request)
             require_scope(caller, *(operation.scopes if operation else (KeyScope.READ,)))
-            if caller.is_bound and not view.keeps_to_binding:
+            if caller.is_bound and not view.allows_bound_keys:
                 raise PermissionDenied(
                     "This concerns the whole tenant; yours is a key of one agent or one user."
                 )
@@ -184,7 +183,7 @@ class CallerMay(BasePermission):
 
 
 def require_scope(caller: Caller, *accepted: str) -> None:
-    """Raise PermissionDenied, which names the key's scopes, unless the key has one of these."""
+    """Raise PermissionDenied unless the key has one of the accepted scopes."""
     if not caller.scopes.intersection(accepted):
         has = ", ".join(sorted(caller.scopes)) or "none"
         raise PermissionDenied(f"This needs the scope {' or '.join(accepted)}; yours: {has}.")
@@ -206,7 +205,7 @@ def _require_permissions(user: Any, method: str | None, operation: Operation) ->
 
 
 def person_may(user: Any, permission: str) -> bool:
-    """Return whether the person has the permission in the admin: to change implies to view."""
+    """Return whether a person has a permission. As in the admin, `change` implies `view`."""
     app, codename = permission.split(".")
     may_change = codename.startswith("view_") and user.has_perm(
         f"{app}.change_{codename.removeprefix('view_')}"

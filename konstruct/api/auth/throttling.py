@@ -13,16 +13,16 @@ from tenants.limits.quotas import request_buckets
 from tenants.limits.rate_limit import take_from
 from tenants.serving import tenant_of_request
 
-# Asking for replies must not eat the messages that a tenant may send: reads have their own bucket.
+# Reads have a separate bucket, so that polling for replies leaves tokens for messages.
 SENDING = "rest"
 READING = "api"
 
 
 class TenantThrottle(BaseThrottle):
-    """One token for each request, from the tenant's bucket for sending or reading, and the key's.
+    """Takes a token for each request from the bucket of the tenant and from that of the API key.
 
-    The tenant's keeps a tenant from the others; the key's, which is smaller, keeps one program of a
-    tenant from the tenant's other programs.
+    The bucket of a key is smaller, so that a program leaves requests to the other programs of its
+    tenant.
     """
 
     def __init__(self) -> None:
@@ -37,13 +37,13 @@ class TenantThrottle(BaseThrottle):
         key = request.user.key.prefix if isinstance(request.user, Program) else None
         served = tenant_of_request()
         buckets = request_buckets(served.quotas if served else {}, channel, key)
-        answer = take_from(tenant_id, buckets)
-        self.retry_after = answer.retry_after
-        request._request.rate_limit = answer  # type: ignore[attr-defined]  # for the headers below
-        return answer.allowed
+        bucket = take_from(tenant_id, buckets)
+        self.retry_after = bucket.retry_after
+        request._request.rate_limit = bucket  # type: ignore[attr-defined]  # for the headers below
+        return bucket.allowed
 
     def wait(self) -> float:
-        """Return the seconds until a token is there."""
+        """Return the seconds until the next token."""
         return self.retry_after
 
 

@@ -1,4 +1,4 @@
-"""The access log's entries of the API's requests."""
+"""Entries of the access log for requests of the API."""
 
 import logging
 from collections.abc import Mapping
@@ -25,24 +25,24 @@ from tenants.postgresql.tenant_settings import QueuedStatement
 
 logger = logging.getLogger(__name__)
 
-# These change nothing, so they need no transaction with their entry.
-READS: Final = frozenset({Action.LIST, Action.VIEW, Action.SEARCH})
+# Actions without a change, which need no transaction with their entry.
+READ_ACTIONS: Final = frozenset({Action.LIST, Action.VIEW, Action.SEARCH})
 # Request parameters that an entry keeps.
 RECORDED_PARAMETERS: Final = ("agent", "q", "query", "task", "thread_id")
 
 
 @dataclass(frozen=True)
 class BodyOperation:
-    """The operation that a request's body names, such as an MCP call (`request.body_operation`)."""
+    """The operation in a request's body, such as an MCP call: `request.body_operation`."""
 
     action: Action
     subject: str
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
 
 
 @dataclass
 class EntryValues:
-    """Values for the entry of a request that its view adds."""
+    """Values that a view adds to the entry of its request."""
 
     action: Action | None = None
     row: Model | None = None
@@ -51,11 +51,11 @@ class EntryValues:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
-def recorded_as(request: Request, operation: Operation | None) -> tuple[Action, str] | None:
-    """Return action and subject of the request's entry; None where no operation is known."""
-    named = _body_operation(request)
-    if named is not None:
-        return named.action, named.subject
+def logged_operation(request: Request, operation: Operation | None) -> tuple[Action, str] | None:
+    """Return action and subject of the request's entry; None without an operation."""
+    body_operation = _body_operation(request)
+    if body_operation is not None:
+        return body_operation.action, body_operation.subject
     return None if operation is None else (operation.action, operation.subject)
 
 
@@ -71,10 +71,10 @@ def record_request(
 
     With `with_next` the entry is sent together with the next query.
     """
-    known = recorded_as(request, operation)
-    if known is None:
+    operation_names = logged_operation(request, operation)
+    if operation_names is None:
         return None
-    action, subject = known
+    action, subject = operation_names
     return record_access(
         values.action or action,
         subject,
@@ -96,12 +96,12 @@ def record_refusal(
 
     The request stays refused if the entry cannot be written.
     """
-    if not _is_to_be_recorded(request, status):
+    if not _should_record(request, status):
         return
-    known = recorded_as(request, operation)
+    operation_names = logged_operation(request, operation)
     match = request.resolver_match
     route = "" if match is None else str(match.url_name)
-    attempted, subject = known or (str(request.method), route)
+    attempted, subject = operation_names or (str(request.method), route)
     try:
         record_access(
             Action.REFUSE,
@@ -122,7 +122,7 @@ def record_refusal(
 
 
 def actor_of(request: Request) -> Actor:
-    """The program or person that sends the request."""
+    """Return the program or the person of the request, as an actor of the access log."""
     if isinstance(request.user, Program):
         return Actor(ActorKind.PROGRAM, str(request.user.key.pk), request.user.key.name)
     user = request.user or getattr(request._request, "refused_user", None)
@@ -131,8 +131,8 @@ def actor_of(request: Request) -> Actor:
     return Actor.person(user)
 
 
-def _is_to_be_recorded(request: Request, status: int) -> bool:
-    """Return whether a refusal is logged. Repeated refusals are not, so they cannot fill it."""
+def _should_record(request: Request, status: int) -> bool:
+    """Return whether to log a refusal. Repeated refusals are not logged, to limit the log."""
     tenant_id = current_tenant_id()
     if tenant_id is None or request.method == "OPTIONS":
         return False
@@ -140,19 +140,23 @@ def _is_to_be_recorded(request: Request, status: int) -> bool:
     if actor.kind == ActorKind.UNKNOWN:
         if status == 429:
             return False
-        # A key that opens nothing has been counted where it was refused.
-        counted: bool | None = getattr(request._request, "should_record", None)
-        return count_anonymous_request(current_address())[1] if counted is None else counted
+        # An invalid key was counted by its authentication.
+        should_record: bool | None = getattr(request._request, "should_record", None)
+        return (
+            count_anonymous_request(current_address())[1]
+            if should_record is None
+            else should_record
+        )
     return status != 429 or is_first_refusal(f"{actor.kind}-{actor.id}", tenant=tenant_id)
 
 
 def _subject_of(request: Request, caller: Caller | None, row: Model | None) -> dict[str, Any]:
-    """Columns of the entry's subject: of the row, else of the agent and user in the request."""
+    """Return the entry's columns of its subject: from the row, or from the request."""
     match = request.resolver_match
-    given = _given(request).get("user_id")
+    user_id_sent = _request_parameters(request).get("user_id")
     named = {} if caller is None else caller.named
     agent_id = named.get("agent_id")
-    user_id = given if isinstance(given, str) else named.get("user_id")
+    user_id = user_id_sent if isinstance(user_id_sent, str) else named.get("user_id")
     if caller is not None:
         agent_id, user_id = agent_id or caller.agent_id, user_id or caller.user_id
     subject_id: object = next(iter(match.kwargs.values()), "") if match else ""
@@ -164,19 +168,23 @@ def _subject_of(request: Request, caller: Caller | None, row: Model | None) -> d
 
 
 def _parameters_of(request: Request) -> dict[str, Any]:
-    given = _given(request)
-    return {name: given[name] for name in RECORDED_PARAMETERS if isinstance(given.get(name), str)}
+    parameters = _request_parameters(request)
+    return {
+        name: parameters[name]
+        for name in RECORDED_PARAMETERS
+        if isinstance(parameters.get(name), str)
+    }
 
 
-def _given(request: Request) -> dict[str, Any]:
-    """Parameters of body and query, as far as they were read."""
-    if (named := _body_operation(request)) is not None:
-        return dict(named.given)
-    sent = getattr(request, "_full_data", None)
-    given = dict(sent) if isinstance(sent, dict) else {}
+def _request_parameters(request: Request) -> dict[str, Any]:
+    """Return the parameters of body and query. A body that was not parsed is not parsed here."""
+    if (body_operation := _body_operation(request)) is not None:
+        return dict(body_operation.arguments)
+    body = getattr(request, "_full_data", None)
+    parameters = dict(body) if isinstance(body, dict) else {}
     with suppress(SuspiciousOperation):  # such as thousands of query parameters
-        given |= request.query_params.dict()
-    return given
+        parameters |= request.query_params.dict()
+    return parameters
 
 
 def _body_operation(request: Request) -> BodyOperation | None:

@@ -22,15 +22,15 @@ from memory.arguments import is_unicode
 
 
 class StrictJSONParser(JSONParser):
-    """JSON within Django's body limit, read by `konstruct.strict_json`.
+    """Parses JSON within Django's limit of a body, by `konstruct.strict_json`.
 
-    REST framework's own reads a stream of any length, makes a hundred thousand brackets a 500, and
-    of a name that is given twice takes the last value.
+    The parser of REST framework reads a stream of any length, fails with a 500 for 100,000 nested
+    brackets, and uses the last value of a duplicate name.
     """
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         """Read the body as JSON."""
-        body = parser_context["request"]._request.body  # this, and only this, checks the limit
+        body = parser_context["request"]._request.body  # only this attribute checks the limit
         try:
             return read_json(body)
         except NotStrictJSON as error:
@@ -38,10 +38,10 @@ class StrictJSONParser(JSONParser):
 
 
 class FastJSONRenderer(JSONRenderer):
-    """REST framework's JSON, written by orjson: a page of 50 messages in a tenth of the time.
+    """Renders JSON with orjson: a page of 50 messages in a tenth of REST framework's time.
 
-    What orjson refuses, such as whole numbers of more than 64 bits, REST framework writes: in
-    ASCII, since it may be a half of a surrogate pair.
+    Values that orjson refuses, such as integers of more than 64 bits or lone surrogates, are
+    rendered by REST framework, in ASCII.
     """
 
     ensure_ascii = True
@@ -63,10 +63,10 @@ class FastJSONRenderer(JSONRenderer):
         return self.encoder_class().default(value)
 
 
-# Postgres stores no NUL. A pattern, so that it is in the API's description.
+# Postgres stores no NUL. It is a pattern, which the OpenAPI description shows.
 NO_NUL = RegexValidator(r"^[^\x00]*\Z", "Give text without NUL characters.")
-# In this pattern and the next what comes first cannot be what comes after it: where two parts can
-# both take a character, a text that fails in the end takes the square of its length.
+# No two adjacent parts of the pattern match the same character. Otherwise the time for a text that
+# does not match would be quadratic.
 NOT_BLANK = RegexValidator(
     r"^\s*[^\s\x00][^\x00]*\Z",
     "This may not be blank: give text, without NUL characters.",
@@ -82,7 +82,7 @@ class StrictCharField(serializers.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
-        # CharField's own check of NUL is not in the description, and would repeat the error.
+        # NO_NUL replaces CharField's validator, which the OpenAPI description does not show.
         self.validators = [
             validator
             for validator in self.validators
@@ -146,26 +146,27 @@ class StrictBooleanField(serializers.BooleanField):
 
 
 class BoundedListField(serializers.ListField):
-    """A list that is refused for its length before its items are looked at."""
+    """A list with a maximum length, which is checked before the items."""
 
     def __init__(self, *, max_length: int, **options: Any) -> None:
-        self.most = max_length
+        self.max_items = max_length
         super().__init__(max_length=max_length, **options)
 
     def to_internal_value(self, data: Any) -> list[Any]:
-        """Refuse a longer list unread."""
-        if isinstance(data, list) and len(data) > self.most:
+        """Refuse a list that is too long."""
+        if isinstance(data, list) and len(data) > self.max_items:
             raise ValidationError(
-                f"Give at most {self.most:,} items: these are {len(data):,}.", code="max_length"
+                f"Give at most {self.max_items:,} items: these are {len(data):,}.",
+                code="max_length",
             )
         return list(super().to_internal_value(data))
 
 
-class MomentField(serializers.DateTimeField):
+class AwareDateTimeField(serializers.DateTimeField):
     """A time with a time zone."""
 
     def enforce_timezone(self, value: datetime) -> datetime:
-        """Refuse a time that could be anywhere; in UTC, for Postgres does not know all zones."""
+        """Refuse a naive time; convert others to UTC, because Postgres lacks some time zones."""
         if value.tzinfo is None:
             raise ValidationError("Add a time zone, such as Z or +02:00.")
         try:
@@ -175,10 +176,10 @@ class MomentField(serializers.DateTimeField):
 
 
 class StrictSerializer(serializers.Serializer):
-    """Refuses fields that it does not know: a misspelt option must not be silently ignored."""
+    """Refuses unknown fields, so that a misspelt option is not silently ignored."""
 
-    # A change of nothing is a mistake.
-    least_fields = 0
+    # Minimum number of fields in a body.
+    min_fields = 0
 
     def get_fields(self) -> dict[str, serializers.Field]:
         """Return new fields of this serializer.
@@ -202,7 +203,7 @@ class StrictSerializer(serializers.Serializer):
             if unknown:
                 hint = f"Unknown field. Known are: {', '.join(known)}."
                 raise ValidationError(dict.fromkeys(unknown, hint))
-            if len(data) < self.least_fields:
+            if len(data) < self.min_fields:
                 hint = f"Name the fields to change: {', '.join(known)}."
                 raise ValidationError({"non_field_errors": [hint]})
         return super().to_internal_value(data)
@@ -212,8 +213,8 @@ class NoParametersSerializer(StrictSerializer):
     """An endpoint without query parameters."""
 
 
-def checked_query(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
-    """Return the query parameters, checked like a body; one given twice is refused."""
+def validate_query(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
+    """Validate the query parameters like a body. Raises ValidationError, also for duplicates."""
     parameters = request.query_params
     twice = [name for name, values in parameters.lists() if len(values) > 1]
     if twice:

@@ -1,4 +1,4 @@
-"""Serves the OpenAPI description, which each process makes once in two formats."""
+"""Serves the OpenAPI description, which each process generates once in two formats."""
 
 import hashlib
 import threading
@@ -37,7 +37,7 @@ class DescriptionView(SpectacularAPIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Answer with the description; with 304 to a client that has it."""
+        """Return the description; 304 if the client already has it."""
         with _generating:
             described = _descriptions()
         content = described["json" if "json" in request.accepted_renderer.format else "yaml"]

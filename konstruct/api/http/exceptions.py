@@ -12,7 +12,7 @@ from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
 
 from konstruct.api.auth.permissions import OutsideOfKey
-from konstruct.api.http.lists import NoSuchPlace
+from konstruct.api.http.lists import InvalidCursor
 from konstruct.api.http.problems import MAX_ERRORS, FieldError, Problem, Refusal, problem_response
 from konstruct.api.http.views import ChangedSince
 from konstruct.llm.exceptions import LLMError, LLMUnavailable
@@ -29,8 +29,8 @@ from tenants.serving import as_tenant_moving
 
 logger = logging.getLogger(__name__)
 
-# Our own errors: status, kind of problem, and the field of the request that they are about.
-OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
+# Errors of Konstruct, with their status, kind of problem and field of the request.
+KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     orchestrator.AgentNotFound: (422, "unknown-agent", "agent"),
     orchestrator.IdempotencyKeyReused: (422, "idempotency-key-reused", "Idempotency-Key"),
     orchestrator.Busy: (503, "unavailable", ""),
@@ -75,11 +75,11 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
 
 
 def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """Answer an error of a view in the form of its address (REST framework's EXCEPTION_HANDLER)."""
+    """Return the response to an error, in the format of its path (DRF's EXCEPTION_HANDLER)."""
     set_rollback()
     request = context["request"]
     is_bound = isinstance(error, QuotaExceeded) and context["view"].caller.is_bound
-    # The body if it was parsed; it is not parsed now, in the middle of an error.
+    # The body, if it was parsed before the error.
     problem = problem_of(error, data=getattr(request, "_full_data", None), is_bound=is_bound)
     if problem.status == 503:
         note_outage(request._request, error)
@@ -89,12 +89,12 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
 
 
 def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) -> Problem:
-    """Return the problem that an error is to the caller.
+    """Convert an error to a problem document.
 
     Args:
         error: the error.
-        data: the body, to show its values.
-        is_bound: whether the caller's key is bound, so that it may not read the tenant's usage.
+        data: the body, whose values are shown.
+        is_bound: whether the caller's key is bound, and may therefore not see the tenant's usage.
     """
     if is_outage(error):
         return Problem.of_status(503, headers={"Retry-After": str(ServerDown.retry_after)})
@@ -103,7 +103,7 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
     if isinstance(error, QuotaExceeded):
         return quota_problem(error, with_numbers=not is_bound)
     if isinstance(error, KonstructError):
-        return _own_problem(error)
+        return _konstruct_problem(error)
     if isinstance(error, Refusal):
         return error.problem
     if isinstance(error, Http404):
@@ -118,13 +118,15 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
     if isinstance(error, drf.ValidationError):
         first = tuple(islice(_field_errors(error.detail, data), MAX_ERRORS + 1))
         errors = first[:MAX_ERRORS]
-        fields = ", ".join(dict.fromkeys(each.field for each in errors))
-        more = f" These are the first {MAX_ERRORS}." if len(first) > MAX_ERRORS else ""
-        return Problem(400, "invalid-fields", f"Invalid: {fields}. See errors.{more}", errors)
+        fields = ", ".join(dict.fromkeys(field_error.field for field_error in errors))
+        truncation_note = f" These are the first {MAX_ERRORS}." if len(first) > MAX_ERRORS else ""
+        return Problem(
+            400, "invalid-fields", f"Invalid: {fields}. See errors.{truncation_note}", errors
+        )
     if isinstance(error, drf.ParseError):
         unreadable = FieldError("body", f"{error.detail} Send one JSON object in UTF-8.")
         return Problem(400, "malformed-body", "The body is not readable JSON.", (unreadable,))
-    if isinstance(error, NoSuchPlace):
+    if isinstance(error, InvalidCursor):
         return Problem.of_status(404, str(error), errors=(FieldError("cursor", str(error)),))
     if isinstance(error, drf.APIException):
         return _framework_problem(error)
@@ -138,7 +140,7 @@ def _paused_problem(paused: TenantPaused) -> Problem:
 
 
 def quota_problem(error: QuotaExceeded, *, with_numbers: bool) -> Problem:
-    """Return the problem of a hard limit: 429 where the next month helps, else 402."""
+    """Return the problem of a hard limit: 429 if it is reset later, 402 if it is never reset."""
     members: dict[str, Any] = {
         "resets_at": error.resets_at and error.resets_at.isoformat().replace("+00:00", "Z"),
         "message_for_people": error.for_people,
@@ -160,23 +162,23 @@ def quota_problem(error: QuotaExceeded, *, with_numbers: bool) -> Problem:
     return Problem(429, "quota-exceeded", detail, headers=headers, members=members)
 
 
-def _own_problem(error: KonstructError) -> Problem:
-    for kind_of_error, (status, kind, field) in OWN_ERRORS.items():
-        if isinstance(error, kind_of_error):
-            errors = (FieldError(field, str(error)),) if field else tuple(_own_field_errors(error))
-            is_brief = status == 503 or isinstance(error, orchestrator.IdempotencyKeyInUse)
-            headers = {"Retry-After": "1"} if is_brief else {}
+def _konstruct_problem(error: KonstructError) -> Problem:
+    for error_class, (status, kind, field) in KONSTRUCT_ERRORS.items():
+        if isinstance(error, error_class):
+            errors = (
+                (FieldError(field, str(error)),) if field else tuple(_konstruct_field_errors(error))
+            )
+            is_temporary = status == 503 or isinstance(error, orchestrator.IdempotencyKeyInUse)
+            headers = {"Retry-After": "1"} if is_temporary else {}
             return Problem(status, kind, str(error), errors, headers)
     return Problem.of_status(500)
 
 
-def _own_field_errors(error: KonstructError) -> Iterator[FieldError]:
-    """Return the errors by field of one of Konstruct's errors; `__all__` is the object as a
-    whole.
-    """
+def _konstruct_field_errors(error: KonstructError) -> Iterator[FieldError]:
+    """Return the errors of an error's `fields`; the name `__all__` stands for the body."""
     fields: Mapping[str, Iterable[str]] = getattr(error, "fields", {})
-    for name, wrong in fields.items():
-        yield FieldError("body" if name == "__all__" else name, " ".join(wrong))
+    for name, messages in fields.items():
+        yield FieldError("body" if name == "__all__" else name, " ".join(messages))
 
 
 def _framework_problem(error: drf.APIException) -> Problem:
@@ -185,8 +187,8 @@ def _framework_problem(error: drf.APIException) -> Problem:
         headers["WWW-Authenticate"] = auth_header
     if (wait := getattr(error, "wait", None)) is not None:
         headers["Retry-After"] = str(math.ceil(wait))
-    own_words = isinstance(error, drf.AuthenticationFailed | drf.PermissionDenied | drf.NotFound)
-    detail = str(error.detail) if own_words and not isinstance(error, drf.NotFound) else ""
+    has_detail = isinstance(error, drf.AuthenticationFailed | drf.PermissionDenied | drf.NotFound)
+    detail = str(error.detail) if has_detail and not isinstance(error, drf.NotFound) else ""
     return Problem.of_status(error.status_code, detail, headers=headers)
 
 
@@ -194,7 +196,7 @@ def _field_errors(detail: Any, data: Any, path: str = "") -> Iterator[FieldError
     """Flatten REST framework's nested error details; `a.b` is field b of field a."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
-            # What concerns no single field concerns the body as a whole.
+            # DRF reports errors of the object as a whole under `non_field_errors`.
             here = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
             value = data.get(name) if isinstance(data, Mapping) else None
             yield from _field_errors(inner, value, here)

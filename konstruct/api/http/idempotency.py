@@ -1,7 +1,7 @@
-"""Idempotency-Key: a POST that creates does so once, however often it is sent.
+"""Idempotency-Key: a POST with the same key creates its row once.
 
-A key belongs to its caller: the API key or the person, and the agent and user that the API key is
-bound to. Two callers may send the same text, and learn nothing of each other.
+A key belongs to its caller: the API key or the person, with the agent and the user that the API key
+is bound to. Two callers may send the same text.
 """
 
 import hashlib
@@ -34,10 +34,10 @@ IDEMPOTENCY_KEY = header(
 
 def idempotency_key(request: Request) -> str | None:
     """Return the Idempotency-Key of a request, or None. Raises ValidationError if it is invalid."""
-    given = request.headers.get(HEADER)
-    if given is not None and KEY.fullmatch(given) is None:
+    key = request.headers.get(HEADER)
+    if key is not None and KEY.fullmatch(key) is None:
         raise ValidationError({HEADER: "Give 1 to 255 visible ASCII characters, such as a UUID."})
-    return given
+    return key
 
 
 def key_of_caller(request: Request, key: str) -> str:
@@ -74,7 +74,7 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
         if sent is None:
             return create()
         operation, key = f"{request.method} {request.path}", key_of_caller(request, sent)
-        # The digest is the same for every order of the body's fields.
+        # Sorted, so that the order of the fields does not change the digest.
         body = json.dumps(request.data, sort_keys=True)
         digest = hashlib.sha256(body.encode()).hexdigest()
         if not fetch_value("SELECT public.try_tenant_lock(%s)", [f"{operation} {key}"]):
@@ -83,9 +83,11 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
             )
         record = IdempotencyRecord.objects.filter(operation=operation, key=key).first()
         if record is None:
-            made = create()
-            IdempotencyRecord.objects.create(operation=operation, key=key, digest=digest, made=made)
-            return made
+            created_id = create()
+            IdempotencyRecord.objects.create(
+                operation=operation, key=key, digest=digest, made=created_id
+            )
+            return created_id
     if record.digest != digest:
         raise IdempotencyKeyReused(
             f"You have sent {HEADER} {sent!r} with another request. "

@@ -1,7 +1,7 @@
-"""Lists: filters and cursor pagination. A page begins after a row, not after a number of rows.
+"""Lists: filters and cursor pagination.
 
-A page costs the same on the first page and on the last, and new rows
-move no row that was read already.
+A page begins after a row, not after a number of rows, so that the last page is as fast as the
+first, and new rows do not shift the pages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,12 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.bodies import ChannelIdField, MomentField, StrictCharField, StrictSerializer
+from konstruct.api.http.bodies import (
+    AwareDateTimeField,
+    ChannelIdField,
+    StrictCharField,
+    StrictSerializer,
+)
 from tenants.context import current_tenant_id
 
 M = TypeVar("M", bound=Model)
@@ -31,28 +36,28 @@ CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Use `next` or `previous` un
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
 
-# Parameters of lists that are no lookups: those of the page, and filters by metadata.
+# Parameters of lists that are not lookups: those of the page, and filters by metadata.
 NO_LOOKUPS = ("limit", "cursor", "ordering", "filters")
 
 Position = list[str]
 
 
-class OfAgentAndUser(StrictSerializer):
+class AgentUserQuery(StrictSerializer):
     """Filters by agent and user."""
 
     agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
     user_id = ChannelIdField(required=False, help_text="Only of this user.")
 
 
-class InTime(StrictSerializer):
-    """Filters by the time of creation. Their sources are lookups of Django's."""
+class TimeRangeQuery(StrictSerializer):
+    """Filters by the time of creation. The `source` of each field is a lookup of Django."""
 
-    since = MomentField(
+    since = AwareDateTimeField(
         source="created_at__gte",
         required=False,
         help_text="Only from this moment on (with a time zone).",
     )
-    until = MomentField(
+    until = AwareDateTimeField(
         source="created_at__lt",
         required=False,
         help_text="Only before this moment (with a time zone).",
@@ -67,18 +72,18 @@ class FlagField(serializers.ChoiceField):
         return bool(super().to_internal_value(data) == next(iter(self.choices)))
 
 
-def narrowed(
+def apply_filters(
     rows: "QuerySet[M]",
     filters: Mapping[str, Any],
     caller: Caller,
     *,
     without: tuple[str, ...] = (),
 ) -> "QuerySet[M]":
-    """Return the rows that the caller may see and asks for.
+    """Filter rows by the caller's binding and by the query parameters.
 
     Args:
-        filters: checked query parameters. `agent` and `user_id` are checked against the key; each
-            other one is a lookup, named by the `source` of its field.
+        filters: validated query parameters. `agent` and `user_id` must be within the key's
+            binding. Each other parameter is a lookup with the name of its field's `source`.
         without: parameters that the view applies itself.
     """
     rows = caller.rows(rows)
@@ -111,8 +116,8 @@ class PageQuerySerializer(StrictSerializer):
 class KeysetPagination(BasePagination):
     """Pages in an order that the caller may choose, by `ordering`.
 
-    `orderings` says which there are, the first by default: for each the columns, all of them
-    ascending or all descending (with a minus), of which the last is unique.
+    `orderings` has the columns of each order; the first order is the default. All columns of an
+    order are ascending, or all are descending (with a minus), and the last one is unique.
     """
 
     orderings: ClassVar[Mapping[str, tuple[str, ...]]]
@@ -131,7 +136,7 @@ class KeysetPagination(BasePagination):
             view.log_with_next_query()
         return self.page(
             queryset,
-            of=request.path,
+            list_name=request.path,
             ordering=query.get("ordering"),
             limit=int(query.get("limit", PAGE_SIZE)),
             cursor=query.get("cursor"),
@@ -141,26 +146,26 @@ class KeysetPagination(BasePagination):
         self,
         queryset: Any,
         *,
-        of: str,
+        list_name: str,
         limit: int,
         cursor: str | None = None,
         ordering: str | None = None,
     ) -> list[Any]:
-        """Return the rows of a page. `of` names the list: its cursors are no other list's."""
-        self.list_name = of
+        """Return the rows of a page. Cursors of a list with another `list_name` are refused."""
+        self.list_name = list_name
         self.ordering = ordering or next(iter(self.orderings))
         self.limit = limit
         position, backwards = self._read_cursor(cursor)
         try:
             rows = self.rows_after(queryset, position, backwards=backwards)
         except (ValueError, FieldInvalid) as error:
-            raise NoSuchPlace() from error
-        more, rows = len(rows) > self.limit, rows[: self.limit]
+            raise InvalidCursor() from error
+        has_more, rows = len(rows) > self.limit, rows[: self.limit]
         if backwards:
             rows.reverse()
-        if rows and (more or backwards):
+        if rows and (has_more or backwards):
             self.next_position = self.position_of(rows[-1])
-        if rows and (more if backwards else position is not None):
+        if rows and (has_more if backwards else position is not None):
             self.previous_position = self.position_of(rows[0])
         return rows
 
@@ -169,7 +174,9 @@ class KeysetPagination(BasePagination):
         columns = self._columns()
         descending = self.is_descending() != backwards
         if position is not None:
-            queryset = queryset.filter(beyond(queryset, columns, position, descending=descending))
+            queryset = queryset.filter(
+                keyset_condition(queryset, columns, position, descending=descending)
+            )
         order = [f"-{column}" if descending else column for column in columns]
         return list(queryset.order_by(*order)[: self.limit + 1])
 
@@ -181,7 +188,7 @@ class KeysetPagination(BasePagination):
         ]
 
     def get_paginated_response(self, data: Any) -> Response:
-        """Return the page with the addresses of its neighbours."""
+        """Return the page with the URLs of the next and the previous page."""
         return Response(
             {
                 "next": self._link(self.next_position, "next"),
@@ -211,18 +218,18 @@ class KeysetPagination(BasePagination):
         return str(self._signer().sign_object([self.ordering, direction, *position]))
 
     def _read_cursor(self, cursor: str | None) -> tuple[Position | None, bool]:
-        """Return the place that the cursor names, and whether the page before it is wanted.
+        """Return the position of a cursor, and whether it leads to the previous page.
 
-        Only a cursor that this list of this tenant made, for the same order, is one.
+        Raises InvalidCursor for a cursor of another list, another tenant or another order.
         """
         if cursor is None:
             return None, False
         try:
             ordering, direction, *position = self._signer().unsign_object(cursor)
         except (signing.BadSignature, ValueError) as error:
-            raise NoSuchPlace() from error
+            raise InvalidCursor() from error
         if ordering != self.ordering:
-            raise NoSuchPlace()
+            raise InvalidCursor()
         return position, direction == "previous"
 
     def _signer(self) -> signing.Signer:
@@ -257,8 +264,8 @@ def ordering_field(pagination: type[KeysetPagination]) -> serializers.ChoiceFiel
 
 
 @cache
-def page_of(serializer: type[serializers.Serializer]) -> type[serializers.Serializer]:
-    """Return the serializer of a page of such rows."""
+def page_serializer(serializer: type[serializers.Serializer]) -> type[serializers.Serializer]:
+    """Return the serializer of a page of rows of the given serializer."""
     fields: dict[str, Any] = {
         "__doc__": "A page of a list.",
         "next": serializers.URLField(allow_null=True, help_text="The page after this one."),
@@ -269,26 +276,26 @@ def page_of(serializer: type[serializers.Serializer]) -> type[serializers.Serial
     return type(name, (serializers.Serializer,), fields)
 
 
-def beyond(
+def keyset_condition(
     queryset: Any, columns: Sequence[str], position: Sequence[Any], *, descending: bool
 ) -> Q:
-    """Return the condition for rows beyond a position, compared by one column after the other."""
+    """Return the condition for rows after a position, by one or two columns."""
     fields = [queryset.model._meta.get_field(column) for column in columns]
     first, *rest = [
         (field.name, field.to_python(text)) for field, text in zip(fields, position, strict=True)
     ]
     operator = "lt" if descending else "gt"
-    further = Q(**{f"{first[0]}__{operator}": first[1]})
+    after_first = Q(**{f"{first[0]}__{operator}": first[1]})
     if not rest:
-        return further
+        return after_first
     ((last, value),) = rest
-    # An index can begin only at the first bound; the others filter its rows.
-    here = Q(**{f"{first[0]}__{operator}e": first[1]})
-    return here & (further | Q(**{f"{last}__{operator}": value}))
+    # An index scan starts at the bound of the first column; the rest filters its rows.
+    from_first = Q(**{f"{first[0]}__{operator}e": first[1]})
+    return from_first & (after_first | Q(**{f"{last}__{operator}": value}))
 
 
-class NoSuchPlace(NotFound):
-    """A cursor that this list of this tenant did not make: there is no such place."""
+class InvalidCursor(NotFound):
+    """A cursor that this list of this tenant, in this order, did not create."""
 
     default_detail = (
         "This is not a cursor of this list in this order. Use `next` or `previous` unchanged."

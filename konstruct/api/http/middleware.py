@@ -1,4 +1,4 @@
-"""Around every request of the API: the form of its errors, and the tenant of its key."""
+"""Middleware of the API: request ids, problem documents, and the tenant of an API key."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 from structlog.contextvars import clear_contextvars
 
-from konstruct.api.auth.authentication import admit
+from konstruct.api.auth.authentication import look_up_key
 from konstruct.api.auth.keys import bearer_key, parse_key
-from konstruct.api.http.problems import FieldError, Problem, problem_response, takes_keys
+from konstruct.api.http.problems import FieldError, Problem, accepts_api_keys, problem_response
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import stream_in_tenant
@@ -24,8 +24,8 @@ from tenants.postgresql.exceptions import ServerDown
 from tenants.serving import require_serving, use_tenant_row
 
 HEADER = "X-Request-ID"
-# What goes back into a header and into log lines must not be able to make new ones.
-_ACCEPTABLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+# An id that is sent back in a header and written into log lines has no line breaks.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 class RequestIdMiddleware:
@@ -40,8 +40,8 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        given = request.headers.get(HEADER, "")
-        request_id = given if _ACCEPTABLE.fullmatch(given) else str(uuid.uuid4())
+        sent_id = request.headers.get(HEADER, "")
+        request_id = sent_id if _REQUEST_ID.fullmatch(sent_id) else str(uuid.uuid4())
         clear_contextvars()
         bind_request_ids(request, request_id=request_id)
         try:
@@ -55,17 +55,16 @@ class RequestIdMiddleware:
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
-# The headers that a problem takes over from the response that it replaces.
-KEPT_HEADERS = ("Retry-After",)
+# Headers that a problem document copies from the response that it replaces.
+COPIED_HEADERS = ("Retry-After",)
 # Bytes of a body that are read before its key is verified.
 MAX_SCANNED_BYTES = 1 << 16
 
 
 class ProblemMiddleware:
-    """Turns every error at an address of API keys into the form of that address.
+    """Converts errors of paths that accept API keys to the error format of the path.
 
-    Django refuses some requests before a view sees them: an unknown host, an unknown path, a body
-    that is too large.
+    Django refuses some requests before a view sees them, such as an unknown host or path.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -75,8 +74,8 @@ class ProblemMiddleware:
         response = self.get_response(request)
         if (
             response.status_code < 400
-            or getattr(response, "tells_problem", False)
-            or not takes_keys(request.path)
+            or getattr(response, "is_problem_document", False)
+            or not accepts_api_keys(request.path)
         ):
             return response
         return problem_response(request, _problem_of(request, response))
@@ -84,10 +83,10 @@ class ProblemMiddleware:
 
 def _problem_of(request: HttpRequest, response: HttpResponse) -> Problem:
     """Return the problem that replaces a response of Django or of the tenant middleware."""
-    headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+    headers = {name: response.headers[name] for name in COPIED_HEADERS if name in response.headers}
     if hasattr(request, "tenant") or headers:
         return Problem.of_status(response.status_code, headers=headers)
-    # No tenant was found, and none was found not to be needed: the Host header was refused.
+    # TenantMiddleware sets `tenant`, or None. Without the attribute the Host header was refused.
     host = request.META.get("HTTP_HOST", "")
     detail = "The API is not served under this host name."
     if response.headers.get("Content-Type", "").startswith("text/plain"):
@@ -110,21 +109,21 @@ class SlashMiddleware(CommonMiddleware):
 
 
 class ApiKeyTenantMiddleware:
-    """Reads the key, its tenant and its agent of a request: `request.admission`.
+    """Looks up the API key of a request, with its tenant and agent: `request.key_lookup`.
 
     On a host that serves all tenants it enters the tenant that the key names. This grants no
-    access: authentication checks the key by the rows of that tenant.
+    access: authentication checks the key.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not takes_keys(request.path):
+        if not accepts_api_keys(request.path):
             return self.get_response(request)
         key = parse_key(bearer_key(request.headers.get("Authorization", "")) or "")
-        here = current_tenant_id()
-        if key is None or here not in (None, key.tenant_id):
+        tenant_id = current_tenant_id()
+        if key is None or tenant_id not in (None, key.tenant_id):
             return self.get_response(request)
         with ExitStack() as scope:
             try:
@@ -132,11 +131,11 @@ class ApiKeyTenantMiddleware:
                 if settings.TENANT_DATABASES:
                     tenant = require_serving(key.tenant_id)  # caches the tenant's server
                 scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
-                admission = admit(key, agent=_agent_named(request), tenant=tenant)
-                request.admission = admission  # type: ignore[attr-defined]
-                scope.enter_context(use_tenant_row(admission.tenant))
-                if admission.key is not None:
-                    bind_request_ids(request, tenant_id=key.tenant_id, key_id=admission.key.pk)
+                key_lookup = look_up_key(key, agent=_requested_agent(request), tenant=tenant)
+                request.key_lookup = key_lookup  # type: ignore[attr-defined]
+                scope.enter_context(use_tenant_row(key_lookup.tenant))
+                if key_lookup.key is not None:
+                    bind_request_ids(request, tenant_id=key.tenant_id, key_id=key_lookup.key.pk)
             except (TenantPaused, ServerDown) as error:
                 return refuse_later(request, error)
             except (UnknownTenant, TenantNotServing):
@@ -145,17 +144,17 @@ class ApiKeyTenantMiddleware:
             return stream_in_tenant(self.get_response(request), key.tenant_id)
 
 
-def _agent_named(request: HttpRequest) -> str:
-    """Return the `agent` of a request's parameters, or of its body if that is small JSON.
+def _requested_agent(request: HttpRequest) -> str:
+    """Return the `agent` of the query parameters, or of a JSON body of up to MAX_SCANNED_BYTES.
 
-    The view reads and validates it again: this value is only looked up together with the key.
+    It is looked up together with the key. The view validates it.
     """
-    named: object = None
+    agent: object = None
     with suppress(SuspiciousOperation, ValueError, RecursionError):
-        named = request.GET.get("agent")
+        agent = request.GET.get("agent")
         length = request.headers.get("Content-Length", "")
         is_small = length.isascii() and length.isdigit() and int(length) <= MAX_SCANNED_BYTES
-        if named is None and is_small and request.content_type == "application/json":
+        if agent is None and is_small and request.content_type == "application/json":
             body = json.loads(request.body)
-            named = body.get("agent") if isinstance(body, dict) else None
-    return named if isinstance(named, str) else ""
+            agent = body.get("agent") if isinstance(body, dict) else None
+    return agent if isinstance(agent, str) else ""

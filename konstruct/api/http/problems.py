@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): the form of every error below /api/."""
+"""Problem documents (RFC 9457), which answer every error below /api/."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ MAX_DETAIL_CHARACTERS = 1_000
 # A body of 2 MB can hold a hundred thousand mistakes.
 MAX_ERRORS = 50
 
-_BY_STATUS = {
+_DEFAULTS = {
     400: ("bad-request", "The request cannot be understood. Check its host, headers and body."),
     401: ("unauthenticated", "Send an API key: Authorization: Bearer ks_…"),
     402: ("quota-exceeded", "A quota is used up that does not begin anew with the month."),
@@ -50,12 +50,12 @@ class FieldError:
     value: Any = None
 
     def document(self) -> dict[str, Any]:
-        """Return the JSON of this error; values that are long or not simple stay out."""
+        """Return the error as JSON, with the value if it is short and neither object nor list."""
         simple = isinstance(self.value, bool | int | float | str)
         shown = simple and len(str(self.value)) <= MAX_VALUE_CHARACTERS
         return {
-            "field": _cut(self.field, MAX_NAME_CHARACTERS),
-            "detail": _cut(self.detail, MAX_DETAIL_CHARACTERS),
+            "field": _truncate(self.field, MAX_NAME_CHARACTERS),
+            "detail": _truncate(self.detail, MAX_DETAIL_CHARACTERS),
         } | ({"value": self.value} if shown else {})
 
 
@@ -80,17 +80,17 @@ class Problem:
         errors: tuple[FieldError, ...] = (),
         headers: Mapping[str, str] | None = None,
     ) -> "Problem":
-        """Return the problem of a status, with the usual detail or with this one."""
-        kind, usual = _BY_STATUS.get(status, _BY_STATUS[400 if status < 500 else 500])
-        return cls(status, kind, detail or usual, errors, headers or {})
+        """Return the problem of an HTTP status, with the given or the default detail."""
+        kind, default_detail = _DEFAULTS.get(status, _DEFAULTS[400 if status < 500 else 500])
+        return cls(status, kind, detail or default_detail, errors, headers or {})
 
     def as_json(self, *, path: str, request_id: str) -> dict[str, Any]:
-        """Return the JSON of this problem as an answer to a request for the path."""
+        """Return the problem document for a request of the path."""
         document = {
             "type": TYPE_PREFIX + self.kind,
             "title": http.client.responses.get(self.status, "Error"),
             "status": self.status,
-            "detail": _cut(self.detail, MAX_DETAIL_CHARACTERS),
+            "detail": _truncate(self.detail, MAX_DETAIL_CHARACTERS),
             "instance": path,
             "request_id": request_id,
             **self.members,
@@ -101,15 +101,15 @@ class Problem:
 
 
 class Refusal(Exception):
-    """A request is refused with a problem that is known where it is raised."""
+    """Refuses a request with a problem document."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
         self.problem = problem
 
 
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}…"
+def _truncate(text: str, max_characters: int) -> str:
+    return text if len(text) <= max_characters else f"{text[:max_characters]}…"
 
 
 def problem_document(request: HttpRequest, problem: Problem) -> HttpResponse:
@@ -127,39 +127,41 @@ def problem_document(request: HttpRequest, problem: Problem) -> HttpResponse:
 
 
 def current_request_id() -> str:
-    """Return the id of the request that is being answered, `-` outside of requests."""
+    """Return the id of the current request; `-` outside of requests."""
     request_id: str = get_contextvars().get("request_id", "-")
     return request_id
 
 
 API_PREFIX: Final = "/api/"
 
-ErrorForm = Callable[[HttpRequest, Problem], HttpResponse]
+ErrorFormat = Callable[[HttpRequest, Problem], HttpResponse]
 
-_forms: dict[str, ErrorForm] = {API_PREFIX: problem_document}
+_error_formats: dict[str, ErrorFormat] = {API_PREFIX: problem_document}
 
 
-def register(prefix: str, form: ErrorForm) -> None:
-    """Accept API keys at the addresses that begin so. Call it when the app is ready.
+def register_error_format(prefix: str, error_format: ErrorFormat) -> None:
+    """Accept API keys for paths with a prefix, and answer errors there in a format.
 
-    Of prefixes of which one begins with another, the longer one counts.
+    The longest matching prefix has precedence. Call it in `AppConfig.ready`.
     """
-    _forms[prefix] = form
+    _error_formats[prefix] = error_format
 
 
-def takes_keys(path: str) -> bool:
+def accepts_api_keys(path: str) -> bool:
     """Return whether an API key may choose the tenant of a request for this path."""
-    return _form_at(path) is not None
+    return _error_format_of(path) is not None
 
 
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
-    """Return the problem as a response in the form of the request's address."""
-    response = (_form_at(request.path) or problem_document)(request, problem)
-    response.tells_problem = True  # type: ignore[attr-defined]  # for the middleware
+    """Return the problem as a response in the error format of the request's path."""
+    response = (_error_format_of(request.path) or problem_document)(request, problem)
+    response.is_problem_document = True  # type: ignore[attr-defined]  # for the middleware
     leave_log_to_request(request, response)
     return response
 
 
-def _form_at(path: str) -> ErrorForm | None:
-    prefix = max((each for each in _forms if path.startswith(each)), key=len, default=None)
-    return None if prefix is None else _forms[prefix]
+def _error_format_of(path: str) -> ErrorFormat | None:
+    prefix = max(
+        (prefix for prefix in _error_formats if path.startswith(prefix)), key=len, default=None
+    )
+    return None if prefix is None else _error_formats[prefix]

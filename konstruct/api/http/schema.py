@@ -1,4 +1,4 @@
-"""The OpenAPI description: the common parts of all endpoints, and the view that serves it."""
+"""Common parts of all operations in the OpenAPI description."""
 
 import http.client
 import json
@@ -37,8 +37,8 @@ class ProblemSerializer(serializers.Serializer):
     )
 
 
-# What any request can be answered with, and the name of that answer in the description.
-_ALWAYS = {
+# Errors of every operation: the name of the component, and the description.
+_COMMON_ERRORS = {
     400: ("Invalid", "The body cannot be read, or a field is invalid: `errors` names it."),
     401: ("Unauthenticated", "No valid API key for this tenant."),
     403: (
@@ -60,15 +60,15 @@ _ALWAYS = {
     500: ("InternalError", "The server failed. Its log has the error under the request's id."),
     503: ("Unavailable", "A service that the API needs is not available."),
 }
-_WITH_A_PATH = {
+_PATH_ERRORS = {
     404: ("NotFound", "The resource does not exist for this key, or the cursor is invalid.")
 }
-_WITH_A_BODY = {
+_BODY_ERRORS = {
     413: ("BodyTooLarge", "The body is too large."),
     415: ("UnsupportedMediaType", "The body is not declared as application/json."),
 }
-# Declared by views, in `problems`.
-_SOMETIMES = {
+# Errors that an operation declares, by `problems`.
+_OPTIONAL_ERRORS = {
     402: (
         "QuotaExceeded",
         "A quota that is never reset is used up: see `quota`, `limit` and `used`. A key that is "
@@ -85,8 +85,8 @@ _SOMETIMES = {
         "Idempotency-Key belongs to another request.",
     ),
 }
-# A view without a path parameter may answer 404 too, for an id in its body.
-_DECLARED = _SOMETIMES | _WITH_A_PATH
+# An operation without a path parameter may declare 404, for an id in its body.
+_DECLARABLE_ERRORS = _OPTIONAL_ERRORS | _PATH_ERRORS
 _HEADERS = {
     "X-Request-ID": "Id of the request in the server's log; yours if you sent one.",
     "RateLimit-Limit": "Requests that are possible at once.",
@@ -100,7 +100,7 @@ _EXAMPLES = json.loads(Path(__file__).with_name("examples.json").read_text())
 
 
 class ApiSchema(AutoSchema):
-    """drf-spectacular's description of a view, with the view's tag and strict bodies."""
+    """drf-spectacular's schema of a view, with the view's tag and strict bodies."""
 
     def get_tags(self) -> list[str]:
         """Return the group that the view declares."""
@@ -116,30 +116,30 @@ class ApiSchema(AutoSchema):
 
     def _paragraphs(self) -> list[str]:
         paragraphs = str(super().get_description()).split("\n\n")
-        return [" ".join(each.split("\n")) for each in paragraphs]
+        return [" ".join(paragraph.split("\n")) for paragraph in paragraphs]
 
     def _postprocess_serializer_schema(self, schema: Any, serializer: Any, direction: Any) -> Any:
-        """Describe that strict serializers take no unknown fields."""
+        """Forbid unknown fields of strict serializers."""
         schema = super()._postprocess_serializer_schema(schema, serializer, direction)
         if isinstance(serializer, StrictSerializer) and direction == "request":
             schema["additionalProperties"] = False
             _describe_defaults(schema["properties"])
-            if serializer.least_fields:
-                schema["minProperties"] = serializer.least_fields
+            if serializer.min_fields:
+                schema["minProperties"] = serializer.min_fields
         return schema
 
 
 def _describe_defaults(properties: dict[str, Any]) -> None:
-    """Write defaults into the descriptions.
+    """Move defaults into the descriptions.
 
-    Generators of types take a field with a `default` for one that is always present.
+    Type generators treat a field with a `default` as always present.
     """
-    for described in properties.values():
-        if "default" in described:
-            default = json.dumps(described.pop("default"))
-            text = described.get("description", "")
+    for field in properties.values():
+        if "default" in field:
+            default = json.dumps(field.pop("default"))
+            text = field.get("description", "")
             if "Default:" not in text:
-                described["description"] = f"{text} Default: {default}.".strip()
+                field["description"] = f"{text} Default: {default}.".strip()
 
 
 def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -149,39 +149,51 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """
     _allow_null(result)
     components = result["components"]
-    components["headers"] = {name: _header(words) for name, words in _HEADERS.items()}
+    components["headers"] = {
+        name: _header_object(description) for name, description in _HEADERS.items()
+    }
     components["responses"] = {
-        name: _response(status, words)
-        for common in (_ALWAYS, _WITH_A_PATH, _WITH_A_BODY, _SOMETIMES)
-        for status, (name, words) in common.items()
+        name: _error_response(status, description)
+        for common in (_COMMON_ERRORS, _PATH_ERRORS, _BODY_ERRORS, _OPTIONAL_ERRORS)
+        for status, (name, description) in common.items()
     }
     for path, operations in result["paths"].items():
         for operation in operations.values():
-            responses = operation["responses"]
-            names = {each["name"] for each in operation.get("parameters", [])}
-            common = _ALWAYS | (_WITH_A_PATH if "{" in path or "cursor" in names else {})
-            if body := operation.get("requestBody"):
-                body["required"] = True
-                common |= _WITH_A_BODY
-            common |= {each: _DECLARED[each] for each in _DECLARED if str(each) in responses}
-            for status, response in responses.items():
-                response["description"] = (
-                    response["description"] or http.client.responses[int(status)]
-                )
-                response["headers"] = _header_references() | response.get("headers", {})
-            for status, (name, _words) in common.items():
-                responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
-            operation["responses"] = dict(sorted(responses.items()))
-            for place, examples in _EXAMPLES.get(operation["operationId"], {}).items():
-                content = operation["requestBody"] if place == "request" else responses[place]
-                content["content"]["application/json"]["examples"] = {
-                    name: {"value": value} for name, value in examples.items()
-                }
+            _describe_responses(operation, path)
+            _add_examples(operation)
     return result
 
 
+def _describe_responses(operation: dict[str, Any], path: str) -> None:
+    responses = operation["responses"]
+    parameters = {parameter["name"] for parameter in operation.get("parameters", [])}
+    errors = _COMMON_ERRORS | (_PATH_ERRORS if "{" in path or "cursor" in parameters else {})
+    if body := operation.get("requestBody"):
+        body["required"] = True
+        errors |= _BODY_ERRORS
+    errors |= {
+        status: error for status, error in _DECLARABLE_ERRORS.items() if str(status) in responses
+    }
+    for status, response in responses.items():
+        response["description"] = response["description"] or http.client.responses[int(status)]
+        response["headers"] = _header_references() | response.get("headers", {})
+    for status, (name, _) in errors.items():
+        responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _add_examples(operation: dict[str, Any]) -> None:
+    for place, examples in _EXAMPLES.get(operation["operationId"], {}).items():
+        described = (
+            operation["requestBody"] if place == "request" else operation["responses"][place]
+        )
+        described["content"]["application/json"]["examples"] = {
+            name: {"value": value} for name, value in examples.items()
+        }
+
+
 def _allow_null(schema: Any) -> None:
-    """Replace drf-spectacular's "either anything or null" for JSON: null matches both."""
+    """Remove `oneOf: [{}, null]`, which null does not match because it matches both."""
     if isinstance(schema, dict):
         if schema.get("oneOf") == [{}, {"type": "null"}]:
             del schema["oneOf"]
@@ -193,11 +205,13 @@ def _allow_null(schema: Any) -> None:
 
 
 def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
-    """Return the responses of errors that not every operation has, for extend_schema."""
+    """Return the responses of errors that an operation declares, for extend_schema."""
     return {
-        (status, MEDIA_TYPE): OpenApiResponse(ProblemSerializer, description=_DECLARED[status][1])
+        (status, MEDIA_TYPE): OpenApiResponse(
+            ProblemSerializer, description=_DECLARABLE_ERRORS[status][1]
+        )
         for status in statuses
-        if status in _DECLARED  # the others are on every operation
+        if status in _DECLARABLE_ERRORS  # the others are on every operation
     }
 
 
@@ -213,16 +227,16 @@ def header(name: str, description: str, **options: Any) -> OpenApiParameter:
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description, **options)
 
 
-def _response(status: int, words: str) -> dict[str, Any]:
+def _error_response(status: int, description: str) -> dict[str, Any]:
     headers = _header_references()
     if status in (429, 503):
-        headers["Retry-After"] = _header("Seconds to wait before retrying.")
+        headers["Retry-After"] = _header_object("Seconds to wait before retrying.")
     if status == 401:
-        headers["WWW-Authenticate"] = _header("Requires a Bearer key.")
+        headers["WWW-Authenticate"] = _header_object("Requires a Bearer key.")
     if status == 405:
-        headers["Allow"] = _header("The supported methods.")
+        headers["Allow"] = _header_object("The supported methods.")
     return {
-        "description": words,
+        "description": description,
         "headers": headers,
         "content": {
             MEDIA_TYPE: {
@@ -239,8 +253,8 @@ def _example(status: int) -> dict[str, Any]:
     )
 
 
-def _header(words: str) -> dict[str, Any]:
-    return {"description": words, "schema": {"type": "string"}}
+def _header_object(description: str) -> dict[str, Any]:
+    return {"description": description, "schema": {"type": "string"}}
 
 
 def _header_references() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The base of every view: each method declares its operation, the base does the shared work."""
+"""The base class of API views. Each method declares its operation with `@operation`."""
 
 import hashlib
 import json
@@ -23,14 +23,14 @@ from rest_framework.utils.encoders import JSONEncoder
 from konstruct.api.auth.permissions import Caller, Operation, caller_of
 from konstruct.api.auth.throttling import RateLimited
 from konstruct.api.http.access_log import (
-    READS,
+    READ_ACTIONS,
     EntryValues,
+    logged_operation,
     record_refusal,
     record_request,
-    recorded_as,
 )
-from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer, checked_query
-from konstruct.api.http.lists import KeysetPagination, page_of
+from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer, validate_query
+from konstruct.api.http.lists import KeysetPagination, page_serializer
 from konstruct.api.http.schema import header, problems
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
@@ -46,7 +46,7 @@ IF_MATCH = header(
     "If-Match",
     "The ETag that you received. The change is refused if the resource has changed since then.",
 )
-_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e]*")')
+_ETAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e]*")')
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Names = str | tuple[str, ...]
@@ -70,21 +70,21 @@ def operation(
 ) -> Callable[[Handler], Handler]:
     """Declare the operation that a method of a view performs.
 
-    The first group of arguments is enforced, the second describes the operation in OpenAPI. Summary
-    and description are the first line and the rest of the method's docstring; examples.json has the
-    examples. Without an id, the operation is not described.
+    The first group of arguments is enforced, the second is for the OpenAPI description. The first
+    line of the method's docstring is the summary, and the rest is the description. examples.json
+    has the examples. An operation without an id is not in the description.
 
     Args:
         action: the action of the entry in the access log.
         subject: the kind of thing that the entry names, such as "fact".
-        permission: the permission that a person needs, or several of which they need all. An empty
-            tuple refuses every person.
-        scope: the scope that an API key needs, or several of which it needs one. By default READ
-            for reads, ERASE for erasures, and WRITE for every other action.
-        query: checks the query parameters, which are then `self.query`. None checks nothing.
-        body: checks the body, which is then `self.fields`.
-        own_transaction: whether the method opens its own transaction and calls `self.record` in
-            it, because it waits, or changes something outside of the database.
+        permission: the permissions that a person needs, all of them. An empty tuple refuses every
+            person.
+        scope: the scopes that allow an API key, any one of them. By default READ for reads, ERASE
+            for erasures, and WRITE for every other action.
+        query: validates the query parameters, which become `self.query`. None: no validation.
+        body: validates the body, which becomes `self.fields`.
+        own_transaction: whether the method opens its own transaction and calls
+            `self.write_log_entry` in it, for example because it waits for a language model.
 
         id: the operationId.
         description: replaces the rest of the docstring, for text with values in it.
@@ -95,7 +95,7 @@ def operation(
         headers: headers of the request and of the response.
     """
 
-    scopes = scope or _usual_scope(action)
+    scopes = scope or _default_scope(action)
 
     def declare(handler: Handler) -> Handler:
         declared: Any = handler
@@ -112,7 +112,7 @@ def operation(
             return handler
         responses = returns if isinstance(returns, Mapping) else {200: returns}
         if page is not None:
-            responses = {200: page_of(page)}
+            responses = {200: page_serializer(page)}
         parameters = [] if query in (None, NoParametersSerializer) else [query]
         described: Handler = extend_schema(
             operation_id=id,
@@ -127,16 +127,19 @@ def operation(
 
 
 def _implied_errors(
-    headers: Sequence[OpenApiParameter], *requests: type[StrictSerializer] | None
+    headers: Sequence[OpenApiParameter], *serializer_classes: type[StrictSerializer] | None
 ) -> Iterator[int]:
     if IF_MATCH in headers:
         yield 412
-    if any(each is not None and "agent" in each().fields for each in requests):
+    if any(
+        serializer is not None and "agent" in serializer().fields
+        for serializer in serializer_classes
+    ):
         yield 422
 
 
-def _usual_scope(action: Action) -> KeyScope:
-    if action in READS:
+def _default_scope(action: Action) -> KeyScope:
+    if action in READ_ACTIONS:
         return KeyScope.READ
     return KeyScope.ERASE if action is Action.ERASE else KeyScope.WRITE
 
@@ -147,16 +150,16 @@ def no_content(description: str) -> dict[int, OpenApiResponse]:
 
 
 class ApiView(RateLimited):
-    """A view of the API. A method without a declared operation fails when the class is made.
+    """Base class of the API's views. A subclass with a method without @operation raises TypeError.
 
-    The base checks scope, permission, query parameters and body, opens the transaction, and writes
-    the request into the access log: an answered one with the values of `note`, a refused one as
-    refused. A change and its entry in the log are one transaction.
+    It checks scope, permission, query parameters and body, opens the transaction, and writes the
+    request into the access log: a successful one with the values of `log`, another one as refused.
+    A change and its entry in the log are one transaction.
 
     Attributes:
         tag: the group of its operations in the OpenAPI description.
-        keeps_to_binding: whether keys that are bound to an agent or a user may call it. Such a
-            view must limit all that it reads and changes with `self.caller`.
+        allows_bound_keys: whether keys that are bound to an agent or a user may call it. Such a
+            view must limit its reads and changes with `self.caller`.
         records_itself: whether the view logs its calls itself, without operations.
         operations: the operations by HTTP method.
         query: the checked query parameters.
@@ -164,7 +167,7 @@ class ApiView(RateLimited):
     """
 
     tag: ClassVar[str] = ""
-    keeps_to_binding: ClassVar[bool] = False
+    allows_bound_keys: ClassVar[bool] = False
     records_itself: ClassVar[bool] = False
     operations: ClassVar[Mapping[str, Operation]] = {}
     request: Any
@@ -173,18 +176,20 @@ class ApiView(RateLimited):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        declared = {
+        operations = {
             name.upper(): getattr(getattr(cls, name), "operation", None)
             for name in cls.http_method_names
             if hasattr(cls, name) and name != "options"
         }
-        missing = [name for name, operation in declared.items() if operation is None]
+        missing = [name for name, operation in operations.items() if operation is None]
         if missing and not cls.records_itself:
             raise TypeError(
                 f"{cls.__qualname__} does not declare {', '.join(missing)}: decorate the method "
                 "with @operation, which names its action, subject and permission."
             )
-        cls.operations = {name: each for name, each in declared.items() if each is not None}
+        cls.operations = {
+            name: operation for name, operation in operations.items() if operation is not None
+        }
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -199,18 +204,18 @@ class ApiView(RateLimited):
         return self.operations.get("GET" if method == "HEAD" else method)
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Check that the request is allowed; then replace the method by one that records it."""
+        """Check that the request is allowed, and wrap the method with validation and access log."""
         super().initial(request, *args, **kwargs)
         name = str(request.method).lower()
         handler = getattr(self, name, None)
         if handler is not None and name != "options":
-            setattr(self, name, self._recorded(handler))
+            setattr(self, name, self._wrap_handler(handler))
 
     def handle_exception(self, exc: Exception) -> Any:
-        """Answer an error, and record that the request was refused."""
-        waiting = tenant_connection().queued
-        if self._queued_entry in waiting:
-            waiting.remove(self._queued_entry)
+        """Return the response to an error, and log the request as refused."""
+        queued = tenant_connection().queued
+        if self._queued_entry in queued:
+            queued.remove(self._queued_entry)
         response = super().handle_exception(exc)
         if is_outage(exc):  # the access log cannot be written either
             return response
@@ -226,7 +231,7 @@ class ApiView(RateLimited):
         """The program or person that sends the request."""
         return caller_of(self.request)
 
-    def note(
+    def log(
         self,
         row: Model | None = None,
         *,
@@ -248,28 +253,28 @@ class ApiView(RateLimited):
         values.before, values.after = before or values.before, after or values.after
         values.detail |= detail
 
-    def note_created(self, row: Model, *, is_new: bool) -> None:
+    def log_created(self, row: Model, *, is_new: bool) -> None:
         """Add a row to the request's entry: as created, or as shown if it existed before."""
         if is_new:
-            self.note(row, after=row_state(row))
+            self.log(row, after=row_state(row))
         else:
-            self.note(row, action=Action.VIEW)
+            self.log(row, action=Action.VIEW)
 
-    def record(self) -> None:
+    def write_log_entry(self) -> None:
         """Write the entry of the request, in the current transaction if there is one."""
         record_request(self.request, self.caller, self._entry_values, self.operation)
         self._is_recorded = True
 
     def log_with_next_query(self) -> None:
-        """Send the entry of a read together with the next query. Call `note` before."""
+        """Send the entry of a read together with the next query. Call `log` before."""
         if not self._is_recorded and self._is_read():
             self._queued_entry = record_request(
                 self.request, self.caller, self._entry_values, self.operation, with_next=True
             )
             self._is_recorded = True
 
-    def is_recorded(self) -> None:
-        """Mark the request as already logged."""
+    def mark_recorded(self) -> None:
+        """Mark the request as logged, if the view has written its entry."""
         self._is_recorded = True
 
     def page(
@@ -278,27 +283,29 @@ class ApiView(RateLimited):
         pages: KeysetPagination,
         serializer_class: type[serializers.Serializer],
     ) -> Response:
-        """Answer with a page of rows."""
+        """Return the response with a page of rows."""
         page = pages.paginate_queryset(rows, self.request, view=self)
         return pages.get_paginated_response(self.documents(page, serializer_class))
 
     def show(
         self, rows: QuerySet[Any], serializer_class: type[serializers.Serializer], pk: UUID
     ) -> Response:
-        """Answer with one of the rows that the caller may see. Raises Http404 if there is none."""
+        """Return the response with one row. Raises Http404 if the caller may see no such row."""
         row = get_object_or_404(self.caller.rows(rows), pk=pk)
-        self.note(row)
+        self.log(row)
         return Response(self.document(row, serializer_class))
 
     def documents(
         self, rows: Iterable[Any], serializer_class: type[serializers.Serializer]
     ) -> list[dict[str, Any]]:
-        """Return the JSON of rows. The names of all their agents take one query."""
+        """Return the JSON of rows. One query reads the names of all their agents."""
         rows = list(rows)
         context: dict[str, Any] = {"request": self.request}
         serializer: Any = serializer_class(rows, many=True, context=context)
-        named = [each for each in serializer.child.fields.values() if hasattr(each, "agent_id_of")]
-        ids = {field.agent_id_of(row) for field in named for row in rows}
+        name_fields = [
+            field for field in serializer.child.fields.values() if hasattr(field, "agent_id_of")
+        ]
+        ids = {field.agent_id_of(row) for field in name_fields for row in rows}
         context["agent_names"] = agent_names(ids - {None})
         return list(serializer.data)
 
@@ -306,33 +313,35 @@ class ApiView(RateLimited):
         """Return the JSON of a row."""
         return self.documents([row], serializer_class)[0]
 
-    def _recorded(self, handler: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
+    def _wrap_handler(self, handler: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
         def answer(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            declared = self.operation
-            alone = self._is_read() or (declared is not None and declared.own_transaction)
-            with nullcontext() if alone else transaction.atomic():
-                if declared is not None and declared.query is not None:
-                    self.query = checked_query(request, declared.query)
-                if declared is not None and declared.body is not None:
-                    body = declared.body(data=request.data)
+            operation = self.operation
+            has_own_transaction = self._is_read() or (
+                operation is not None and operation.own_transaction
+            )
+            with nullcontext() if has_own_transaction else transaction.atomic():
+                if operation is not None and operation.query is not None:
+                    self.query = validate_query(request, operation.query)
+                if operation is not None and operation.body is not None:
+                    body = operation.body(data=request.data)
                     body.is_valid(raise_exception=True)
                     self.fields = body.validated_data
-                return self._answered(handler(request, *args, **kwargs))
+                return self._complete_entry(handler(request, *args, **kwargs))
 
         return answer
 
     def _is_read(self) -> bool:
-        known = recorded_as(self.request, self.operation)
-        return known is None or known[0] in READS
+        logged = logged_operation(self.request, self.operation)
+        return logged is None or logged[0] in READ_ACTIONS
 
-    def _answered(self, response: HttpResponseBase) -> HttpResponseBase:
+    def _complete_entry(self, response: HttpResponseBase) -> HttpResponseBase:
         if not self._is_recorded:
-            self.record()
+            self.write_log_entry()
         connection = tenant_connection()
         if self._queued_entry is not None and not connection.in_atomic_block:
             connection.send_queued()
-            if not self._queued_entry.is_done:  # the query that it went with has failed
-                self.record()
+            if not self._queued_entry.is_done:  # its query has failed
+                self.write_log_entry()
         return response
 
 
@@ -392,8 +401,8 @@ def etag_of(document: Any) -> str:
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def tagged(request: Request, document: Any) -> Response:
-    """Answer a GET with the document and its ETag; with 304 if the caller has this state."""
+def etag_response(request: Request, document: Any) -> Response:
+    """Return the response to a GET with the ETag; 304 if If-None-Match has this ETag."""
     etag = etag_of(document)
     if _matches(request.headers.get("If-None-Match"), etag):
         return Response(status=304, headers={"ETag": etag})
@@ -401,17 +410,17 @@ def tagged(request: Request, document: Any) -> Response:
 
 
 def require_match(request: Request, document: Any) -> None:
-    """Raise ChangedSince if the request's If-Match is of another state than the document.
+    """Raise ChangedSince if the request's If-Match differs from the ETag of the document.
 
-    Lock the rows before, so that the state stays the same until the change. Weak tags match too:
-    gzip makes tags weak, and these tags identify the state, not the bytes.
+    Lock the rows before, so that they do not change in between. Weak tags match too: gzip makes
+    tags weak, and these tags identify the state, not the bytes.
     """
-    given = request.headers.get("If-Match")
-    if given is not None and not _matches(given, etag_of(document)):
+    if_match = request.headers.get("If-Match")
+    if if_match is not None and not _matches(if_match, etag_of(document)):
         raise ChangedSince("It was changed since you read it. Read it again and decide anew.")
 
 
 def _matches(header: str | None, etag: str) -> bool:
     if header is None:
         return False
-    return header.strip() == "*" or etag in _TAG.findall(header)
+    return header.strip() == "*" or etag in _ETAG.findall(header)

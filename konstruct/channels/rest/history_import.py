@@ -189,7 +189,7 @@ class ImportView(ApiView):
     """Imports history."""
 
     tag = "messages"
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.IMPORT,
@@ -227,7 +227,7 @@ class ImportView(ApiView):
             outcome.value: sum(result.status is outcome for result in results)
             for outcome in ImportStatus
         }
-        self.note(counts=counts)
+        self.log(counts=counts)
         document = {**counts, "results": results}
         return Response(ImportResultSerializer(document).data)
 

@@ -11,10 +11,10 @@ from konstruct.api.http.bodies import (
     StrictSerializer,
 )
 from konstruct.api.http.lists import (
-    InTime,
+    AgentUserQuery,
     NewestFirst,
-    OfAgentAndUser,
     PageQuerySerializer,
+    TimeRangeQuery,
     ordering_field,
 )
 from konstruct.api.resources.memory.facts import (
@@ -76,7 +76,7 @@ class WaitSerializer(StrictSerializer):
     )
 
 
-class ListSerializer(OfAgentAndUser, InTime, PageQuerySerializer):
+class ListSerializer(AgentUserQuery, TimeRangeQuery, PageQuerySerializer):
     """Query parameters of the list."""
 
     thread_id = ChannelIdField(required=False, help_text="Only messages of this conversation.")

@@ -13,7 +13,7 @@ from rest_framework.reverse import reverse
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, idempotency_key, key_of_caller
-from konstruct.api.http.lists import NewestFirst, narrowed
+from konstruct.api.http.lists import NewestFirst, apply_filters
 from konstruct.api.http.problems import Problem, current_request_id
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, operation
@@ -65,7 +65,7 @@ class MessagesView(ApiView):
     """Messages of end users to agents."""
 
     tag = "messages"
-    keeps_to_binding = True
+    allows_bound_keys = True
     content_negotiation_class = JsonOrEvents
 
     @operation(
@@ -115,8 +115,8 @@ class MessagesView(ApiView):
             if streams:  # before the task is enqueued
                 transaction.on_commit(lambda: watch(tenant_id, message.id))
             message, created = accept(incoming, tenant_id=tenant_id)
-            self.note(message, action=None if created else Action.VIEW)
-            self.record()
+            self.log(message, action=None if created else Action.VIEW)
+            self.write_log_entry()
         url = reverse("message", args=[message.id], request=request)
 
         def document(now: Message) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class MessagesView(ApiView):
         Returns every message that was sent, on any channel, with its reply.
         """
         filters = self.query
-        messages = narrowed(sent_messages(), filters, self.caller, without=("status",))
+        messages = apply_filters(sent_messages(), filters, self.caller, without=("status",))
         if "filters" in filters:
             messages = filter_by_metadata(messages, filters["filters"])
         if "status" in filters:
@@ -192,7 +192,7 @@ class MessageView(ApiView):
     """One message."""
 
     tag = "messages"
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
@@ -213,7 +213,7 @@ class MessageView(ApiView):
 
         def respond() -> Response:
             message = _message(message_id, caller)
-            self.note(message)
+            self.log(message)
             self.log_with_next_query()
             return Response(message_documents([message], request)[0])
 

@@ -40,16 +40,16 @@ def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
 def rpc_response(
     body: dict[str, Any],
     *,
-    to: int | str | None = None,
+    request_id: int | str | None = None,
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:
     """Return a JSON-RPC response. It is ASCII: an id may hold half of a surrogate pair."""
     response = HttpResponse(
-        json.dumps({"jsonrpc": "2.0", "id": to, **body}),
+        json.dumps({"jsonrpc": "2.0", "id": request_id, **body}),
         status=status,
         content_type="application/json",
         headers=headers,
     )
-    response.tells_problem = True  # type: ignore[attr-defined]  # for the middleware
+    response.is_problem_document = True  # type: ignore[attr-defined]  # for the middleware
     return response

@@ -11,9 +11,10 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.access_log import READ_ACTIONS
 from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.memory.facts import FactPages, locked_fact, visible_facts
+from konstruct.api.resources.memory.facts import FactPages, lock_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import recall_policy
@@ -33,7 +34,6 @@ from tenants.context import required_tenant_id
 FACTS = LongTermMemory()
 # An error names at most this many agents.
 MAX_AGENT_NAMES = 20
-_READING: Final = frozenset({Action.LIST, Action.SEARCH, Action.VIEW})
 
 
 @dataclass(frozen=True)
@@ -65,24 +65,27 @@ class Tool:
     name: str
     title: str
     description: str
-    takes: type[StrictSerializer]
-    gives: type[serializers.Serializer]
+    arguments_serializer: type[StrictSerializer]
+    result_serializer: type[serializers.Serializer]
     action: Action
-    do: Callable[[Caller, dict[str, Any]], Outcome]
+    function: Callable[[Caller, dict[str, Any]], Outcome]
     subject: str = "fact"
 
     @property
     def scope(self) -> KeyScope:
         """The scope that a key needs."""
-        return KeyScope.READ if self.action in _READING else KeyScope.WRITE
+        return KeyScope.READ if self.action in READ_ACTIONS else KeyScope.WRITE
 
     def run(self, caller: Caller, arguments: dict[str, Any]) -> Outcome:
-        """Validate the arguments and run the tool. Raises what services and serializers raise."""
-        body = self.takes(data=arguments)
-        body.is_valid(raise_exception=True)
-        return self.do(caller, body.validated_data)
+        """Validate the arguments and run the tool.
 
-    def as_listed(self, caller: Caller) -> dict[str, Any]:
+        Raises ValidationError for invalid arguments, and the errors of the tool's function.
+        """
+        body = self.arguments_serializer(data=arguments)
+        body.is_valid(raise_exception=True)
+        return self.function(caller, body.validated_data)
+
+    def list_document(self, caller: Caller) -> dict[str, Any]:
         """Return the tool for `tools/list`, without arguments that the key is bound to."""
         bound = {"agent": caller.agent_id, "user_id": caller.user_id}
         without = [name for name, value in bound.items() if value is not None]
@@ -91,11 +94,11 @@ class Tool:
             "title": self.title,
             "description": self.description,
             "inputSchema": schemas.input_schema(
-                self.takes(), without=without, required=["user_id"]
+                self.arguments_serializer(), without=without, required=["user_id"]
             ),
-            "outputSchema": schemas.output_schema(self.gives()),
+            "outputSchema": schemas.output_schema(self.result_serializer()),
             "annotations": {
-                "readOnlyHint": self.action in _READING,
+                "readOnlyHint": self.action in READ_ACTIONS,
                 "destructiveHint": self.action is Action.DELETE,
                 "idempotentHint": True,
                 "openWorldHint": False,
@@ -116,13 +119,13 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
     fact = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
     similar = [{"id": near.memory_id, "content": near.content} for near in stored.near_duplicates]
     document = _fact(fact) | {"created": stored.created, "similar": similar}
-    text = _remembered(stored)
+    text = _stored_text(stored)
     if stored.created:
         return Outcome(document, text, fact, after=row_state(fact))
     return Outcome(document, text, fact, action=Action.VIEW)
 
 
-def _remembered(stored: StoredFact) -> str:
+def _stored_text(stored: StoredFact) -> str:
     verb = "Remembered" if stored.created else "This was already remembered"
     lines = [f"{verb}, as the fact {stored.memory_id}."]
     if stored.near_duplicates:
@@ -155,19 +158,19 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
             _message(hit, user_id) | {"score": calibration.adjust(hit.probability)}
             for hit in memory.messages.hits
         ]
-    found = _lines(results) or _nothing_found(policy, calibration)
-    return Outcome({"results": results}, found, detail={"found": len(results)})
+    text = _result_lines(results) or _empty_result_text(policy, calibration)
+    return Outcome({"results": results}, text, detail={"found": len(results)})
 
 
-def _nothing_found(policy: RecallPolicy | None, calibration: TenantCalibration) -> str:
+def _empty_result_text(policy: RecallPolicy | None, calibration: TenantCalibration) -> str:
     """Return the answer of a search without results, with the floors that results need."""
     floors = [
         f"a fact needs a similarity of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest"
         f" {NEAR_FACT_FLOOR}"
     ]
     if policy is not None:
-        least = calibration.adjust(policy.probability(policy.open_at))
-        floors.append(f"the best message a probability of {least:.2f}")
+        minimum = calibration.adjust(policy.probability(policy.open_at))
+        floors.append(f"the best message a probability of {minimum:.2f}")
     return f"No memory answers this: {', '.join(floors)}. Ask in other words."
 
 
@@ -177,20 +180,22 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
     if versions and versions[0].memory_id == memory_id:
         fact, *before = versions
         earlier = [
-            {"content": each.content, "since": each.valid_from, "until": each.valid_to}
-            for each in before
+            {"content": version.content, "since": version.valid_from, "until": version.valid_to}
+            for version in before
         ]
-        text = _lines([_fact(fact)])
+        text = _result_lines([_fact(fact)])
         if earlier:
             text += "\nBefore:\n" + "\n".join(
-                f"- until {_day(each['until'])}: {each['content']}" for each in earlier
+                f"- until {_day(version['until'])}: {version['content']}" for version in earlier
             )
         return Outcome(_fact(fact) | {"earlier": earlier}, text, fact, subject="fact")
     message = caller.rows(Message.objects.filter(pk=memory_id)).first()
     if message is None:
         raise FactNotFound(f"There is no memory {memory_id}. Search or list to find ids.")
     document = _message(message, message.user_id)
-    return Outcome(document | {"earlier": []}, _lines([document]), message, subject="message")
+    return Outcome(
+        document | {"earlier": []}, _result_lines([document]), message, subject="message"
+    )
 
 
 def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
@@ -202,20 +207,20 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     pages = FactPages()
     page = pages.page(
         facts.defer("embedding"),
-        of=f"mcp {agent_id or ''} {user_id}",
+        list_name=f"mcp {agent_id or ''} {user_id}",
         limit=fields["limit"],
         cursor=fields.get("cursor"),
     )
     results = [_fact(fact) for fact in page]
-    text = _lines(results) or "No facts are remembered."
-    following = pages.next_cursor()
-    if following is not None:
-        text += f"\nThere are more facts: list again with cursor {following}"
-    return Outcome({"results": results, "next_cursor": following}, text)
+    text = _result_lines(results) or "No facts are remembered."
+    next_cursor = pages.next_cursor()
+    if next_cursor is not None:
+        text += f"\nThere are more facts: list again with cursor {next_cursor}"
+    return Outcome({"results": results, "next_cursor": next_cursor}, text)
 
 
 def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
-    before = row_state(locked_fact(caller, fields["id"]))
+    before = row_state(lock_fact(caller, fields["id"]))
     fact = FACTS.update(
         fields["id"], required_tenant_id(), content=fields["content"], author=caller.author
     )
@@ -224,7 +229,7 @@ def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 
 def _forget(caller: Caller, fields: dict[str, Any]) -> Outcome:
-    fact = locked_fact(caller, fields["id"])
+    fact = lock_fact(caller, fields["id"])
     FACTS.delete(fields["id"], required_tenant_id())
     text = f"Forgotten, with all its versions: {fact.content}"
     document = {"id": fields["id"], "forgotten": True}
@@ -282,11 +287,11 @@ def _message(message: Hit | Message, user_id: str) -> dict[str, Any]:
     }
 
 
-def _lines(memories: Iterable[dict[str, Any]]) -> str:
+def _result_lines(memories: Iterable[dict[str, Any]]) -> str:
     return "\n".join(
-        f"- {each['kind']} {each['id']} ({_day(each['when'])}, {each['who'] or 'no user'}): "
-        f"{each['content']}"
-        for each in memories
+        f"- {row['kind']} {row['id']} ({_day(row['when'])}, {row['who'] or 'no user'}): "
+        f"{row['content']}"
+        for row in memories
     )
 
 
@@ -302,10 +307,10 @@ _ALL: Final = (
         "project. One fact per call, as a sentence that is clear by itself. The same text twice is "
         "one fact. The result lists similar facts: correct or forget an outdated one instead of "
         "keeping both.",
-        takes=schemas.RememberSerializer,
-        gives=schemas.RememberedSerializer,
+        arguments_serializer=schemas.RememberSerializer,
+        result_serializer=schemas.RememberedSerializer,
         action=Action.CREATE,
-        do=_remember,
+        function=_remember,
     ),
     Tool(
         "search",
@@ -314,52 +319,52 @@ _ALL: Final = (
         "time and person. Irrelevant results are left out. Search before you answer what may "
         "depend on earlier conversations. If two results contradict each other, the later one is "
         "valid.",
-        takes=schemas.SearchSerializer,
-        gives=schemas.ResultsSerializer,
+        arguments_serializer=schemas.SearchSerializer,
+        result_serializer=schemas.ResultsSerializer,
         action=Action.SEARCH,
         subject="facts and memories",
-        do=_search,
+        function=_search,
     ),
     Tool(
         "get",
         "Fetch",
         "Get a memory by its id: a full message, or a fact with its earlier versions.",
-        takes=schemas.IdSerializer,
-        gives=schemas.OneSerializer,
+        arguments_serializer=schemas.IdSerializer,
+        result_serializer=schemas.OneSerializer,
         action=Action.VIEW,
         subject="memory",
-        do=_get,
+        function=_get,
     ),
     Tool(
         "list",
         "List facts",
         "List all facts about a user, newest first, in pages. To answer a question, use search "
         "instead.",
-        takes=schemas.ListSerializer,
-        gives=schemas.PageSerializer,
+        arguments_serializer=schemas.ListSerializer,
+        result_serializer=schemas.PageSerializer,
         action=Action.LIST,
         subject="facts",
-        do=_list,
+        function=_list,
     ),
     Tool(
         "correct",
         "Correct a fact",
         "Replace the text of a fact that changed or was wrong. The old text is kept as an earlier "
         "version.",
-        takes=schemas.CorrectSerializer,
-        gives=schemas.MemorySerializer,
+        arguments_serializer=schemas.CorrectSerializer,
+        result_serializer=schemas.MemorySerializer,
         action=Action.EDIT,
-        do=_correct,
+        function=_correct,
     ),
     Tool(
         "forget",
         "Forget a fact",
         "Permanently delete a fact with all its versions, because the user asks for it. Messages "
         "of earlier conversations stay.",
-        takes=schemas.IdSerializer,
-        gives=schemas.ForgottenSerializer,
+        arguments_serializer=schemas.IdSerializer,
+        result_serializer=schemas.ForgottenSerializer,
         action=Action.DELETE,
-        do=_forget,
+        function=_forget,
     ),
 )
 TOOLS: Final = {tool.name: tool for tool in _ALL}
@@ -367,4 +372,4 @@ TOOLS: Final = {tool.name: tool for tool in _ALL}
 
 def tools_for(caller: Caller) -> list[dict[str, Any]]:
     """Return the tools that the caller's scopes allow, for `tools/list`."""
-    return [tool.as_listed(caller) for tool in _ALL if tool.scope in caller.scopes]
+    return [tool.list_document(caller) for tool in _ALL if tool.scope in caller.scopes]

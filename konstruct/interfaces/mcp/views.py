@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 from konstruct.api.auth.authentication import ApiKeyAuthentication
 from konstruct.api.auth.permissions import require_scope
-from konstruct.api.http.access_log import READS, BodyOperation, record_refusal
+from konstruct.api.http.access_log import READ_ACTIONS, BodyOperation, record_refusal
 from konstruct.api.http.exceptions import problem_of
 from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView
@@ -69,43 +69,43 @@ class McpView(ApiView):
 
     def post(self, request: Request) -> HttpResponse:
         """Answer a request; accept a notification."""
-        # It loads pydantic's models of all revisions, which other processes do not need.
+        # Imported here: it loads pydantic's models of all revisions, which only this view needs.
         from konstruct.interfaces.mcp.protocol import answer, read_message
 
         try:
             message = read_message(request.data, request.headers)
         except RpcError as error:
-            return _error(error, status=400, to=_id_in(request.data))
+            return _error(error, status=400, request_id=_request_id(request.data))
         if message.id is None:
             return HttpResponse(status=202)
 
         try:
             result = answer(message, self.caller, self._call)
         except RpcError as error:
-            return _error(error, status=message.status_of(error), to=message.id)
-        return rpc_response({"result": result}, to=message.id)
+            return _error(error, status=message.status_of(error), request_id=message.id)
+        return rpc_response({"result": result}, request_id=message.id)
 
     def _call(self, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
         """Run a tool. A change and its entry in the access log are one transaction."""
         http: Any = self.request._request
         http.body_operation = BodyOperation(tool.action, tool.subject, arguments)
-        reads = tool.action in READS
+        is_read = tool.action in READ_ACTIONS
         try:
             require_scope(self.caller, tool.scope)
-            with nullcontext() if reads else transaction.atomic():
-                done = tool.run(self.caller, arguments)
+            with nullcontext() if is_read else transaction.atomic():
+                outcome = tool.run(self.caller, arguments)
                 http.body_operation = BodyOperation(
-                    tool.action, done.subject or tool.subject, arguments
+                    tool.action, outcome.subject or tool.subject, arguments
                 )
-                self.note(
-                    done.row,
-                    action=done.action,
-                    before=done.before,
-                    after=done.after,
+                self.log(
+                    outcome.row,
+                    action=outcome.action,
+                    before=outcome.before,
+                    after=outcome.after,
                     tool=tool.name,
-                    **done.detail,
+                    **outcome.detail,
                 )
-                self.record()
+                self.write_log_entry()
         except Exception as error:  # the model gets the error, and the log has it
             if is_outage(error):
                 raise
@@ -113,13 +113,13 @@ class McpView(ApiView):
             if problem.status >= 500:
                 logger.exception("the tool %s failed", tool.name)
             record_refusal(self.request, self.caller, problem.status)
-            self.is_recorded()
+            self.mark_recorded()
             return ToolResult(_error_text(problem))
-        return ToolResult(done.text, dict(tool.gives(done.document).data))
+        return ToolResult(outcome.text, dict(tool.result_serializer(outcome.document).data))
 
 
 def _error_text(problem: Problem) -> str:
-    """Return the errors of a problem for a model, which corrects its arguments by them."""
+    """Return the errors of a problem as text, by which a model corrects its arguments."""
     # The detail of invalid fields only repeats the errors.
     lines = [] if problem.kind == "invalid-fields" and problem.errors else [problem.detail]
     for error in problem.errors[:MAX_FIELD_ERRORS]:
@@ -129,17 +129,21 @@ def _error_text(problem: Problem) -> str:
     return "\n".join(lines)
 
 
-def _error(error: RpcError, *, status: int, to: int | str | None) -> HttpResponse:
-    document = {"code": error.code, "message": str(error)}
+def _error(error: RpcError, *, status: int, request_id: int | str | None) -> HttpResponse:
+    body = {"code": error.code, "message": str(error)}
     if error.data is not None:
-        document["data"] = error.data
-    return rpc_response({"error": document}, to=to, status=status)
+        body["data"] = error.data
+    return rpc_response({"error": body}, request_id=request_id, status=status)
 
 
-def _id_in(body: Any) -> int | str | None:
+def _request_id(body: Any) -> int | str | None:
     """Return the id of an invalid request, if it has one."""
-    found = body.get("id") if isinstance(body, dict) else None
-    return found if isinstance(found, int | str) and not isinstance(found, bool) else None
+    request_id = body.get("id") if isinstance(body, dict) else None
+    return (
+        request_id
+        if isinstance(request_id, int | str) and not isinstance(request_id, bool)
+        else None
+    )
 
 
 def _refuse_foreign_origin(request: Request) -> None:

@@ -62,10 +62,10 @@ def find_owner(caller: Caller, fields: dict[str, Any]) -> Owner:
                 raise
             return Owner(None, user_id, new_agent=name)
     if caller.agent_id is None and user_id is None:
-        named = " and ".join(each for each in ENTITIES if fields[each] is not None)
+        entities = " and ".join(entity for entity in ENTITIES if fields[entity] is not None)
         raise InvalidArgument(
-            f"a memory of {named} alone would be every user's; name user_id or agent_id with it"
-            if named
+            f"a memory of {entities} alone would be every user's; name user_id or agent_id with it"
+            if entities
             else "the memory has no owner; name user_id or agent_id"
         )
     return Owner(caller.agent_id, user_id)

@@ -29,7 +29,7 @@ class Mem0View(ApiView):
     """A view for mem0's clients, which authenticate with an API key."""
 
     authentication_classes = [ApiKeyAuthentication]
-    keeps_to_binding = True
+    allows_bound_keys = True
     # docs/mem0.yaml describes these views.
     schema = None
 

@@ -127,7 +127,7 @@ def record_run(
         ],
     )
     transaction.on_commit(lambda: enqueue_task(embed_and_store, str(tenant_id)))
-    ids = [each.message.pk for each in imported]
+    ids = [turn.message.pk for turn in imported]
     rows = Message.objects.in_bulk(ids)
     agent = Agent.objects.get(pk=owner.agent_id)
     values: dict[str, Any] = {"metadata": metadata_of(fields)}
@@ -135,7 +135,9 @@ def record_run(
         values["expires_at"] = fields["expiration_date"]
     run = runs.record_unsaved_extraction(answered, agent, [rows[pk] for pk in ids], **values)
     recorded = {
-        UUID(each["memory_id"]): each["outcome"] for each in run.candidates if "memory_id" in each
+        UUID(candidate["memory_id"]): candidate["outcome"]
+        for candidate in run.candidates
+        if "memory_id" in candidate
     }
     active = MemoryEntry.objects.of_tenant(tenant_id).as_of().filter(pk__in=recorded)
     found = set(active.values_list("pk", flat=True))

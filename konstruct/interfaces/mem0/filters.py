@@ -127,10 +127,12 @@ def named_entities(tree: Filter) -> dict[str, list[str]]:
     Erasure searches the access log for user ids. It does not find them in nested filters.
     """
     named: dict[str, list[str]] = {}
-    for each in conditions(tree):
-        if each.field in ENTITIES:
-            values = [WILDCARD] if each.operator == "any" else each.values
-            named.setdefault(each.field, []).extend(value for value in values if value is not None)
+    for condition in conditions(tree):
+        if condition.field in ENTITIES:
+            values = [WILDCARD] if condition.operator == "any" else condition.values
+            named.setdefault(condition.field, []).extend(
+                value for value in values if value is not None
+            )
     return named
 
 
@@ -140,7 +142,9 @@ def require_entity(caller: Caller, tree: Filter) -> None:
     Raises:
         InvalidArgument: the filter names none.
     """
-    if not caller.is_bound and not any(each.field in ENTITIES for each in conditions(tree)):
+    if not caller.is_bound and not any(
+        condition.field in ENTITIES for condition in conditions(tree)
+    ):
         raise InvalidArgument(
             "The filters name no owner: add user_id, agent_id, app_id or run_id to filters,"
             ' such as {"user_id": "alex"}, or {"user_id": "*"} for all users.'
@@ -161,9 +165,9 @@ def memories_of(
     facts = facts.entries() if expired else facts.as_of()
     names = {
         value
-        for each in conditions(tree)
-        if each.field == "agent_id"
-        for value in each.values
+        for condition in conditions(tree)
+        if condition.field == "agent_id"
+        for value in condition.values
         if value is not None
     }
     agents = {name: agent.id for name, agent in find_agents(names).items()} if names else {}
@@ -188,14 +192,14 @@ def parse_time(field: str, value: Any) -> datetime:
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, TypeError, OverflowError, OSError):
         raise InvalidArgument(
-            f"{field}={_shown(value)} is not a time; give one like 2026-03-14T09:30:00Z, a day, or"
-            " seconds since 1970"
+            f"{field}={_abbreviated(value)} is not a time; give one like 2026-03-14T09:30:00Z, a"
+            " day, or seconds since 1970"
         ) from None
 
 
 def _parse_object(filters: Any, where: str, depth: int) -> Filter:
     if not isinstance(filters, Mapping):
-        raise InvalidArgument(f"{where}={_shown(filters)} is not an object")
+        raise InvalidArgument(f"{where}={_abbreviated(filters)} is not an object")
     if depth > MAX_DEPTH:
         raise InvalidArgument(f"filters is nested deeper than {MAX_DEPTH} levels")
     parts = [part for name in filters for part in _parse_member(name, filters[name], depth)]
@@ -208,7 +212,7 @@ def _parse_member(name: str, value: Any, depth: int) -> Iterator[Filter]:
         # mem0 accepts a NOT of one condition without brackets.
         parts = [value] if name == "NOT" and isinstance(value, Mapping) else value
         if not isinstance(parts, list) or not parts:
-            raise InvalidArgument(f"{where}={_shown(value)} is not a list of conditions")
+            raise InvalidArgument(f"{where}={_abbreviated(value)} is not a list of conditions")
         _check_length(where, len(parts))
         inner = tuple(_parse_object(part, where, depth + 1) for part in parts)
         if any(part == MATCH_ALL for part in inner):
@@ -216,7 +220,7 @@ def _parse_member(name: str, value: Any, depth: int) -> Iterator[Filter]:
         yield Combination(name, inner)
     elif name == "metadata":
         if not isinstance(value, Mapping) or not value:
-            raise InvalidArgument(f"{where}={_shown(value)} is not an object of values")
+            raise InvalidArgument(f"{where}={_abbreviated(value)} is not an object of values")
         for key, operand in value.items():
             parse_filters({key: {"exists": True}})
             yield from _parse_conditions(f"metadata.{key}", operand, _OPERATORS["metadata"])
@@ -238,11 +242,11 @@ def _parse_member(name: str, value: Any, depth: int) -> Iterator[Filter]:
 
 def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Iterator[Condition]:
     """Yield the conditions on a field: equality without an operator, else one per operator."""
-    wanted = value if isinstance(value, Mapping) else {"eq": value}
+    operands_by_name = value if isinstance(value, Mapping) else {"eq": value}
     where = f"filters[{field[:80]!r}]"
-    if not wanted:
+    if not operands_by_name:
         raise InvalidArgument(f"{where} is empty: it has no condition")
-    for name, operand in wanted.items():
+    for name, operand in operands_by_name.items():
         if name == "eq" and operand == WILDCARD and operators[0] == "eq":
             yield Condition(field, "any")
             continue
@@ -252,12 +256,12 @@ def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Ite
             )
         operands = operand if name == "in" else [operand]
         if not isinstance(operands, list):
-            raise InvalidArgument(f"{where}={_shown(operands)} is not a list")
+            raise InvalidArgument(f"{where}={_abbreviated(operands)} is not a list")
         if len(operands) > MAX_VALUES:
             raise InvalidArgument(
                 f"{where} has {len(operands)} values; at most {MAX_VALUES} can be"
             )
-        yield Condition(field, name, tuple(_parse_value(field, name, each) for each in operands))
+        yield Condition(field, name, tuple(_parse_value(field, name, item) for item in operands))
 
 
 def _parse_value(field: str, name: str, value: Any) -> Any:
@@ -285,7 +289,7 @@ def _check_length(where: str, length: int) -> None:
         raise InvalidArgument(f"{where} has {length} conditions; at most {MAX_CONDITIONS} can be")
 
 
-def _shown(value: Any) -> str:
+def _abbreviated(value: Any) -> str:
     """Return the beginning of a value, for an error message."""
     if isinstance(value, dict | list):
         return f"{type(value).__name__} of {len(value)}"
@@ -330,8 +334,8 @@ def _query_of_metadata(condition: Condition) -> Q:
         text = {f"text__{name}": values[0]}
         attributes = MemoryAttribute.objects.filter(key=exists.key, kind="text", **text)
     else:
-        wanted = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
-        (fulfilled,) = parse_filters({path: wanted})
+        operands = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
+        (fulfilled,) = parse_filters({path: operands})
         attributes = matching_attributes(fulfilled, MemoryAttribute)
     found = Q(memory_id__in=attributes.values("memory_id"))
     return ~found if is_null else found

@@ -163,7 +163,7 @@ class ChangeSerializer(LenientSerializer):
     metadata = CheckedObjectField(check=metadata_values, required=False)
     timestamp = ParsedField(language.parse_time, required=False)
     expiration_date = LastDayField(required=False, allow_null=True)
-    least_fields = 1
+    min_fields = 1
 
 
 class AddSerializer(LenientSerializer, EntitiesSerializer):
@@ -235,16 +235,18 @@ class ReadSerializer(LenientSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Put the conditions beside `filters` into the filter."""
-        more = {name: attrs[name] for name in ("categories", "metadata") if attrs.get(name)}
+        conditions = {name: attrs[name] for name in ("categories", "metadata") if attrs.get(name)}
         dates = {"gte": attrs.get("start_date"), "lte": attrs.get("end_date")}
         if dates := {name: value for name, value in dates.items() if value is not None}:
-            more["created_at"] = dates
+            conditions["created_at"] = dates
         try:
-            parts = [language.parse(more)] if more else []
+            parts = [language.parse(conditions)] if conditions else []
         except InvalidArgument as error:
             raise ValidationError(str(error)) from error
-        given = attrs.get("filters")
-        attrs["filters"] = language.Combination("AND", (*([given] if given else []), *parts))
+        sent_filters = attrs.get("filters")
+        attrs["filters"] = language.Combination(
+            "AND", (*([sent_filters] if sent_filters else []), *parts)
+        )
         return attrs
 
 
@@ -293,7 +295,7 @@ class NamedMemorySerializer(StrictSerializer):
 class ChangedMemorySerializer(NamedMemorySerializer, ChangeSerializer):
     """One memory of a batch, and its change."""
 
-    least_fields = 2
+    min_fields = 2
 
 
 class DeleteBatchSerializer(StrictSerializer):
@@ -356,7 +358,9 @@ def _document(fact: MemoryEntry, names: Mapping[UUID, str]) -> dict[str, Any]:
 
 def history_documents(versions: Sequence[MemoryEntry]) -> list[dict[str, Any]]:
     """Return the history of a fact, oldest first, from its versions, newest first."""
-    names = agent_names(each.agent_id for each in versions[:1] if each.agent_id is not None)
+    names = agent_names(
+        version.agent_id for version in versions[:1] if version.agent_id is not None
+    )
     documents: list[dict[str, Any]] = []
     for version in reversed(versions):
         before = documents[-1]["new_memory"] if documents else None

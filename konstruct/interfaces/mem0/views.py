@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.bodies import StrictSerializer, checked_query
+from konstruct.api.http.bodies import StrictSerializer, validate_query
 from konstruct.api.http.idempotency import create_once
 from konstruct.api.http.views import agent_names
 from konstruct.interfaces.mem0 import filters
@@ -94,13 +94,13 @@ class AddView(Mem0View):
                     said_at=fields.get("timestamp"),
                 )
                 texts = [
-                    Text(each.candidate.fact) for each in answered.accepted() if not each.review
+                    Text(check.candidate.fact) for check in answered.accepted() if not check.review
                 ]
             except NotExtracted as error:
                 reasons["infer"] = str(error)
         with transaction.atomic():
             results = self._store(request, fields, owner, texts, answered, conversation)
-            self.record()
+            self.write_log_entry()
         if answered is not None and (waiting := answered.run.result.get("proposed")):
             reasons["review"] = f"Facts that wait for a review of a person: {waiting}."
         return Response(with_ignored({"results": results}, request.data, **reasons))
@@ -131,28 +131,28 @@ class AddView(Mem0View):
             stored = []
             ids = existing_facts(first, texts, find_owner(self.caller, fields))
         else:
-            ids = [each.memory_id for each in stored]
-        created = {each.memory_id for each in stored if each.created}
+            ids = [stored_fact.memory_id for stored_fact in stored]
+        created = {stored_fact.memory_id for stored_fact in stored if stored_fact.created}
         rows = memories_of(self.caller, expired=True).filter(memory_id__in=ids).defer("embedding")
         facts = {fact.memory_id: fact for fact in rows}
-        self._note(
+        self._log_facts(
             [fact for fact in facts.values() if fact.memory_id in created], [*facts.values()]
         )
         if created and owner.new_agent is not None:
-            self.note(made_agent=owner.new_agent)
+            self.log(made_agent=owner.new_agent)
         return [
             {"event": "ADD" if document["id"] in created else "NONE"} | document
-            for document in memory_documents(facts[each] for each in dict.fromkeys(ids))
+            for document in memory_documents(facts[memory_id] for memory_id in dict.fromkeys(ids))
         ]
 
-    def _note(self, created: list[MemoryEntry], facts: list[MemoryEntry]) -> None:
-        """Log the facts that the request created, or else that it showed some."""
+    def _log_facts(self, created: list[MemoryEntry], facts: list[MemoryEntry]) -> None:
+        """Log the created facts; without one, log a view of the existing facts."""
         if not created:
-            self.note(facts[0] if facts else None, action=Action.VIEW)
+            self.log(facts[0] if facts else None, action=Action.VIEW)
             return
-        self.note(created[0], after=row_state(created[0]))
+        self.log(created[0], after=row_state(created[0]))
         if len(created) > 1:
-            self.note(facts=[str(fact.memory_id) for fact in created])
+            self.log(facts=[str(fact.memory_id) for fact in created])
 
 
 class SearchView(Mem0View):
@@ -162,7 +162,7 @@ class SearchView(Mem0View):
     def post(self, request: Request) -> Response:
         """Search."""
         fields = self.fields
-        rows = _memories_read(self, fields)
+        rows = _read_memories(self, fields)
         threshold = fields.get("threshold")
         found = nearest_facts(
             rows,
@@ -181,7 +181,7 @@ class ListView(Mem0View):
     def post(self, request: Request) -> Response:
         """List, newest first."""
         fields = self.fields
-        rows = _memories_read(self, fields).order_by("-created_at", "-memory_id")
+        rows = _read_memories(self, fields).order_by("-created_at", "-memory_id")
         return _page(
             request,
             requests.PageSerializer,
@@ -202,9 +202,11 @@ class MemoriesView(Mem0View):
                 "Nothing was deleted: name the owner of the memories by user_id, agent_id, app_id"
                 " or run_id, without a wildcard."
             )
-        removed = delete_facts(memories_of(self.caller, tree, expired=True))
-        self.note(deleted=removed, named=named_entities(tree))
-        return Response({"message": f"Memories deleted successfully: {removed}.", "count": removed})
+        deleted_count = delete_facts(memories_of(self.caller, tree, expired=True))
+        self.log(deleted=deleted_count, named=named_entities(tree))
+        return Response(
+            {"message": f"Memories deleted successfully: {deleted_count}.", "count": deleted_count}
+        )
 
 
 class MemoryView(Mem0View):
@@ -216,25 +218,25 @@ class MemoryView(Mem0View):
         fact = memories_of(self.caller).filter(memory_id=memory_id).defer("embedding").first()
         if fact is None:
             raise FactNotFound(f"there is no memory {memory_id}")
-        self.note(fact)
+        self.log(fact)
         return Response(memory_documents([fact])[0])
 
     @client_operation(Action.EDIT, "fact", body=requests.ChangeSerializer)
     def put(self, request: Request, memory_id: UUID) -> Response:
         """Change the memory. Its former text stays in its history."""
         fields = self.fields
-        fact = _locked(self.caller, [memory_id])[0]
+        fact = _lock_facts(self.caller, [memory_id])[0]
         before = row_state(fact)
         fact = _update(fact, fields)
-        self.note(fact, before=before, after=row_state(fact))
+        self.log(fact, before=before, after=row_state(fact))
         return Response({"message": "Memory updated successfully!"} | memory_documents([fact])[0])
 
     @client_operation(Action.DELETE, "fact")
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Delete the memory with its history."""
-        fact = _locked(self.caller, [memory_id])[0]
+        fact = _lock_facts(self.caller, [memory_id])[0]
         FACTS.delete(memory_id, required_tenant_id())
-        self.note(fact, before=row_state(fact))
+        self.log(fact, before=row_state(fact))
         return Response({"message": "Memory deleted successfully!"})
 
 
@@ -248,7 +250,7 @@ class HistoryView(Mem0View):
             raise FactNotFound(f"there is no memory {memory_id}")
         versions = MemoryEntry.objects.of_tenant(required_tenant_id()).versions_of(memory_id)
         newest = [*versions.defer("embedding")[:MAX_VERSIONS]]
-        self.note(newest[0])
+        self.log(newest[0])
         return Response(history_documents(newest))
 
 
@@ -259,21 +261,23 @@ class BatchView(Mem0View):
     def put(self, request: Request) -> Response:
         """Change the memories."""
         memories = self.fields["memories"]
-        changes = {each.pop("memory_id"): each for each in memories}
-        for fact in _locked(self.caller, list(changes)):
+        changes = {change.pop("memory_id"): change for change in memories}
+        for fact in _lock_facts(self.caller, list(changes)):
             _update(fact, changes[fact.memory_id])
-        self.note(facts=sorted(map(str, changes)))
+        self.log(facts=sorted(map(str, changes)))
         return Response({"message": f"Successfully updated {len(changes)} memories"})
 
     @client_operation(Action.DELETE, "facts", body=requests.DeleteBatchSerializer)
     def delete(self, request: Request) -> Response:
         """Delete the memories with their histories."""
         memories = self.fields["memories"]
-        ids = {each["memory_id"] for each in memories}
-        _locked(self.caller, list(ids))
-        removed = delete_facts(memories_of(self.caller, expired=True).filter(memory_id__in=ids))
-        self.note(facts=sorted(map(str, ids)), deleted=removed)
-        return Response({"message": f"Successfully deleted {removed} memories"})
+        ids = {item["memory_id"] for item in memories}
+        _lock_facts(self.caller, list(ids))
+        deleted_count = delete_facts(
+            memories_of(self.caller, expired=True).filter(memory_id__in=ids)
+        )
+        self.log(facts=sorted(map(str, ids)), deleted=deleted_count)
+        return Response({"message": f"Successfully deleted {deleted_count} memories"})
 
 
 class EntitiesView(Mem0View):
@@ -293,19 +297,19 @@ class EntityView(Mem0View):
     def delete(self, request: Request, kind: str, name: str) -> Response:
         """Delete the entity's memories; a user's messages, and an agent itself, stay."""
         tree = filters.parse({f"{kind}_id": {"eq": name}})
-        removed = 0
+        deleted_count = 0
         if filters.is_limited_to_entities(tree):
-            removed = delete_facts(memories_of(self.caller, tree, expired=True))
-        if not removed:
+            deleted_count = delete_facts(memories_of(self.caller, tree, expired=True))
+        if not deleted_count:
             raise FactNotFound(f"there are no memories of the {kind} {name!r} for this key")
-        self.note(deleted=removed, named=named_entities(tree))
-        return Response({"message": "Entity deleted successfully!", "count": removed})
+        self.log(deleted=deleted_count, named=named_entities(tree))
+        return Response({"message": "Entity deleted successfully!", "count": deleted_count})
 
 
-def _memories_read(view: Mem0View, fields: dict[str, Any]) -> MemoryEntryQuerySet:
-    """Return the facts that a search or a list reads, and note the entities that it names."""
+def _read_memories(view: Mem0View, fields: dict[str, Any]) -> MemoryEntryQuerySet:
+    """Return the facts that a search or a list reads; add its entities to the access log."""
     require_entity(view.caller, fields["filters"])
-    view.note(named=named_entities(fields["filters"]))
+    view.log(named=named_entities(fields["filters"]))
     return memories_of(view.caller, fields["filters"], expired=fields.get("show_expired") or False)
 
 
@@ -316,7 +320,7 @@ def _page(
     documents: Callable[[list[Any]], list[dict[str, Any]]],
 ) -> Response:
     """Return a page of ordered rows. A page after the last one is empty."""
-    query = checked_query(request, serializer_class)
+    query = validate_query(request, serializer_class)
     page, size = query["page"], query["page_size"]
     count = rows.order_by().count()
 
@@ -345,7 +349,7 @@ def _update(fact: MemoryEntry, fields: dict[str, Any]) -> MemoryEntry:
     return FACTS.update(fact.memory_id, required_tenant_id(), **change)
 
 
-def _locked(caller: Caller, memory_ids: list[UUID]) -> list[MemoryEntry]:
+def _lock_facts(caller: Caller, memory_ids: list[UUID]) -> list[MemoryEntry]:
     """Return the facts with these ids in the order of their ids, locked for update.
 
     Raises:

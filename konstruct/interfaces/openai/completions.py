@@ -47,38 +47,40 @@ class Completion:
             message["content"] = answer.text or None
             message["tool_calls"] = answer.calls
         message["refusal"] = None
-        document = self._document("chat.completion", {"message": message}, _reason(answer))
+        document = self._document("chat.completion", {"message": message}, _finish_reason(answer))
         document |= {} if answer.usage is None else {"usage": answer.usage}
-        return document | self._reported()
+        return document | self._report_field()
 
-    def opening(self) -> bytes:
+    def opening_event(self) -> bytes:
         """Return the first event of a stream: the role and the report.
 
         OpenAI's libraries keep the report of the first chunk in the completion that they build
         from a stream.
         """
         delta = {"role": "assistant", "content": ""}
-        return event(self._document(CHUNK, {"delta": delta}, None) | self._reported())
+        return event(self._document(CHUNK, {"delta": delta}, None) | self._report_field())
 
-    def piece(self, text: str) -> bytes:
+    def text_event(self, text: str) -> bytes:
         """Return an event with more of the text; nothing for an empty text."""
         return self._chunk({"content": text}) if text else b""
 
-    def rest(self, answer: Answer, sent: str) -> bytes:
+    def closing_events(self, answer: Answer, sent: str) -> bytes:
         """Return the last events of a stream that has sent this text so far."""
-        last = self.piece(answer.text[len(sent) :]) if answer.text.startswith(sent) else b""
+        events = self.text_event(answer.text[len(sent) :]) if answer.text.startswith(sent) else b""
         if answer.calls:
-            calls = [{"index": place, **call} for place, call in enumerate(answer.calls)]
-            last += self._chunk({"tool_calls": calls})
-        last += event(self._document(CHUNK, {"delta": {}}, _reason(answer)) | self._reported())
+            calls = [{"index": index, **call} for index, call in enumerate(answer.calls)]
+            events += self._chunk({"tool_calls": calls})
+        events += event(
+            self._document(CHUNK, {"delta": {}}, _finish_reason(answer)) | self._report_field()
+        )
         if self.with_usage and answer.usage is not None:
-            last += event({**self._common(CHUNK), "choices": [], "usage": answer.usage})
-        return last + DONE
+            events += event({**self._common_fields(CHUNK), "choices": [], "usage": answer.usage})
+        return events + DONE
 
     def _chunk(self, delta: dict[str, Any]) -> bytes:
         return event(self._document(CHUNK, {"delta": delta}, None))
 
-    def _reported(self) -> dict[str, Any]:
+    def _report_field(self) -> dict[str, Any]:
         """Return the report, in a field that OpenAI's API does not have and its clients keep."""
         return {"konstruct": self.report} if self.report else {}
 
@@ -86,13 +88,13 @@ class Completion:
         self, kind: str, choice: dict[str, Any], finish_reason: str | None
     ) -> dict[str, Any]:
         return {
-            **self._common(kind),
+            **self._common_fields(kind),
             "choices": [
                 {"index": 0, **choice, "logprobs": None, "finish_reason": finish_reason},
             ],
         }
 
-    def _common(self, kind: str) -> dict[str, Any]:
+    def _common_fields(self, kind: str) -> dict[str, Any]:
         return {
             "id": f"chatcmpl-{self.message_id.hex}{f'-{self.rounds}' if self.rounds else ''}",
             "object": kind,
@@ -101,5 +103,5 @@ class Completion:
         }
 
 
-def _reason(answer: Answer) -> str:
+def _finish_reason(answer: Answer) -> str:
     return "tool_calls" if answer.calls else answer.finish_reason

@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
-from konstruct.interfaces.openai.errors import refused
+from konstruct.interfaces.openai.errors import invalid_parameter
 from konstruct.interfaces.openai.requests import ChatRequest
 from konstruct.llm.completions import make_storable
 from konstruct.orchestrator.messages import Thread
@@ -61,21 +61,21 @@ def find_match(
         thread: the message's thread.
         is_retry: whether the client says that it is a retry.
     """
-    sent = Message.objects.filter(role=Role.USER, **thread.as_filter).order_by(
+    user_messages = Message.objects.filter(role=Role.USER, **thread.as_filter).order_by(
         "-created_at", "-number"
     )
-    latest, before = [*sent[:2], None, None][:2]
+    latest, previous = [*user_messages[:2], None, None][:2]
     turns = [str(thread.agent_id), thread.user_id, thread.thread_id, chat.turns]
-    same = f"{caller}/{_digest(turns)}/"
-    is_latest = latest is not None and same in (latest.idempotency_key or "")
+    key_prefix = f"{caller}/{_digest(turns)}/"
+    is_latest = latest is not None and key_prefix in (latest.idempotency_key or "")
     existing = None
     # The client's history and ours agree on the user's text before.
-    if is_latest and before is not None and chat.previous_user_text == before.content:
+    if is_latest and previous is not None and chat.previous_user_text == previous.content:
         existing = latest
     elif is_retry:
-        recent = sent.filter(created_at__gt=Now() - RETRIES_END_AFTER)
-        existing = recent.filter(idempotency_key__contains=same).first()
-    key = f"{same}{latest.id.hex if latest is not None else ''}"
+        recent = user_messages.filter(created_at__gt=Now() - RETRIES_END_AFTER)
+        existing = recent.filter(idempotency_key__contains=key_prefix).first()
+    key = f"{key_prefix}{latest.id.hex if latest is not None else ''}"
     if instructions or chat.options:
         key += f"/{_digest([instructions, chat.options])[:16]}"
     return Match(existing, key)
@@ -108,41 +108,47 @@ def call_document(call: ToolCall) -> dict[str, Any]:
     return {"id": f"{CALL_PREFIX}{call.pk.hex}", "type": "function", "function": function}
 
 
-def results_in(chat: ChatRequest, thread: Thread, caller: Caller) -> Iterator[Results]:
+def find_results(chat: ChatRequest, thread: Thread, caller: Caller) -> Iterator[Results]:
     """Yield the results in a request, for each message of its thread that has such calls."""
-    texts = {key: text for each, text in chat.results.items() if (key := _key(each)) is not None}
+    texts = {
+        key: text
+        for call_id, text in chat.results.items()
+        if (key := _call_key(call_id)) is not None
+    }
     if not texts:
         return
     calls = caller.rows(ToolCall.objects.filter(pk__in=texts, **thread.as_filter))
     ordered = calls.select_related("message").order_by("message_id", "round")
     for message, group in groupby(ordered, key=lambda call: call.message):
-        of_message = list(group)
-        stored = {call.pk: make_storable(texts[call.pk]) for call in of_message}
-        yield Results(message, stored, of_message[-1].round + 1)
+        calls_of_message = list(group)
+        stored = {call.pk: make_storable(texts[call.pk]) for call in calls_of_message}
+        yield Results(message, stored, calls_of_message[-1].round + 1)
 
 
-def continued_results(chat: ChatRequest, results: Iterable[Results]) -> Results:
+def results_to_continue(chat: ChatRequest, results: Iterable[Results]) -> Results:
     """Return the results with which the request continues an answer.
 
     Raises Refusal if a call is unknown, or a result is missing.
     """
-    keys = {each: _key(each) for each in chat.continues}
-    found = next((each for each in results if set(keys.values()) & each.texts.keys()), None)
-    unknown = [each for each, key in keys.items() if found is None or key not in found.texts]
+    call_keys = {call_id: _call_key(call_id) for call_id in chat.continues}
+    found = next((item for item in results if set(call_keys.values()) & item.texts.keys()), None)
+    unknown = [
+        call_id for call_id, key in call_keys.items() if found is None or key not in found.texts
+    ]
     if found is None or unknown:
-        why = (
+        detail = (
             f"There is no call {unknown[0][:100]!r} in this conversation. Send the ids of the "
             "tool_calls that you were given, with the same user and thread."
         )
-        raise Refusal(refused("messages", why, code="tool_call_not_found"))
+        raise Refusal(invalid_parameter("messages", detail, code="tool_call_not_found"))
     for call in tool_calls.calls_awaiting_program(found.message.pk):
         if call.pk not in found.texts:
-            why = f"The result of the call {call_document(call)['id']} is missing."
-            raise Refusal(refused("messages", why, code="tool_result_missing"))
+            detail = f"The result of the call {call_document(call)['id']} is missing."
+            raise Refusal(invalid_parameter("messages", detail, code="tool_result_missing"))
     return found
 
 
-def _key(call_id: str) -> UUID | None:
+def _call_key(call_id: str) -> UUID | None:
     try:
         return UUID(hex=call_id.removeprefix(CALL_PREFIX))
     except ValueError:

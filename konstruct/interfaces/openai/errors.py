@@ -10,7 +10,7 @@ from konstruct.api.http.problems import FieldError, Problem
 PREFIX: Final = "/v1/"
 
 # The status and the code of OpenAI's API for kinds of problems.
-_KNOWN: Final = {
+_STATUSES_AND_CODES: Final = {
     "unknown-agent": (404, "model_not_found"),
     "unauthenticated": (401, "invalid_api_key"),
     "too-many-requests": (429, "rate_limit_exceeded"),
@@ -34,7 +34,7 @@ def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     OpenAI's clients retry after a 409 and any 5xx, unless a header forbids it. The JSON is ASCII:
     request values in it may hold halves of surrogate pairs.
     """
-    status, _ = _known(problem)
+    status, _ = _status_and_code(problem)
     headers = dict(problem.headers)
     if status == 409 and "Retry-After" not in headers:
         headers["X-Should-Retry"] = "false"
@@ -48,30 +48,32 @@ def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
 
 def error_document(problem: Problem) -> dict[str, Any]:
     """Return the JSON of a problem."""
-    status, code = _known(problem)
-    usual = "invalid_request_error" if status < 500 else "server_error"
+    status, code = _status_and_code(problem)
+    default_type = "invalid_request_error" if status < 500 else "server_error"
     field = problem.errors[0].field if problem.errors else None
     return {
         "error": {
             "message": _message(problem),
-            "type": _QUOTA if code == _QUOTA else _TYPES.get(status, usual),
+            "type": _QUOTA if code == _QUOTA else _TYPES.get(status, default_type),
             "param": None if field is None else _PARAMETERS.get(field, field)[:200],
             "code": code,
         }
     }
 
 
-def refused(parameter: str, why: str, *, code: str = "invalid_value") -> Problem:
+def invalid_parameter(parameter: str, detail: str, *, code: str = "invalid_value") -> Problem:
     """Return the problem of an invalid parameter."""
-    return Problem(400, code, why, (FieldError(parameter, why),))
+    return Problem(400, code, detail, (FieldError(parameter, detail),))
 
 
-def _known(problem: Problem) -> tuple[int, str]:
+def _status_and_code(problem: Problem) -> tuple[int, str]:
     if problem.kind == "quota-exceeded":
         return problem.status, _QUOTA
     code = problem.kind.replace("-", "_")
     # There is no 422 among OpenAI's errors.
-    return _KNOWN.get(problem.kind, (400 if problem.status == 422 else problem.status, code))
+    return _STATUSES_AND_CODES.get(
+        problem.kind, (400 if problem.status == 422 else problem.status, code)
+    )
 
 
 def _message(problem: Problem) -> str:
@@ -81,10 +83,10 @@ def _message(problem: Problem) -> str:
     """
     if (text := problem.members.get("message_for_people")) is not None:
         return str(text)
-    details = [each.document()["detail"] for each in problem.errors]
+    details = [error.document()["detail"] for error in problem.errors]
     if not details or problem.detail in details:
         return str(problem.as_json(path="", request_id="")["detail"])
     return " ".join(
-        f"{_PARAMETERS.get(each.field, each.field)[:200]}: {detail}"
-        for each, detail in zip(problem.errors, details, strict=True)
+        f"{_PARAMETERS.get(error.field, error.field)[:200]}: {text}"
+        for error, text in zip(problem.errors, details, strict=True)
     )

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
-from konstruct.interfaces.openai.errors import refused
+from konstruct.interfaces.openai.errors import invalid_parameter
 from konstruct.interfaces.openai.requests import (
     SAMPLING,
     THREAD_PARAMETERS,
@@ -60,7 +60,7 @@ def report_of(
         the reason. {} if the request is followed.
     """
     ignored = {}
-    reason = _why_no_instructions(agent, caller)
+    reason = _refusal_of_instructions(agent, caller)
     if reason and joined_instructions(chat.instructions):
         ignored["messages"] = f"System and developer messages are not followed: {reason}"
     limited = limited_options(agent, chat.options)
@@ -68,11 +68,11 @@ def report_of(
         limited = dict(chat.options)
         ignored |= {name: _NO_MODEL for name in SAMPLING if name in chat.options}
     ignored |= dict.fromkeys(_unsupported(chat.body), "This parameter is not supported here.")
-    why = f"An answer of this agent has at most {agent.max_completion_tokens} tokens."
+    limit = f"An answer of this agent has at most {agent.max_completion_tokens} tokens."
     report = {
-        "ignored": [{"param": name, "reason": why} for name, why in ignored.items()],
+        "ignored": [{"param": name, "reason": reason} for name, reason in ignored.items()],
         "adjusted": [
-            {"param": name, "value": limited[name], "reason": why}
+            {"param": name, "value": limited[name], "reason": limit}
             for name in LENGTH_LIMITS
             if name in chat.options and limited[name] != chat.options[name]
         ],
@@ -99,24 +99,24 @@ def instructions_of(chat: ChatRequest, agent: Agent, caller: Caller) -> tuple[st
     Raises Refusal if they are longer than the agent's model tier allows.
     """
     text = joined_instructions(chat.instructions)
-    if not text or _why_no_instructions(agent, caller):
+    if not text or _refusal_of_instructions(agent, caller):
         return ()
     limit = max_instruction_tokens(agent.model_tier)
     is_long = len(text) > MAX_CHARACTERS_PER_TOKEN * limit
     count = None if is_long else tokens.count_up_to(text, limit)
     if count is None or count > limit:
         size = f"{len(text):,} characters" if count is None else f"{count:,} tokens"
-        why = (
+        detail = (
             f"System and developer messages have {size} together. This agent takes at most "
             f"{limit:,} tokens of them, by its model tier ({agent.model_tier}). Shorten them, or "
             "choose another tier for the agent."
         )
-        raise Refusal(refused("messages", why, code="instructions_too_long"))
+        raise Refusal(invalid_parameter("messages", detail, code="instructions_too_long"))
     return tuple(text for text in chat.instructions if text.strip())
 
 
-def _why_no_instructions(agent: Agent, caller: Caller) -> str:
-    """Why a request's instructions are not followed; "" if they are."""
+def _refusal_of_instructions(agent: Agent, caller: Caller) -> str:
+    """Return the reason why a request's instructions are not followed; "" if they are."""
     if caller.is_bound:
         return "the API key is bound to a user or an agent."
     if not agent.accepts_client_instructions:

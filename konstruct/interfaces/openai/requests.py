@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
-from konstruct.interfaces.openai.errors import refused
+from konstruct.interfaces.openai.errors import invalid_parameter
 from konstruct.llm.completions import make_storable_value
 from konstruct.orchestrator.builder import LENGTH_LIMITS
 from memory.arguments import is_unicode
@@ -94,28 +94,30 @@ class ChatRequest:
 def read_request(body: Any) -> ChatRequest:
     """Read the body of a request. Raises Refusal for an invalid or unsupported one."""
     if not isinstance(body, Mapping):
-        raise Refusal(refused("body", "Send one JSON object."))
+        raise Refusal(invalid_parameter("body", "Send one JSON object."))
     model = body.get("model")
     if not isinstance(model, str) or not model:
-        raise Refusal(refused("model", "Give the name of an agent: GET /v1/models lists them."))
+        raise Refusal(
+            invalid_parameter("model", "Give the name of an agent: GET /v1/models lists them.")
+        )
     stream = body.get("stream")
     if not isinstance(stream, bool | None):
-        raise Refusal(refused("stream", "This is true or false."))
+        raise Refusal(invalid_parameter("stream", "This is true or false."))
     _refuse_unsupported(body)
     messages = _messages(body.get("messages"))
-    turns = [each for each in enumerate(messages) if each[1]["role"] not in _INSTRUCTIONS]
+    turns = [turn for turn in enumerate(messages) if turn[1]["role"] not in _INSTRUCTIONS]
     if not turns:
-        raise Refusal(refused("messages", "Give at least one message of the user."))
-    place, new = turns[-1]
+        raise Refusal(invalid_parameter("messages", "Give at least one message of the user."))
+    index, new = turns[-1]
     if new["role"] not in ("user", "tool"):
-        why = f"The last message is the user's or a tool's, and not of the role {new['role']}."
-        raise Refusal(refused(f"messages[{place}].role", why))
+        detail = f"The last message is the user's or a tool's, and not of the role {new['role']}."
+        raise Refusal(invalid_parameter(f"messages[{index}].role", detail))
     content = name = ""
     if new["role"] == "user":
-        content = _whole_text(new.get("content"), f"messages[{place}].content")
+        content = _require_text(new.get("content"), f"messages[{index}].content")
         name = new.get("name") or ""
     if not isinstance(name, str):
-        raise Refusal(refused(f"messages[{place}].name", "A name is text."))
+        raise Refusal(invalid_parameter(f"messages[{index}].name", "A name is text."))
     results = [(_call_id(*turn), turn[1]) for turn in turns if turn[1]["role"] == "tool"]
     last = takewhile(lambda turn: turn[1]["role"] == "tool", reversed(turns))
     return ChatRequest(
@@ -141,23 +143,23 @@ def user_of(request: Request, chat: ChatRequest, caller: Caller) -> str:
 
     Raises OutsideOfKey if they differ, and Refusal if there is neither.
     """
-    named = next(_named(request, chat.body, USER_HEADERS, USER_PARAMETERS), caller.user_id)
-    if named is None:
-        why = (
+    user_id = next(_sent_values(request, chat.body, USER_HEADERS, USER_PARAMETERS), caller.user_id)
+    if user_id is None:
+        detail = (
             "Name the user, since an agent remembers each user apart: send `user`, or one of the "
             f"headers {' and '.join(USER_HEADERS)}, or use a key that is bound to a user "
             "(manage.py create_api_key --user)."
         )
-        raise Refusal(refused("user", why, code="user_required"))
-    return caller.user(named)
+        raise Refusal(invalid_parameter("user", detail, code="user_required"))
+    return caller.user(user_id)
 
 
 def thread_of(request: Request, chat: ChatRequest, user_id: str) -> str:
     """Return the conversation that the request names, or the user's default conversation."""
-    return next(_named(request, chat.body, THREAD_HEADERS, THREAD_PARAMETERS), user_id)
+    return next(_sent_values(request, chat.body, THREAD_HEADERS, THREAD_PARAMETERS), user_id)
 
 
-def bound_to_follow(options: Mapping[str, Any]) -> str | None:
+def option_needing_model(options: Mapping[str, Any]) -> str | None:
     """Return the name of an option that needs a language model, or None."""
     if "response_format" in options:
         return "response_format"
@@ -171,7 +173,7 @@ def wants_usage(body: Mapping[str, Any]) -> bool:
     return bool(body.get("stream")) and include is True
 
 
-def _named(
+def _sent_values(
     request: Request,
     body: Mapping[str, Any],
     headers: tuple[str, ...],
@@ -183,58 +185,62 @@ def _named(
             try:
                 yield sent.encode("latin-1").decode()
             except UnicodeError:  # two ids must not become one
-                raise Refusal(refused(header, f"{header} is to be UTF-8.")) from None
+                raise Refusal(invalid_parameter(header, f"{header} is to be UTF-8.")) from None
     metadata = body.get("metadata")
     if not isinstance(metadata, Mapping | None):
-        raise Refusal(refused("metadata", "This is an object."))
-    flat = {**body, **{f"metadata.{name}": each for name, each in (metadata or {}).items()}}
+        raise Refusal(invalid_parameter("metadata", "This is an object."))
+    values = {**body, **{f"metadata.{name}": item for name, item in (metadata or {}).items()}}
     for parameter in parameters:
-        value = flat.get(parameter)
+        value = values.get(parameter)
         if value is None or value == "":
             continue
         if not isinstance(value, str):
-            raise Refusal(refused(parameter, "This is text."))
+            raise Refusal(invalid_parameter(parameter, "This is text."))
         yield value
 
 
 def _messages(messages: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(messages, Sequence) or isinstance(messages, str):
-        raise Refusal(refused("messages", "This is a list of messages."))
-    for place, message in enumerate(messages):
+        raise Refusal(invalid_parameter("messages", "This is a list of messages."))
+    for index, message in enumerate(messages):
         role = message.get("role") if isinstance(message, Mapping) else None
         if not isinstance(role, str) or role not in ROLES:
             roles = ", ".join(sorted(ROLES))
-            why = f"Each message is an object with a role that is one of {roles}."
-            raise Refusal(refused(f"messages[{place}]", why))
+            detail = f"Each message is an object with a role that is one of {roles}."
+            raise Refusal(invalid_parameter(f"messages[{index}]", detail))
     return messages
 
 
 def _instruction(content: Any, parameter: str) -> str:
-    text = _whole_text(content, parameter)
+    text = _require_text(content, parameter)
     if "\0" in text or not is_unicode(text):
-        why = "An instruction is Unicode text without NUL characters and halves of surrogate pairs."
-        raise Refusal(refused(parameter, why))
+        detail = (
+            "An instruction is Unicode text without NUL characters and halves of surrogate pairs."
+        )
+        raise Refusal(invalid_parameter(parameter, detail))
     return text
 
 
-def _call_id(place: int, turn: Mapping[str, Any]) -> str:
+def _call_id(index: int, turn: Mapping[str, Any]) -> str:
     call_id = turn.get("tool_call_id")
     if not isinstance(call_id, str):
-        why = "Give the id of the call whose result this is."
-        raise Refusal(refused(f"messages[{place}].tool_call_id", why))
+        detail = "Give the id of the call whose result this is."
+        raise Refusal(invalid_parameter(f"messages[{index}].tool_call_id", detail))
     return call_id
 
 
-def _whole_text(content: Any, parameter: str) -> str:
-    """Return the text of content. Raises Refusal for content that is not only text."""
+def _require_text(content: Any, parameter: str) -> str:
+    """Return the text of content. Raises Refusal for content with other parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list) or not content:
-        raise Refusal(refused(parameter, "Content is text, or a list of parts of the type text."))
+        raise Refusal(
+            invalid_parameter(parameter, "Content is text, or a list of parts of the type text.")
+        )
     for part in content:
-        if _kind(part) != "text" or not isinstance(part.get("text"), str):
-            why = "Only parts of the type text can be read here: no images, audio or files."
-            raise Refusal(refused(parameter, why, code="unsupported_content"))
+        if _type_of(part) != "text" or not isinstance(part.get("text"), str):
+            detail = "Only parts of the type text can be read here: no images, audio or files."
+            raise Refusal(invalid_parameter(parameter, detail, code="unsupported_content"))
     return _text(content)
 
 
@@ -259,28 +265,28 @@ def _refuse_unsupported(body: Mapping[str, Any]) -> None:
     }
     for parameter, is_sent in unsupported.items():
         if is_sent:
-            why = f"{parameter} is not supported here as it was sent. Leave it out."
-            raise Refusal(refused(parameter, why, code="unsupported_parameter"))
+            detail = f"{parameter} is not supported here as it was sent. Leave it out."
+            raise Refusal(invalid_parameter(parameter, detail, code="unsupported_parameter"))
 
 
 def _options(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of the answer, under their names in the request. Raises Refusal."""
     options = _sampling(body)
-    form = body.get("response_format")
-    if form is not None and _kind(form) not in _FORMATS:
-        why = f"This is an object whose type is one of {', '.join(_FORMATS)}."
-        raise Refusal(refused("response_format", why))
-    if form is not None and _kind(form) != "text":
-        options["response_format"] = form
+    response_format = body.get("response_format")
+    if response_format is not None and _type_of(response_format) not in _FORMATS:
+        detail = f"This is an object whose type is one of {', '.join(_FORMATS)}."
+        raise Refusal(invalid_parameter("response_format", detail))
+    if response_format is not None and _type_of(response_format) != "text":
+        options["response_format"] = response_format
     if wants_usage(body):  # the language model reports it at the end of its own stream
         options["stream_options"] = {"include_usage": True}
     tools = _tools(body.get("tools"))
     choice, parallel = body.get("tool_choice"), body.get("parallel_tool_calls")
     if not isinstance(parallel, bool | None):
-        raise Refusal(refused("parallel_tool_calls", "This is true or false."))
-    if not (choice is None or choice in _TOOL_CHOICES or _kind(choice)):
-        why = f"This is one of {', '.join(_TOOL_CHOICES)}, or an object that names a tool."
-        raise Refusal(refused("tool_choice", why))
+        raise Refusal(invalid_parameter("parallel_tool_calls", "This is true or false."))
+    if not (choice is None or choice in _TOOL_CHOICES or _type_of(choice)):
+        detail = f"This is one of {', '.join(_TOOL_CHOICES)}, or an object that names a tool."
+        raise Refusal(invalid_parameter("tool_choice", detail))
     if tools and choice != "none":
         sent = {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}
         options |= {name: value for name, value in sent.items() if value is not None}
@@ -292,16 +298,18 @@ def _tools(tools: Any) -> list[Any]:
     if tools is None:
         return []
     if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
-        raise Refusal(refused("tools", f"This is a list of at most {MAX_TOOLS} tools."))
-    for place, tool in enumerate(tools):
-        if _kind(tool) != "function":
-            why = "Only tools of the type function can be called here."
-            raise Refusal(refused(f"tools[{place}].type", why, code="unsupported_parameter"))
+        raise Refusal(invalid_parameter("tools", f"This is a list of at most {MAX_TOOLS} tools."))
+    for index, tool in enumerate(tools):
+        if _type_of(tool) != "function":
+            detail = "Only tools of the type function can be called here."
+            raise Refusal(
+                invalid_parameter(f"tools[{index}].type", detail, code="unsupported_parameter")
+            )
         function = tool.get("function")
         name = function.get("name") if isinstance(function, Mapping) else None
         if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
-            why = "A function has a name of 1 to 64 letters, digits, underscores and dashes."
-            raise Refusal(refused(f"tools[{place}].function.name", why))
+            detail = "A function has a name of 1 to 64 letters, digits, underscores and dashes."
+            raise Refusal(invalid_parameter(f"tools[{index}].function.name", detail))
     return tools
 
 
@@ -313,31 +321,31 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
             _check_stop(value)
             continue
         kind, types = ("a number", (int, float)) if name in _NUMBERS else ("an integer", (int,))
-        least, greatest = {**_NUMBERS, **_INTEGERS}[name]
+        minimum, maximum = {**_NUMBERS, **_INTEGERS}[name]
         # bool is a subclass of int; NaN is outside of every range.
-        if type(value) not in types or not least <= value <= greatest:
-            why = f"{name} is {kind} from {least} to {greatest}, not {json.dumps(value)[:50]}."
-            raise Refusal(refused(name, why))
+        if type(value) not in types or not minimum <= value <= maximum:
+            detail = f"{name} is {kind} from {minimum} to {maximum}, not {json.dumps(value)[:50]}."
+            raise Refusal(invalid_parameter(name, detail))
     if all(name in sent for name in LENGTH_LIMITS):
-        why = f"Send {LENGTH_LIMITS[0]} or {LENGTH_LIMITS[1]}, and not both."
-        raise Refusal(refused(LENGTH_LIMITS[1], why))
+        detail = f"Send {LENGTH_LIMITS[0]} or {LENGTH_LIMITS[1]}, and not both."
+        raise Refusal(invalid_parameter(LENGTH_LIMITS[1], detail))
     return sent
 
 
 def _check_stop(value: Any) -> None:
     stops = value if isinstance(value, list) else [value]
     are_texts = all(
-        isinstance(each, str) and 0 < len(each) <= MAX_STOP_CHARACTERS and "\0" not in each
-        for each in stops
+        isinstance(stop, str) and 0 < len(stop) <= MAX_STOP_CHARACTERS and "\0" not in stop
+        for stop in stops
     )
     if not are_texts or not 0 < len(stops) <= MAX_STOPS:
-        why = (
+        detail = (
             f"stop is a text of 1 to {MAX_STOP_CHARACTERS:,} characters without NUL, or a list of "
             f"1 to {MAX_STOPS} of them."
         )
-        raise Refusal(refused("stop", why))
+        raise Refusal(invalid_parameter("stop", detail))
 
 
-def _kind(value: Any) -> str | None:
+def _type_of(value: Any) -> str | None:
     kind = value.get("type") if isinstance(value, Mapping) else None
     return kind if isinstance(kind, str) else None

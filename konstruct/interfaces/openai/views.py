@@ -25,16 +25,16 @@ from konstruct.interfaces.openai.conversation import (
     Match,
     Results,
     call_document,
-    continued_results,
     find_match,
+    find_results,
     is_retry,
-    results_in,
+    results_to_continue,
 )
-from konstruct.interfaces.openai.errors import error_document, refused
+from konstruct.interfaces.openai.errors import error_document, invalid_parameter
 from konstruct.interfaces.openai.report import instructions_of, report_of
 from konstruct.interfaces.openai.requests import (
     ChatRequest,
-    bound_to_follow,
+    option_needing_model,
     read_request,
     thread_of,
     user_of,
@@ -62,21 +62,21 @@ CHANNEL: Final = "openai"
 CompletionOf = Callable[[Answer], Completion]
 # After this time the client's library retries, which is recognised as the same request.
 WAIT_SECONDS: Final = 180.0
-LATE: Final = Problem(
+REPLY_LATE: Final = Problem(
     504,
     "reply-late",
     f"There is no answer after {WAIT_SECONDS:g} seconds. The message is accepted and will be "
     "answered: send the same request again to get the answer.",
 )
-INTERRUPTED: Final = Problem(
+REPLY_INTERRUPTED: Final = Problem(
     503,
     "reply-interrupted",
     "The answer broke off, and is being given anew: send the same request again to get it.",
 )
 
 
-class AnyAnswer(DefaultContentNegotiation):
-    """Ignores `Accept`: the answer is JSON, or events for `stream`."""
+class IgnoreAccept(DefaultContentNegotiation):
+    """Content negotiation that ignores `Accept`: JSON, or events for `stream`."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
         """Return the only renderer."""
@@ -86,10 +86,10 @@ class AnyAnswer(DefaultContentNegotiation):
 class ChatCompletionsView(ApiView):
     """Chat completions."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
     schema = None  # docs/openai.yaml describes it
     # The response waits for the reply after the transaction.
-    content_negotiation_class = AnyAnswer
+    content_negotiation_class = IgnoreAccept
 
     @operation(
         Action.SEND,
@@ -101,29 +101,16 @@ class ChatCompletionsView(ApiView):
     def post(self, request: Request) -> Any:
         """Accept the user's last message, and answer with its reply."""
         chat = read_request(request.data)
-        if not settings.LLM_POOL_URL and (parameter := bound_to_follow(chat.options)):
-            why = "No language model is configured here: answers are text, and no tool is called."
-            raise Refusal(refused(parameter, why, code="unsupported_parameter"))
+        if not settings.LLM_POOL_URL and (parameter := option_needing_model(chat.options)):
+            detail = (
+                "No language model is configured here: answers are text, and no tool is called."
+            )
+            raise Refusal(invalid_parameter(parameter, detail, code="unsupported_parameter"))
         agent = self.caller.agent(chat.model, active=True)
         user_id = user_of(request, chat, self.caller)
         thread = Thread(agent.id, user_id, thread_of(request, chat, user_id))
         instructions = instructions_of(chat, agent, self.caller)
-        results, rounds = list(results_in(chat, thread, self.caller)), 0
-        tenant_id = required_tenant_id()
-        with transaction.atomic():
-            if chat.stream:  # before the task is enqueued
-                transaction.on_commit(lambda: watch(tenant_id, message.id))
-            if chat.continues:
-                sent = continued_results(chat, results)
-                message, rounds = sent.message, sent.rounds
-                is_new = self._take(sent, chat.options, instructions)
-                self.note(message, action=Action.EDIT if is_new else Action.VIEW)
-            else:
-                for each in results:  # without a request for an answer
-                    self._take(each, None, ())
-                message, is_new = self._accept(chat, thread, instructions)
-                self.note(message, action=None if is_new else Action.VIEW)
-            self.record()
+        message, is_new, rounds = self._store(chat, thread, instructions)
         is_repeated = not is_new and not _try_again(message, chat.options, instructions)
 
         def report(agent: Agent) -> dict[str, Any]:
@@ -150,9 +137,9 @@ class ChatCompletionsView(ApiView):
                 self,
                 message.id,
                 WAIT_SECONDS,
-                opening=completion.opening(),
-                piece=completion.piece,
-                end=lambda sent: self._end(message.id, sent, completion_of),
+                opening=completion.opening_event(),
+                piece=completion.text_event,
+                end=lambda sent: self._closing_events(message.id, sent, completion_of),
                 fail=_error_events,
             )
         return respond_when_settled(
@@ -161,10 +148,37 @@ class ChatCompletionsView(ApiView):
             WAIT_SECONDS,
             lambda: self._respond(message.id, completion_of),
             is_settled=lambda response: response.status_code != 202,
-            late=lambda: problem_response(self.request._request, LATE),
+            late=lambda: problem_response(self.request._request, REPLY_LATE),
         )
 
-    def _take(
+    def _store(
+        self, chat: ChatRequest, thread: Thread, instructions: Sequence[str]
+    ) -> tuple[Message, bool, int]:
+        """Accept the user's message, or the results of tool calls.
+
+        Returns:
+            The message, whether the request is new, and the number of earlier answers with calls of
+            the client's tools.
+        """
+        results, rounds = list(find_results(chat, thread, self.caller)), 0
+        tenant_id = required_tenant_id()
+        with transaction.atomic():
+            if chat.stream:  # before the task is enqueued
+                transaction.on_commit(lambda: watch(tenant_id, message.id))
+            if chat.continues:
+                sent = results_to_continue(chat, results)
+                message, rounds = sent.message, sent.rounds
+                is_new = self._take_results(sent, chat.options, instructions)
+                self.log(message, action=Action.EDIT if is_new else Action.VIEW)
+            else:
+                for sent in results:  # without a request for an answer
+                    self._take_results(sent, None, ())
+                message, is_new = self._accept(chat, thread, instructions)
+                self.log(message, action=None if is_new else Action.VIEW)
+            self.write_log_entry()
+        return message, is_new, rounds
+
+    def _take_results(
         self, sent: Results, options: Mapping[str, Any] | None, instructions: Sequence[str]
     ) -> bool:
         return tool_calls.record_program_results(
@@ -180,7 +194,7 @@ class ChatCompletionsView(ApiView):
     ) -> tuple[Message, bool]:
         """Return the message, and whether it is new."""
         request = self.request
-        checked = SendSerializer(
+        serializer = SendSerializer(
             data={
                 "agent": chat.model,
                 "user_id": thread.user_id,
@@ -189,9 +203,9 @@ class ChatCompletionsView(ApiView):
                 **({"name": chat.name} if chat.name else {}),
             }
         )
-        checked.is_valid(raise_exception=True)
-        if (sent := idempotency_key(request)) is not None:
-            match = Match(None, key_of_caller(request, sent))
+        serializer.is_valid(raise_exception=True)
+        if (sent_key := idempotency_key(request)) is not None:
+            match = Match(None, key_of_caller(request, sent_key))
         else:
             match = find_match(
                 chat,
@@ -224,14 +238,14 @@ class ChatCompletionsView(ApiView):
             return problem_response(self.request._request, answer)
         return Response(completion_of(answer).document(answer))
 
-    def _end(self, message_id: UUID, sent: str, completion_of: CompletionOf) -> bytes:
+    def _closing_events(self, message_id: UUID, sent: str, completion_of: CompletionOf) -> bytes:
         """Return the last events of a stream that has sent this text so far."""
-        answer = self._answer(message_id) or (INTERRUPTED if sent else LATE)
+        answer = self._answer(message_id) or (REPLY_INTERRUPTED if sent else REPLY_LATE)
         if isinstance(answer, Answer) and not answer.calls and not answer.text.startswith(sent):
-            answer = INTERRUPTED
+            answer = REPLY_INTERRUPTED
         if isinstance(answer, Problem):
             return _error_events(answer)
-        return completion_of(answer).rest(answer, sent)
+        return completion_of(answer).closing_events(answer, sent)
 
     def _answer(self, message_id: UUID) -> Answer | Problem | None:
         """Return the answer to a message, or the error, or None while there is neither."""
@@ -250,11 +264,11 @@ class ChatCompletionsView(ApiView):
                 return Answer("\n".join(questions) or DETAILS[progress.status])
             case Status.WITH_PROGRAM:
                 calls = list(ToolCall.objects.of_message(message_id))
-                out = [call for call in calls if tool_calls.awaits_program(call)]
-                if not out:
+                open_calls = [call for call in calls if tool_calls.awaits_program(call)]
+                if not open_calls:
                     return Answer(DETAILS[progress.status])
-                text = next(call.content for call in calls if call.round == out[0].round)
-                return Answer(text, [call_document(call) for call in out])
+                text = next(call.content for call in calls if call.round == open_calls[0].round)
+                return Answer(text, [call_document(call) for call in open_calls])
             case Status.WITH_PERSON:
                 return Answer(DETAILS[progress.status])
         reply = progress.reply
@@ -302,9 +316,9 @@ def _failure(progress: MessageProgress) -> Problem:
 class ModelsView(ApiView):
     """The agents as models."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
     schema = None
-    content_negotiation_class = AnyAnswer
+    content_negotiation_class = IgnoreAccept
 
     @operation(
         Action.LIST,
@@ -330,7 +344,7 @@ class ModelView(ModelsView):
     def get(self, request: Request, model: str) -> Response:  # type: ignore[override]
         """Return an active agent."""
         agent = self.caller.agent(model, active=True)
-        self.note(agent)
+        self.log(agent)
         return Response(_model(agent))
 
 

@@ -61,15 +61,15 @@ class Command(KonstructCommand):
             self.stdout.write(f"password: {password}")
 
 
-def _password(given: str | None) -> tuple[str, bool]:
+def _password(argument: str | None) -> tuple[str, bool]:
     """Return the password, and whether it was generated."""
-    chosen = given if given is not None else os.environ.get(PASSWORD_VARIABLE)
-    if chosen is None and sys.stdin.isatty():
-        chosen = getpass()
-        if getpass("Password (again): ") != chosen:
+    password = argument if argument is not None else os.environ.get(PASSWORD_VARIABLE)
+    if password is None and sys.stdin.isatty():
+        password = getpass()
+        if getpass("Password (again): ") != password:
             raise UsageError("the two passwords differ")
-    if chosen is None:
+    if password is None:
         return secrets.token_urlsafe(12), True
-    if not chosen:
+    if not password:
         raise UsageError("the password is empty")
-    return chosen, False
+    return password, False

@@ -124,10 +124,10 @@ class Command(KonstructCommand):
             existing = ErasureRequest.objects.open().filter(user_id=user, agent_id=agent_id).get()
             if set(options["thread"]) - set(existing.threads):
                 with transaction.atomic():
-                    was = row_state(existing)
+                    before = row_state(existing)
                     existing.threads = sorted({*existing.threads, *options["thread"]})
                     existing.save(update_fields=["threads"])
                     record_command(
-                        self.name, Action.EDIT, existing, before=was, after=row_state(existing)
+                        self.name, Action.EDIT, existing, before=before, after=row_state(existing)
                     )
             return existing

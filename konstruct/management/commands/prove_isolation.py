@@ -38,8 +38,10 @@ class Command(KonstructCommand):
             broken = ", ".join(proof.broken_layers)
             raise CommandError(f"{len(proof.breaches)} attempts got through; broken: {broken}")
         if proof.not_tried:
-            each = proof.not_tried[0]
-            raise CommandError(f"nothing is proven by {each.via}: {each.what}: {each.outcome}")
+            attempt = proof.not_tried[0]
+            raise CommandError(
+                f"nothing is proven by {attempt.via}: {attempt.what}: {attempt.outcome}"
+            )
 
     def _show(self, proof: Proof, *, verbose: bool) -> None:
         for layer in Layer:

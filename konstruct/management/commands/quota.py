@@ -51,11 +51,11 @@ class Command(KonstructCommand):
             )
 
     def _set(self, tenant: Tenant, quota: Quota, soft: str | None, hard: str | None) -> Tenant:
-        was = limits_of(tenant.quotas).get(quota, UNLIMITED)
+        before = limits_of(tenant.quotas).get(quota, UNLIMITED)
         try:
             limit = Limit(
-                was.soft if soft is None else parse_limit(quota, soft),
-                was.hard if hard is None else parse_limit(quota, hard),
+                before.soft if soft is None else parse_limit(quota, soft),
+                before.hard if hard is None else parse_limit(quota, hard),
             )
             with public_scope(), transaction.atomic():
                 changed = set_limits(tenant.pk, {quota: limit})

@@ -56,24 +56,26 @@ class Command(KonstructCommand):
             rules = RetentionRule.objects.order_by("created_at")
             for rule in rules:
                 whose = names.get(rule.agent_id, rule.agent_id) if rule.agent_id else "all others"
-                self.stdout.write(f"{tenant.slug}: {whose}: {rule.days} days{_change_of(rule)}")
+                self.stdout.write(
+                    f"{tenant.slug}: {whose}: {rule.days} days{_pending_change(rule)}"
+                )
             if not rules:
                 self.stdout.write(f"{tenant.slug}: conversations are kept indefinitely")
 
     def _change(self, agent_id: UUID | None, *, days: int | None, off: bool) -> None:
         with transaction.atomic():
             rule = RetentionRule.objects.select_for_update().filter(agent_id=agent_id).first()
-            was = row_state(rule)
+            before = row_state(rule)
             if days:
-                rule, made = RetentionRule.objects.update_or_create(
+                rule, is_new = RetentionRule.objects.update_or_create(
                     agent_id=agent_id,
                     defaults={"days": days, "next_days": None, "effective_at": None},
                 )
                 rule.refresh_from_db()
-                action = Action.CREATE if made else Action.EDIT
-                record_command(self.name, action, rule, before=was, after=row_state(rule))
+                action = Action.CREATE if is_new else Action.EDIT
+                record_command(self.name, action, rule, before=before, after=row_state(rule))
             elif off and rule is not None:
-                record_command(self.name, Action.DELETE, rule, before=was)
+                record_command(self.name, Action.DELETE, rule, before=before)
                 rule.delete()
 
     def _agent(self, name: str | None) -> UUID | None:
@@ -83,7 +85,7 @@ class Command(KonstructCommand):
             raise UsageError(str(error)) from error
 
 
-def _change_of(rule: RetentionRule) -> str:
+def _pending_change(rule: RetentionRule) -> str:
     if rule.effective_at is None:
         return ""
     return f", {rule.next_days} from {rule.effective_at:%Y-%m-%d %H:%M} UTC"

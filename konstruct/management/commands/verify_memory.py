@@ -53,8 +53,8 @@ class Command(KonstructCommand):
             if not options["json"]:
                 self._show(report)
         if options["json"]:
-            self.stdout.write(json.dumps([each.as_dict() for each in reports], indent=2))
-        if wrong := sum(len(each.findings) for each in reports):
+            self.stdout.write(json.dumps([report.as_dict() for report in reports], indent=2))
+        if wrong := sum(len(report.findings) for report in reports):
             raise CommandError(
                 f"{wrong} findings" + ("" if options["repair"] else ": see --repair")
             )
@@ -73,5 +73,5 @@ class Command(KonstructCommand):
     def _list(self, heading: str, findings: list[Finding]) -> None:
         for kind, number in Counter(finding.kind for finding in findings).items():
             self.stdout.write(f"  {heading}: {number} × {kind}")
-            for finding in [each for each in findings if each.kind == kind][:SHOWN]:
+            for finding in [item for item in findings if item.kind == kind][:SHOWN]:
                 self.stdout.write(f"    {finding.subject} {finding.detail}".rstrip())

@@ -29,8 +29,8 @@ def test_the_documents_are_those_of_the_description() -> None:
 
 
 def test_every_type_of_problem_has_an_error() -> None:
-    kinds = {kind for kind, _ in problems._BY_STATUS.values()}
-    kinds |= {kind for _, kind, _ in exceptions.OWN_ERRORS.values()}
+    kinds = {kind for kind, _ in problems._DEFAULTS.values()}
+    kinds |= {kind for _, kind, _ in exceptions.KONSTRUCT_ERRORS.values()}
     for source in (*Path(settings.BASE_DIR, "konstruct", "api").rglob("*.py"), *CHANNEL):
         kinds |= set(re.findall(r'Problem\(\s*\d+,\s*"([a-z-]+)"', source.read_text()))
     assert set(errors.BY_KIND) == kinds

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from django.test import Client
 
-from konstruct.api.auth.keys import issue_key, note_use
+from konstruct.api.auth.keys import issue_key, record_use
 from konstruct.orchestrator.models import Agent
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -30,7 +30,7 @@ def test_first_steps_are_completed_in_turn_and_the_list_disappears(
     key, _ = issue_key(tenant_id=tenant_a.id, name="new")
     assert steps_done(client) == [True, True, False, False]
     with tenant_scope(tenant_a.id):
-        note_use(key)
+        record_use(key)
     issue_key(tenant_id=tenant_a.id, name="unused")
     assert steps_done(client) == [True, True, True, False]
     with tenant_scope(tenant_a.id):

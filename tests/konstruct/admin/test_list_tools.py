@@ -101,7 +101,7 @@ def test_exported_cell_is_no_formula_and_keeps_its_text(
 def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
     program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(list_tools, "BATCH", 3)
+    monkeypatch.setattr(list_tools, "BATCH_ROWS", 3)
     # In one transaction, so with one time.
     add(program_a, *map(str, range(10)), created_at=datetime(2026, 1, 1, tzinfo=UTC))
     add(program_a, "later")

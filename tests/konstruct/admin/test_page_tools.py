@@ -69,7 +69,7 @@ def question(program: Program, user: str = "ann") -> str:
 def test_conversations_of_a_range_are_listed_and_exported(
     program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversations, "BATCH", 2)
+    monkeypatch.setattr(conversations, "BATCH_ROWS", 2)
     client = browser(program.tenant)
     page = client.get("/admin/conversations/?from=2026-01-02&to=2026-01-02")
     assert [row["thread"].user_id for row in page.context["rows"]] == ["=bob()"]
@@ -100,7 +100,7 @@ def test_a_thread_is_in_the_range_of_each_of_its_messages(program: Program) -> N
 def test_people_of_a_range_are_listed_found_and_exported(
     program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(users, "PEOPLE_OF_BATCH", 2)
+    monkeypatch.setattr(users, "PEOPLE_PER_BATCH", 2)
     client = browser(program.tenant)
 
     def people_listed(query: str) -> list[str]:

@@ -32,7 +32,7 @@ CHECKS = ("database", "cache", "broker", "model", "migrations", *QUEUES, BEAT, O
 def _nothing_is_known_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(health, "_up_to_date", threading.Event())
     monkeypatch.setattr(health, "_readiness", health.Readiness())
-    monkeypatch.setattr(health, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(health, "RESULT_SECONDS", 0.0)
     write_heartbeats(*QUEUES, BEAT, OWNER)
     yield
     forget_heartbeats()
@@ -279,7 +279,7 @@ def test_unreachable_database_is_reported_without_details(
 def test_readiness_is_checked_once_per_interval_with_any_number_of_requests(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "KEPT_SECONDS", 60.0)
+    monkeypatch.setattr(health, "RESULT_SECONDS", 60.0)
     looks: list[None] = []
 
     def database() -> str:
@@ -296,7 +296,7 @@ def test_request_during_a_check_gets_the_previous_result(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert get("/health/ready").json()["status"] == "ok"
-    with health._readiness._looking:
+    with health._readiness._lock:
         forget_heartbeats()
         assert get("/health/ready").json()["status"] == "ok"
     assert get("/health/ready").json()["status"] == "degraded"

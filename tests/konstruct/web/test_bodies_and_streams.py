@@ -10,7 +10,7 @@ import pytest
 from django.http import StreamingHttpResponse
 
 from konstruct.web.handler import MAX_URL_BYTES, Handler
-from konstruct.web.requests import Body, BodyTooSlow, ClientGone, read_body
+from konstruct.web.requests import Body, BodyTooSlow, ClientDisconnected, read_body
 
 PIECE = b"x" * 1000
 SCOPE = {"type": "http", "method": "POST", "raw_path": b"/", "path": "/", "query_string": b"",
@@ -34,28 +34,30 @@ def receiving(*pieces: bytes, ends: bool = True) -> Any:
     return receive
 
 
-def read(receive: Any, announced: int | None = None, seconds: float = 60) -> Body:
+def read(receive: Any, declared_length: int | None = None, seconds: float = 60) -> Body:
     return asyncio.run(
-        read_body(receive, announced=announced, max_bytes=10_000, timeout_seconds=seconds)
+        read_body(
+            receive, declared_length=declared_length, max_bytes=10_000, timeout_seconds=seconds
+        )
     )
 
 
 def test_a_body_is_read_to_its_end() -> None:
     body = read(receiving(b"one ", b"two", b""))
-    assert (body.file.read(), body.length, body.read_to_end) == (b"one two", 7, True)
+    assert (body.file.read(), body.length, body.is_complete) == (b"one two", 7, True)
     body.file.close()
 
 
 def test_too_large_body_is_buffered_only_to_the_limit() -> None:
     body = read(receiving(*[PIECE] * 15))
-    assert (len(body.file.read()), body.length, body.read_to_end) == (10_000, 15_000, True)
+    assert (len(body.file.read()), body.length, body.is_complete) == (10_000, 15_000, True)
     body.file.close()
 
 
-@pytest.mark.parametrize("announced", [None, 30_000])
-def test_endless_body_is_not_read(announced: int | None) -> None:
-    body = read(receiving(*[PIECE] * 100, ends=False), announced)
-    assert (len(body.file.read()), body.length, body.read_to_end) == (10_000, 41_000, False)
+@pytest.mark.parametrize("declared_length", [None, 30_000])
+def test_endless_body_is_not_read(declared_length: int | None) -> None:
+    body = read(receiving(*[PIECE] * 100, ends=False), declared_length)
+    assert (len(body.file.read()), body.length, body.is_complete) == (10_000, 41_000, False)
     body.file.close()
 
 
@@ -79,21 +81,21 @@ def test_request_of_a_client_gone_before_its_thread_is_not_answered(settings: An
 
 
 def test_body_with_a_far_too_large_length_is_not_read() -> None:
-    body = read(receiving(ends=False), announced=10**12)
-    assert (body.file.read(), body.length, body.read_to_end) == (b"", 10**12, False)
+    body = read(receiving(ends=False), declared_length=10**12)
+    assert (body.file.read(), body.length, body.is_complete) == (b"", 10**12, False)
     body.file.close()
 
 
 def test_slow_body_times_out() -> None:
     with pytest.raises(BodyTooSlow):
-        read(receiving(PIECE, ends=False), announced=2000, seconds=0.01)
+        read(receiving(PIECE, ends=False), declared_length=2000, seconds=0.01)
 
 
 def test_disconnected_client_is_detected() -> None:
     async def receive() -> dict[str, Any]:
         return {"type": "http.disconnect"}
 
-    with pytest.raises(ClientGone):
+    with pytest.raises(ClientDisconnected):
         read(receive)
 
 

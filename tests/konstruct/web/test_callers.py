@@ -26,7 +26,7 @@ from konstruct.web import callers
 from konstruct.web.callers import Callers, TooManyUnverified
 from konstruct.web.handler import Handler
 from konstruct.web.pool import Share
-from konstruct.web.replies import Watched, stream_reply
+from konstruct.web.replies import WatchedReply, stream_reply
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -392,7 +392,7 @@ def test_concurrent_readiness_requests_share_one_check(
 def test_an_open_stream_ends_when_its_caller_may_read_no_more(
     program_a: Program, ending: str
 ) -> None:
-    verifying, watched = Verifying(), Watched()
+    verifying, watched = Verifying(), WatchedReply()
     request = ASGIRequest(scope(authorization=bearer(program_a.key)), BytesIO(b""))
     response = StreamingResponse(
         program_a.tenant.id, uuid4(), 60, b"opening", str.encode, lambda _: b"", b"", b"refused"

@@ -13,7 +13,7 @@ from structlog.contextvars import bind_contextvars, get_contextvars
 
 from konstruct.orchestrator.replies.reply_wait import announce, announced_message
 from konstruct.web import replies as module
-from konstruct.web.replies import Texts, Waiters
+from konstruct.web.replies import PartialReplies, ReplyWaiters
 from tenants.redis_keys import reply_channel_key
 
 TENANT = uuid.UUID(int=1)
@@ -42,9 +42,9 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(test, 60))
 
 
-def make(look: Any, url: str = "") -> Waiters:
+def make(look: Any, url: str = "") -> ReplyWaiters:
     url = url or str(settings.CACHES["default"]["LOCATION"])
-    return Waiters(url, look, Texts(url))
+    return ReplyWaiters(url, look, PartialReplies(url))
 
 
 async def until(condition: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from konstruct.api.auth.keys import KeyInvalid, issue_key
-from konstruct.api.models import USUAL_SCOPES, KeyScope
+from konstruct.api.models import DEFAULT_SCOPES, KeyScope
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from tenants import transaction
@@ -49,7 +49,7 @@ class Command(KonstructCommand):
                 key, text = issue_key(
                     tenant_id=tenant.id,
                     name=options["name"],
-                    scopes=options["scope"] or USUAL_SCOPES,
+                    scopes=options["scope"] or DEFAULT_SCOPES,
                     agent_id=agent_id,
                     user_id=options["user"],
                     expires_at=_expiry(options["days"]),

@@ -23,7 +23,14 @@ from konstruct.api.http.bodies import (
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
-from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation, require_match, tagged
+from konstruct.api.http.views import (
+    IF_MATCH,
+    ApiView,
+    etag_of,
+    etag_response,
+    operation,
+    require_match,
+)
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -145,19 +152,19 @@ class AgentFields(StrictSerializer):
         child=serializers.ChoiceField(choices=FactReview.choices),
     )
 
-    def validate_hands_to(self, given: list[str]) -> list[UUID]:
+    def validate_hands_to(self, names: list[str]) -> list[UUID]:
         """The ids of agents that are named."""
-        return [_agent_id(each) for each in given]
+        return [_agent_id(name) for name in names]
 
-    def validate_hand_over_on(self, given: dict[str, str]) -> dict[str, str]:
+    def validate_hand_over_on(self, names: dict[str, str]) -> dict[str, str]:
         """The same phrases with the ids of agents that are named."""
-        return {phrase: str(_agent_id(each)) for phrase, each in given.items()}
+        return {phrase: str(_agent_id(name)) for phrase, name in names.items()}
 
 
 class AgentChanges(AgentFields):
     """The fields of an agent to change. Omitted fields are unchanged."""
 
-    least_fields = 1
+    min_fields = 1
     name = ChannelIdField(required=False, max_length=120, help_text=_help("name"))
 
 
@@ -223,7 +230,7 @@ class AgentsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List agents."""
-        agents = lists.narrowed(Agent.objects.all(), self.query, self.caller)
+        agents = lists.apply_filters(Agent.objects.all(), self.query, self.caller)
         return self.page(agents, AgentPages(), AgentSerializer)
 
     @operation(
@@ -242,18 +249,18 @@ class AgentsView(ApiView):
     )
     def post(self, request: Request) -> Response:
         """Create an agent."""
-        made: list[Agent] = []
+        created: list[Agent] = []
 
-        def make() -> UUID:
-            made.append(
+        def create() -> UUID:
+            created.append(
                 create_agent(
                     tenant_id=required_tenant_id(), author=self.caller.author, **self.fields
                 )
             )
-            return made[0].id
+            return created[0].id
 
-        agent = Agent.objects.get(pk=create_once(request, make))
-        self.note_created(agent, is_new=bool(made))
+        agent = Agent.objects.get(pk=create_once(request, create))
+        self.log_created(agent, is_new=bool(created))
         document = self.document(agent, AgentSerializer)
         headers = {"Location": document["url"], "ETag": etag_of(document)}
         return Response(document, status=201, headers=headers)
@@ -275,8 +282,8 @@ class AgentView(ApiView):
     def get(self, request: Request, agent_id: UUID) -> Response:
         """Get an agent."""
         agent = get_object_or_404(Agent, pk=agent_id)
-        self.note(agent)
-        return tagged(request, self.document(agent, AgentSerializer))
+        self.log(agent)
+        return etag_response(request, self.document(agent, AgentSerializer))
 
     @operation(
         Action.EDIT,
@@ -296,8 +303,8 @@ class AgentView(ApiView):
         """
         agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
         require_match(request, self.document(agent, AgentSerializer))
-        was = row_state(agent)
+        before = row_state(agent)
         update_agent(agent, author=self.caller.author, **self.fields)
-        self.note(agent, before=was, after=row_state(agent))
+        self.log(agent, before=before, after=row_state(agent))
         document = self.document(agent, AgentSerializer)
         return Response(document, headers={"ETag": etag_of(document)})

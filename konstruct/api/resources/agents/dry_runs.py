@@ -144,15 +144,15 @@ class DryRunsView(ApiView):
         changes = changes_of(draft, agent)
         usage.require_room(usage.MODEL_CALL_QUOTAS)
         content = self.fields["content"]
-        self.note(agent, query=content)
+        self.log(agent, query=content)
         trial, replies = trial.ask(content, agent, draft if changes else None)
         signed = "" if trial.is_full else trial.sign(agent, self.caller.id)
         document = {
             "conversation": signed if 0 < len(signed) <= MAX_TRIAL_CHARACTERS else None,
             "user_id": trial.user_id,
             "changes": list(changes),
-            "live": _shown(replies["live"]),
-            "draft": _shown(replies["draft"]) if "draft" in replies else None,
+            "live": _reply_document(replies["live"]),
+            "draft": _reply_document(replies["draft"]) if "draft" in replies else None,
         }
         return Response(DryRunSerializer(document).data)
 
@@ -168,7 +168,7 @@ class DryRunsView(ApiView):
         return trial
 
 
-def _shown(reply: DryReply) -> dict[str, Any]:
+def _reply_document(reply: DryReply) -> dict[str, Any]:
     exchange = reply.exchange
     return {
         "reply": exchange.reply,

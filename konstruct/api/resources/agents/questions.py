@@ -18,7 +18,7 @@ from konstruct.api.http.bodies import (
     StrictSerializer,
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists import ByCreation, InTime, PageQuerySerializer, narrowed
+from konstruct.api.http.lists import ByCreation, PageQuerySerializer, TimeRangeQuery, apply_filters
 from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, no_content, operation
@@ -108,7 +108,7 @@ class QuestionRunSerializer(serializers.Serializer):
     last_error = serializers.CharField(help_text="Why the last attempt failed.")
 
 
-class AnswerQuery(InTime, PageQuerySerializer):
+class AnswerQuery(TimeRangeQuery, PageQuerySerializer):
     """Query parameters of the list of answers."""
 
     question_id = serializers.UUIDField(required=False, help_text="Only answers to this question.")
@@ -160,15 +160,15 @@ class QuestionsView(ApiView):
         agent = get_object_or_404(Agent, pk=agent_id)
         if (user_id := self.fields.get("user_id")) is not None:
             self.caller.user(user_id)
-        made: list[SavedQuestion] = []
+        created: list[SavedQuestion] = []
 
-        def make() -> UUID:
-            made.append(save_question(agent, **self.fields))
+        def create() -> UUID:
+            created.append(save_question(agent, **self.fields))
             enqueue_questions(agent.pk)
-            return made[0].pk
+            return created[0].pk
 
-        question = get_object_or_404(SavedQuestion, pk=create_once(request, make))
-        self.note_created(question, is_new=bool(made))
+        question = get_object_or_404(SavedQuestion, pk=create_once(request, create))
+        self.log_created(question, is_new=bool(created))
         document = self.document(question, SavedQuestionSerializer)
         return Response(document, status=201, headers={"Location": document["url"]})
 
@@ -201,8 +201,8 @@ class QuestionView(ApiView):
         """Delete a saved question with its answers."""
         rows = SavedQuestion.objects.filter(agent_id=agent_id)
         question = get_object_or_404(rows, pk=question_id)
-        self.note(question, before=row_state(question))
-        self.record()
+        self.log(question, before=row_state(question))
+        self.write_log_entry()
         question.delete()
         return Response(status=204)
 
@@ -227,7 +227,7 @@ class QuestionAnswersView(ApiView):
         """List the answers to the saved questions of an agent, the newest first."""
         agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
         rows = QuestionAnswer.objects.filter(agent_id=agent.pk)
-        rows = narrowed(rows, self.query, self.caller)
+        rows = apply_filters(rows, self.query, self.caller)
         return self.page(rows, ByCreation(), QuestionAnswerSerializer)
 
 
@@ -245,7 +245,7 @@ class QuestionRunView(ApiView):
     def get(self, request: Request, agent_id: UUID) -> Response:
         """Get the state of an agent's saved questions."""
         agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
-        self.note(agent)
+        self.log(agent)
         return Response(_run_of(agent))
 
     @operation(
@@ -263,7 +263,7 @@ class QuestionRunView(ApiView):
         """
         agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
         enqueue_questions(agent.pk)
-        self.note(agent)
+        self.log(agent)
         return Response(_run_of(agent), status=202)
 
 

@@ -98,9 +98,9 @@ class AgentRestorationView(ApiView):
         did not exist at the time of the version are unchanged.
         """
         agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
-        was = row_state(agent)
+        before = row_state(agent)
         restore_agent(agent, number, author=self.caller.author, note=self.fields.get("note", ""))
         agent = Agent.objects.get(pk=agent_id)
-        self.note(agent, before=was, after=row_state(agent), restored=number)
+        self.log(agent, before=before, after=row_state(agent), restored=number)
         document = self.document(agent, AgentSerializer)
         return Response(document, headers={"ETag": etag_of(document)})

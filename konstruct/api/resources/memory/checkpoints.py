@@ -43,13 +43,13 @@ class NewestCheckpointsFirst(KeysetPagination):
     """Checkpoints by their ids, which grow with time; those of copied threads have the same.
 
     Args:
-        is_counted: whether the caller has chosen the number of rows, and gets so many or an error.
+        has_limit: whether the request has `limit`; it gets that many rows or an error.
     """
 
     orderings = {"-checkpoint_id": ("-checkpoint_id", "-thread_id", "-checkpoint_ns")}
 
-    def __init__(self, *, is_counted: bool) -> None:
-        self.is_counted = is_counted
+    def __init__(self, *, has_limit: bool) -> None:
+        self.has_limit = has_limit
 
     def rows_after(
         self,
@@ -62,20 +62,22 @@ class NewestCheckpointsFirst(KeysetPagination):
         rows = queryset(after=position, backwards=backwards, limit=self.limit + 1)
         sizes = [*accumulate(row.bytes for row in rows[: self.limit])]
         if sizes and sizes[0] > MAX_BYTES:
-            raise _too_large(f"checkpoint {rows[0].checkpoint_id} has {sizes[0]:,}")
-        if not self.is_counted:
+            raise _size_refusal(f"checkpoint {rows[0].checkpoint_id} has {sizes[0]:,}")
+        if not self.has_limit:
             self.limit = max(1, sum(size <= PAGE_BYTES for size in sizes))
         elif sizes and sizes[-1] > MAX_BYTES:
-            raise _too_large(
+            raise _size_refusal(
                 f"these {len(sizes)} checkpoints have {sizes[-1]:,}:"
                 " leave `limit` out, and follow `next`"
             )
         return rows
 
 
-def _too_large(what: str) -> Refusal:
+def _size_refusal(reason: str) -> Refusal:
     return Refusal(
-        Problem.of_status(422, f"An answer has {MAX_BYTES:,} bytes of checkpoints at most, {what}.")
+        Problem.of_status(
+            422, f"An answer has {MAX_BYTES:,} bytes of checkpoints at most, {reason}."
+        )
     )
 
 
@@ -88,8 +90,8 @@ class NameField(bodies.StrictCharField):
     """A name that LangGraph gives, such as a channel's."""
 
     def __init__(self, **options: Any) -> None:
-        least = {} if options.get("allow_blank") else {"min_length": 1}
-        super().__init__(**{"max_length": 512, "validators": [PLAIN_NAME], **least, **options})
+        minimum = {} if options.get("allow_blank") else {"min_length": 1}
+        super().__init__(**{"max_length": 512, "validators": [PLAIN_NAME], **minimum, **options})
 
 
 BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -191,7 +193,7 @@ class CheckpointStateSerializer(bodies.StrictSerializer):
 
     v = bodies.StrictIntegerField(min_value=1, max_value=1000, help_text="LangGraph's format.")
     id = NameField(help_text="Ids grow with time.")
-    ts = bodies.MomentField()
+    ts = bodies.AwareDateTimeField()
     channel_versions = VersionsField()
     versions_seen = SeenField()
     updated_channels = bodies.BoundedListField(
@@ -305,17 +307,17 @@ class CheckpointsView(ApiView):
         """List checkpoints, newest first."""
         query = self.query
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
-        place = {name: query[name] for name in names if name in query}
-        if place and "thread_id" not in place:
+        position = {name: query[name] for name in names if name in query}
+        if position and "thread_id" not in position:
             raise Refusal(Problem.of_status(422, "Name the thread_id of this place, too."))
         before = {"configurable": {"checkpoint_id": query["before"]}} if "before" in query else None
         saver = _saver()
-        config = {"configurable": place} if place else None
+        config = {"configurable": position} if position else None
         saved = partial(saver.list_saved, config, filter=query.get("filters"), before=before)
-        pages = NewestCheckpointsFirst(is_counted="limit" in query)
+        pages = NewestCheckpointsFirst(has_limit="limit" in query)
         page = pages.paginate_queryset(saved, request, view=self)
         # Each as bytes before the next is read: values are large.
-        documents = [_json(CheckpointSerializer(_document(each)).data) for each in saver.read(page)]
+        documents = [_json(CheckpointSerializer(_document(item)).data) for item in saver.read(page)]
         frame = _json(pages.get_paginated_response([]).data)
         content = [frame.removesuffix(b"]}"), b",".join(documents), b"]}"]
         return HttpResponse(content, content_type="application/json")
@@ -339,17 +341,17 @@ class CheckpointsView(ApiView):
         """
         fields = self.fields
         state = fields["checkpoint"]
-        changed = {each["channel"]: _encoded(each) for each in fields["values"]}
-        unknown = changed.keys() - state["channel_versions"].keys()
+        values = {item["channel"]: _encoded(item) for item in fields["values"]}
+        unknown = values.keys() - state["channel_versions"].keys()
         if unknown:
-            why = f"These have no version in channel_versions: {', '.join(unknown)}."
-            raise Refusal(Problem.of_status(422, why))
-        versions = {channel: str(state["channel_versions"][channel]) for channel in changed}
-        place = {name: fields[name] for name in ("thread_id", "checkpoint_ns")}
-        place["checkpoint_id"] = fields.get("parent_checkpoint_id")
-        checkpoint = {**state, "ts": state["ts"].isoformat(), "channel_values": changed}
-        self.record()  # LangGraph uses another connection, with its own transaction
-        _saver().put({"configurable": place}, checkpoint, fields["metadata"], versions)
+            detail = f"These have no version in channel_versions: {', '.join(unknown)}."
+            raise Refusal(Problem.of_status(422, detail))
+        versions = {channel: str(state["channel_versions"][channel]) for channel in values}
+        position = {name: fields[name] for name in ("thread_id", "checkpoint_ns")}
+        position["checkpoint_id"] = fields.get("parent_checkpoint_id")
+        checkpoint = {**state, "ts": state["ts"].isoformat(), "channel_values": values}
+        self.write_log_entry()  # LangGraph uses another connection, with its own transaction
+        _saver().put({"configurable": position}, checkpoint, fields["metadata"], versions)
         return Response(status=204)
 
 
@@ -376,8 +378,8 @@ class CheckpointWritesView(ApiView):
         """
         fields = self.fields
         names = ("thread_id", "checkpoint_ns", "checkpoint_id")
-        writes = [(each["channel"], _encoded(each)) for each in fields["writes"]]
-        self.record()
+        writes = [(item["channel"], _encoded(item)) for item in fields["writes"]]
+        self.write_log_entry()
         _saver().put_writes(
             {"configurable": {name: fields[name] for name in names}},
             writes,
@@ -403,20 +405,20 @@ def _encoded(value: Mapping[str, Any]) -> EncodedValue:
     return check_encoded_value(value["type"], value["value"])
 
 
-def _document(found: Any) -> dict[str, Any]:
+def _document(saved: Any) -> dict[str, Any]:
     """Return a checkpoint as CheckpointSerializer describes it."""
-    place, parent = found.config["configurable"], found.parent_config
-    state = dict(found.checkpoint)
+    position, parent = saved.config["configurable"], saved.parent_config
+    state = dict(saved.checkpoint)
     values = state.pop("channel_values")
     return {
-        **{name: place[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")},
+        **{name: position[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")},
         "parent_checkpoint_id": parent["configurable"]["checkpoint_id"] if parent else None,
         "checkpoint": state,
         "values": [{"channel": name, **_encoded_value(value)} for name, value in values.items()],
-        "metadata": found.metadata,
+        "metadata": saved.metadata,
         "pending_writes": [
             {"task_id": task_id, "channel": channel, **_encoded_value(value)}
-            for task_id, channel, value in found.pending_writes or []
+            for task_id, channel, value in saved.pending_writes or []
         ],
     }
 

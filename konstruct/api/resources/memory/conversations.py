@@ -94,14 +94,14 @@ class TurnSerializer(serializers.ModelSerializer):
         ]
 
 
-class ConversationsQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
+class ConversationsQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
     """Query parameters of the list of conversations."""
 
     thread_id = ChannelIdField(required=False, help_text="Only threads of this id.")
     ordering = lists.ordering_field(lists.NewestFirst)
 
 
-class TranscriptQuery(lists.InTime, lists.PageQuerySerializer):
+class TranscriptQuery(lists.TimeRangeQuery, lists.PageQuerySerializer):
     """Query parameters of a transcript."""
 
     agent = ChannelIdField(help_text="Name or id of the agent.")
@@ -136,7 +136,7 @@ class EraseConversationSerializer(EraseSerializer):
 class ConversationsView(ApiView):
     """All conversations of the tenant."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.LIST,
@@ -153,7 +153,7 @@ class ConversationsView(ApiView):
         `until` compare with the time of the last message.
         """
         user_id = self.query.get("user_id", self.caller.user_id)
-        last = lists.narrowed(_last_of_threads(self.caller, user_id), self.query, self.caller)
+        last = lists.apply_filters(_last_of_threads(self.caller, user_id), self.query, self.caller)
         return self.page(_with_counts(last), lists.NewestFirst(), ConversationSerializer)
 
 
@@ -161,7 +161,7 @@ class ConversationsView(ApiView):
 class TranscriptView(ApiView):
     """The messages of a conversation."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
@@ -177,7 +177,7 @@ class TranscriptView(ApiView):
         Returns every message verbatim, oldest first, imported ones included. An unknown
         conversation is empty.
         """
-        turns = lists.narrowed(Message.objects.all(), self.query, self.caller)
+        turns = lists.apply_filters(Message.objects.all(), self.query, self.caller)
         if "filters" in self.query:
             turns = filter_by_metadata(turns, self.query["filters"])
         return self.page(turns, OldestFirst(), TurnSerializer)

@@ -67,7 +67,7 @@ def _message(view: ApiView, message_id: UUID) -> Message:
 class ExclusionsView(ApiView):
     """The exclusions of a message from recall."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.LIST,
@@ -107,9 +107,9 @@ class ExclusionsView(ApiView):
         except InvalidArgument as error:
             raise ValidationError({"start": str(error)}) from error
         if existing is None:
-            self.is_recorded()
+            self.mark_recorded()
         else:
-            self.note(existing)
+            self.log(existing)
         return Response(self.document(exclusion, ExclusionSerializer))
 
 
@@ -117,7 +117,7 @@ class ExclusionsView(ApiView):
 class ExclusionView(ApiView):
     """One exclusion of a message."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.DELETE,
@@ -132,11 +132,11 @@ class ExclusionView(ApiView):
         Recall can find the message, or its words, again.
         """
         message = _message(self, message_id)
-        found = RecallExclusion.objects.filter(message=message, pk=exclusion_id).first()
+        exclusion = RecallExclusion.objects.filter(message=message, pk=exclusion_id).first()
         author = self.caller.author
-        if found is None or not include_again(
+        if exclusion is None or not include_again(
             message, author=author, exclusion_id=exclusion_id, request_id=current_request_id()
         ):
             raise Http404
-        self.is_recorded()
+        self.mark_recorded()
         return Response(status=204)

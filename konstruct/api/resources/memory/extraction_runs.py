@@ -100,7 +100,7 @@ class ComparisonSerializer(serializers.Serializer):
     )
 
 
-class ExtractionRunQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
+class ExtractionRunQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
     """Query parameters of the list of runs."""
 
     thread_id = ChannelIdField(required=False, help_text="Only of this conversation.")
@@ -130,7 +130,7 @@ class ExtractionRunsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List extraction runs, newest first."""
-        rows = lists.narrowed(ExtractionRun.objects.all(), self.query, self.caller)
+        rows = lists.apply_filters(ExtractionRun.objects.all(), self.query, self.caller)
         return self.page(
             rows.defer("candidates", "output"), lists.ByCreation(), ExtractionRunSerializer
         )
@@ -231,9 +231,9 @@ class ApplicationView(ApiView):
         Records the facts like a run of the worker: facts that need a review are proposed. A run
         that is not a preview is a 409 `wrong-state`.
         """
-        was = row_state(runs.get_run(run_id))
+        before = row_state(runs.get_run(run_id))
         run = runs.apply(run_id)
-        self.note(run, before=was, after=row_state(run), decision="apply")
+        self.log(run, before=before, after=row_state(run), decision="apply")
         return Response(self.document(run, ExtractionRunInFullSerializer))
 
 
@@ -257,10 +257,10 @@ class RollBackView(ApiView):
         confirmed. `result.rolled_back` has the counts. A run that was not applied is a 409
         `wrong-state`.
         """
-        was = row_state(runs.get_run(run_id))
+        before = row_state(runs.get_run(run_id))
         runs.roll_back(run_id, author=self.caller.author)
         run = runs.get_run(run_id)
-        self.note(run, before=was, after=row_state(run), decision="roll_back")
+        self.log(run, before=before, after=row_state(run), decision="roll_back")
         return Response(self.document(run, ExtractionRunInFullSerializer))
 
 
@@ -283,12 +283,12 @@ class ComparisonView(ApiView):
         """
         first = get_object_or_404(ExtractionRun, pk=run_id)
         second = get_object_or_404(ExtractionRun, pk=self.query["other"])
-        self.note(first, other=str(second.pk))
+        self.log(first, other=str(second.pk))
         document: dict[str, Any] = runs.compare(first, second)
         return Response(ComparisonSerializer(document).data)
 
 
 def _created(view: ApiView, run: ExtractionRun) -> Response:
-    view.note(run, after=row_state(run))
+    view.log(run, after=row_state(run))
     document = view.document(run, ExtractionRunInFullSerializer)
     return Response(document, status=201, headers={"Location": document["url"]})

@@ -16,10 +16,10 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation
 from konstruct.api.resources.memory.facts import (
     ETAG,
+    BaseFactsView,
     FactInFullSerializer,
-    FactsApi,
     ReasonSerializer,
-    locked_fact,
+    lock_fact,
     require_fact_match,
     visible_facts,
 )
@@ -35,7 +35,7 @@ from tenants.audit.models import Action
 REVIEW = "memory.review_memoryentry"
 
 
-def confirm_as(
+def confirm_fact_as(
     memory_id: UUID, *, author: Author, reason: str = "", person_id: str = ""
 ) -> MemoryEntry:
     """Confirm a fact unless a key of the author, or a run that such a key asked for, proposed it.
@@ -66,8 +66,8 @@ def confirm_as(
     return confirm(memory_id, author=author, reason=reason, own_keys=own_keys)
 
 
-# The operation of each decision about a fact.
-decision: Final = partial(
+# Declares a method that decides about a fact.
+decision_operation: Final = partial(
     operation,
     Action.DECIDE,
     "fact",
@@ -79,7 +79,7 @@ decision: Final = partial(
 )
 
 
-class FactDecisionView(FactsApi):
+class FactDecisionView(BaseFactsView):
     """A decision about a fact."""
 
     def decide(
@@ -90,11 +90,11 @@ class FactDecisionView(FactsApi):
         **options: Any,
     ) -> Response:
         """Change the state of a fact by a function; answer with the fact."""
-        existing = locked_fact(self.caller, memory_id)
+        existing = lock_fact(self.caller, memory_id)
         require_fact_match(self, existing)
-        was = row_state(existing)
+        before = row_state(existing)
         fact = change(memory_id, author=self.caller.author, **self.fields, **options)
-        self.note(fact, before=was, after=row_state(fact), decision=decision)
+        self.log(fact, before=before, after=row_state(fact), decision=decision)
         document = self.document(fact, FactInFullSerializer)
         return Response(document, headers={"ETag": etag_of(document)})
 
@@ -103,7 +103,7 @@ class FactDecisionView(FactsApi):
 class FactConfirmationView(FactDecisionView):
     """The confirmation of a fact."""
 
-    @decision(id="confirm_fact")
+    @decision_operation(id="confirm_fact")
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Confirm a proposed fact.
 
@@ -111,14 +111,14 @@ class FactConfirmationView(FactDecisionView):
         that it proposed, or that another key of the same person proposed: 409 `own-proposal`. A
         fact that is not proposed is a 409 `wrong-state`.
         """
-        return self.decide(memory_id, "confirm", confirm_as, person_id=self.caller.person_id)
+        return self.decide(memory_id, "confirm", confirm_fact_as, person_id=self.caller.person_id)
 
 
 @route("facts/<uuid:memory_id>/reject/", name="reject-fact")
 class FactRejectionView(FactDecisionView):
     """The rejection of a fact."""
 
-    @decision(id="reject_fact")
+    @decision_operation(id="reject_fact")
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Reject a proposed fact.
 
@@ -132,7 +132,7 @@ class FactRejectionView(FactDecisionView):
 class FactRetractionView(FactDecisionView):
     """The retraction of a fact."""
 
-    @decision(id="retract_fact")
+    @decision_operation(id="retract_fact")
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Retract a fact that was wrong.
 
@@ -146,7 +146,7 @@ class FactRetractionView(FactDecisionView):
 class FactRestorationView(FactDecisionView):
     """The restoration of a fact."""
 
-    @decision(id="restore_fact")
+    @decision_operation(id="restore_fact")
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Undo a rejection, a retraction or a supersession.
 
@@ -182,7 +182,7 @@ class EventPages(KeysetPagination):
 
 
 @route("facts/<uuid:memory_id>/events/", name="fact-events")
-class FactEventsView(FactsApi):
+class FactEventsView(BaseFactsView):
     """The events of a fact."""
 
     @operation(
@@ -206,7 +206,7 @@ class FactEventsView(FactsApi):
 
 
 @route("facts/<uuid:memory_id>/replies/", name="fact-replies")
-class FactRepliesView(FactsApi):
+class FactRepliesView(BaseFactsView):
     """The replies that used a fact."""
 
     @operation(
@@ -233,5 +233,5 @@ def _require_visible(view: ApiView, memory_id: UUID) -> MemoryEntry:
     fact = visible_facts(view.caller).entries().defer("embedding").filter(pk=memory_id).first()
     if fact is None:
         raise Http404
-    view.note(fact)
+    view.log(fact)
     return fact

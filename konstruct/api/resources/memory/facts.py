@@ -24,10 +24,10 @@ from konstruct.api.http.views import (
     ApiView,
     UrlField,
     etag_of,
+    etag_response,
     no_content,
     operation,
     require_match,
-    tagged,
 )
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.usage import admit_memories
@@ -44,7 +44,7 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 
-def facts_here() -> MemoryEntryQuerySet:
+def tenant_facts() -> MemoryEntryQuerySet:
     """Return all facts and versions of the current tenant."""
     return MemoryEntry.objects.of_tenant(required_tenant_id())
 
@@ -55,7 +55,7 @@ def visible_facts(caller: Caller) -> MemoryEntryQuerySet:
     A key that is bound to an agent sees the agent's facts. A key that is bound to a user sees the
     user's facts: other facts are the tenant's own, and not for every user.
     """
-    facts = facts_here()
+    facts = tenant_facts()
     if caller.agent_id is not None:
         facts = facts.visible_to_agent(caller.agent_id)
     if caller.user_id is not None:
@@ -63,13 +63,13 @@ def visible_facts(caller: Caller) -> MemoryEntryQuerySet:
     return facts
 
 
-def locked_fact(caller: Caller, memory_id: UUID) -> MemoryEntry:
+def lock_fact(caller: Caller, memory_id: UUID) -> MemoryEntry:
     """Return a fact, locked for update. A bound key cannot change shared facts.
 
     Raises FactNotFound if the caller may change no such fact.
     """
-    own = caller.rows(facts_here().entries().filter(memory_id=memory_id).defer("embedding"))
-    fact = own.select_for_update().first()
+    visible = caller.rows(tenant_facts().entries().filter(memory_id=memory_id).defer("embedding"))
+    fact = visible.select_for_update().first()
     if fact is None:
         raise FactNotFound(f"There is no fact {memory_id} that you may change.")
     return fact
@@ -142,13 +142,13 @@ class FactFields(bodies.StrictSerializer):
         required=False,
         help_text="A JSON object that searches can filter by.",
     )
-    valid_from = bodies.MomentField(
+    valid_from = bodies.AwareDateTimeField(
         required=False, help_text="Start of its validity. Default: now."
     )
-    valid_to = bodies.MomentField(
+    valid_to = bodies.AwareDateTimeField(
         required=False, allow_null=True, help_text="End of its validity; null: still valid."
     )
-    expires_at = bodies.MomentField(
+    expires_at = bodies.AwareDateTimeField(
         required=False, allow_null=True, help_text="Searches do not find it from this time on."
     )
 
@@ -193,7 +193,7 @@ class ReasonSerializer(bodies.StrictSerializer):
 class FactChangeSerializer(FactFields, ReasonSerializer):
     """The fields of a fact to change. The former values are kept as a version."""
 
-    least_fields = 1
+    min_fields = 1
     value = bodies.StrictCharField(
         required=False,
         allow_blank=True,
@@ -207,23 +207,23 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
         validators=[bodies.NOT_BLANK],
         help_text="The fact, in words.",
     )
-    valid_from = bodies.MomentField(
+    valid_from = bodies.AwareDateTimeField(
         required=False,
         help_text="Start of the new version's validity: after the old version's, not in the "
         "future. Default: now.",
     )
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Refuse a reason without a change."""
-        if given.keys() == {"reason"}:
+        if fields.keys() == {"reason"}:
             raise ValidationError("Give a field to change, in addition to the reason.")
-        return given
+        return fields
 
 
 class AtSerializer(bodies.StrictSerializer):
     """Query parameters of a read as of a moment."""
 
-    at = bodies.MomentField(
+    at = bodies.AwareDateTimeField(
         required=False, help_text="The state at that time (ISO 8601 with a time zone)."
     )
 
@@ -270,11 +270,11 @@ class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
         required=False, max_length=255, help_text="Only facts of this slot, such as `home_city`."
     )
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Refuse a moment and a state together: a version of then has no other state."""
-        if "at" in given and given.get("state", FactState.ACTIVE) != FactState.ACTIVE:
+        if "at" in fields and fields.get("state", FactState.ACTIVE) != FactState.ACTIVE:
             raise ValidationError({"state": "Leave out `at`: only active facts have a past."})
-        return given
+        return fields
 
 
 class FactSearchSerializer(AtSerializer, OwnerSerializer):
@@ -420,14 +420,14 @@ LOCATION = response_header("Location", "The URL of the fact.", 200, 201)
 ETAG = response_header("ETag", "The ETag of the fact, for If-Match and If-None-Match.", 200)
 
 
-class FactsApi(ApiView):
+class BaseFactsView(ApiView):
     """A view of facts."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
 
 @route("facts/", name="facts")
-class FactsView(FactsApi):
+class FactsView(BaseFactsView):
     """The facts of the tenant."""
 
     @operation(
@@ -457,20 +457,20 @@ class FactsView(FactsApi):
         """
         fields = self.fields
         entry = _entry(self.caller, fields, self.caller.agent_id_in(fields))
-        kept: list[StoredFact] = []
+        created: list[StoredFact] = []
 
-        def keep() -> UUID:
+        def create() -> UUID:
             admit_memories(1)
-            kept.append(FACTS.remember(entry, author=self.caller.author))
-            return kept[0].memory_id
+            created.append(FACTS.remember(entry, author=self.caller.author))
+            return created[0].memory_id
 
-        memory_id = create_once(request, keep)
+        memory_id = create_once(request, create)
         # An earlier request with the same Idempotency-Key may have stored the fact.
-        stored = kept[0] if kept else StoredFact(memory_id, created=False)
-        fact = facts_here().entries().defer("embedding").filter(memory_id=memory_id).first()
+        stored = created[0] if created else StoredFact(memory_id, created=False)
+        fact = tenant_facts().entries().defer("embedding").filter(memory_id=memory_id).first()
         if fact is None:
             raise FactNotFound(f"there is no fact {memory_id} any more")
-        self.note_created(fact, is_new=stored.created)
+        self.log_created(fact, is_new=stored.created)
         (document,) = _stored_documents(self, [fact], [stored])
         status = 201 if stored.created else 200
         return Response(document, status=status, headers={"Location": document["url"]})
@@ -505,7 +505,7 @@ class FactsView(FactsApi):
 
 
 @route("facts/batch/", name="fact-batch")
-class FactBatchView(FactsApi):
+class FactBatchView(BaseFactsView):
     """Several facts in one request."""
 
     @operation(
@@ -534,18 +534,20 @@ class FactBatchView(FactsApi):
         with transaction.atomic():
             admit_memories(len(entries))
             stored = FACTS.remember_all(entries, author=self.caller.author)
-            ids = {each.memory_id for each in stored}
-            rows = facts_here().entries().defer("embedding").filter(memory_id__in=ids)
+            ids = {stored_fact.memory_id for stored_fact in stored}
+            rows = tenant_facts().entries().defer("embedding").filter(memory_id__in=ids)
             by_id = {fact.memory_id: fact for fact in rows}
-            new = [str(each.memory_id) for each in stored if each.created]
-            self.note(facts=new)
-            self.record()
-        results = _stored_documents(self, [by_id[each.memory_id] for each in stored], stored)
+            new = [str(stored_fact.memory_id) for stored_fact in stored if stored_fact.created]
+            self.log(facts=new)
+            self.write_log_entry()
+        results = _stored_documents(
+            self, [by_id[stored_fact.memory_id] for stored_fact in stored], stored
+        )
         return Response({"created": len(new), "results": results})
 
 
 @route("facts/search/", name="search-facts")
-class FactSearchView(FactsApi):
+class FactSearchView(BaseFactsView):
     """Facts by meaning."""
 
     @operation(
@@ -580,7 +582,7 @@ class FactSearchView(FactsApi):
 
 
 @route("facts/<uuid:memory_id>/", name="fact")
-class FactView(FactsApi):
+class FactView(BaseFactsView):
     """One fact."""
 
     @operation(
@@ -607,8 +609,8 @@ class FactView(FactsApi):
             fact = versions.entries().exclude(state=FactState.ACTIVE).first()
         if fact is None:
             raise Http404
-        self.note(fact)
-        return tagged(request, self.document(fact, FactInFullSerializer))
+        self.log(fact)
+        return etag_response(request, self.document(fact, FactInFullSerializer))
 
     @operation(
         Action.EDIT,
@@ -626,13 +628,13 @@ class FactView(FactsApi):
         Omitted fields are unchanged. The old values are kept as a version, which was valid until
         now, or until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
         """
-        existing = locked_fact(self.caller, memory_id)
+        existing = lock_fact(self.caller, memory_id)
         require_fact_match(self, existing)
-        was = row_state(existing)
+        before = row_state(existing)
         fact = FACTS.update(
             memory_id, required_tenant_id(), author=self.caller.author, **self.fields
         )
-        self.note(fact, before=was, after=row_state(fact))
+        self.log(fact, before=before, after=row_state(fact))
         document = self.document(fact, FactInFullSerializer)
         return Response(document, headers={"ETag": etag_of(document)})
 
@@ -649,15 +651,15 @@ class FactView(FactsApi):
 
         Deletes the fact and all its versions permanently.
         """
-        existing = locked_fact(self.caller, memory_id)
+        existing = lock_fact(self.caller, memory_id)
         require_fact_match(self, existing)
         FACTS.delete(memory_id, required_tenant_id())
-        self.note(existing, before=row_state(existing))
+        self.log(existing, before=row_state(existing))
         return Response(status=204)
 
 
 @route("facts/<uuid:memory_id>/history/", name="fact-history")
-class FactHistoryView(FactsApi):
+class FactHistoryView(BaseFactsView):
     """The versions of a fact."""
 
     @operation(
@@ -696,8 +698,8 @@ def _stored_documents(
     return [
         document
         | {
-            "created": each.created,
-            "near_duplicates": NearFactSerializer(each.near_duplicates, many=True).data,
+            "created": stored_fact.created,
+            "near_duplicates": NearFactSerializer(stored_fact.near_duplicates, many=True).data,
         }
-        for document, each in zip(view.documents(facts, FactSerializer), stored, strict=True)
+        for document, stored_fact in zip(view.documents(facts, FactSerializer), stored, strict=True)
     ]

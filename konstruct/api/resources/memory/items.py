@@ -18,7 +18,7 @@ from konstruct.api.http.lists import (
     NewestFirst,
     PageQuerySerializer,
     Position,
-    narrowed,
+    apply_filters,
     ordering_field,
 )
 from konstruct.api.http.routes import route
@@ -132,7 +132,7 @@ class ItemsView(ApiView):
     """The items of a conversation."""
 
     # A key that may add may remove: messages stay in the transcript.
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
@@ -147,7 +147,7 @@ class ItemsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List the items of a conversation."""
-        items = narrowed(ConversationItem.objects.all(), self.query, self.caller)
+        items = apply_filters(ConversationItem.objects.all(), self.query, self.caller)
         return self.page(items, ItemPages(), ItemSerializer)
 
     @operation(
@@ -172,16 +172,16 @@ class ItemsView(ApiView):
         items = fields["items"]
 
         def add() -> UUID:
-            lines = [dict(each["said"]) for each in items if "said" in each]
+            lines = [dict(item["said"]) for item in items if "said" in item]
             defaults = LineDefaults(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
             results = import_history(lines, tenant_id=required_tenant_id(), defaults=defaults)
-            ids = iter([each.message.pk if each.message else None for each in results])
-            kept = [(each["item"], next(ids) if "said" in each else None) for each in items]
-            add_items(agent_id, user_id, thread_id, kept)
+            ids = iter([result.message.pk if result.message else None for result in results])
+            rows = [(item["item"], next(ids) if "said" in item else None) for item in items]
+            add_items(agent_id, user_id, thread_id, rows)
             return uuid4()
 
         create_once(request, add)
-        self.note(items=len(items))
+        self.log(items=len(items))
         return Response(status=204)
 
     @operation(
@@ -198,9 +198,9 @@ class ItemsView(ApiView):
         Removes the items immediately and permanently. Their texts stay in the transcript until the
         conversation is erased.
         """
-        items = narrowed(ConversationItem.objects.all(), self.query, self.caller)
+        items = apply_filters(ConversationItem.objects.all(), self.query, self.caller)
         removed, _ = items.delete()
-        self.note(items=removed)
+        self.log(items=removed)
         return Response(status=204)
 
 
@@ -208,7 +208,7 @@ class ItemsView(ApiView):
 class ItemView(ApiView):
     """One item."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.DELETE,
@@ -231,7 +231,7 @@ class ItemView(ApiView):
             if item is None or not item.delete()[0]:
                 raise Http404
             item.pk = item_id  # Django sets it to None
-            self.note(item)
+            self.log(item)
             return item_id
 
         create_once(request, remove)

@@ -29,8 +29,8 @@ from tenants.context import required_tenant_id
 
 MAX_QUERY_CHARACTERS = 8192
 MESSAGES, FACTS = KINDS = ("messages", "facts")
-# Facts are found, unless `top_k` says how many.
-FACTS_FOUND = 10
+# Number of facts to find without `top_k`.
+DEFAULT_FACTS = 10
 VIEW_FACTS = "memory.view_memoryentry"
 
 
@@ -84,7 +84,7 @@ class SearchSerializer(bodies.StrictSerializer):
         required=False,
         help_text=f"{FILTERS_HELP} Other messages are ignored, as if they did not exist.",
     )
-    at = bodies.MomentField(
+    at = bodies.AwareDateTimeField(
         required=False, help_text="Only messages up to this time (ISO 8601 with a time zone)."
     )
 
@@ -155,7 +155,7 @@ _NAMES = [str(name) for name in MemorySerializer().fields]
 class MemorySearchView(ApiView):
     """Recall, as the pipeline does it."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.SEARCH,
@@ -182,28 +182,28 @@ class MemorySearchView(ApiView):
             raise PermissionDenied(f"You lack the permission {VIEW_FACTS}.")
         user_id = caller.user(fields["user_id"])
         self.log_with_next_query()
-        found = search_memory(
+        result = search_memory(
             required_tenant_id(),
             user_id,
             fields["query"],
             agent_id=agent.id,
             policy=_policy(recall_policy(agent), fields) if MESSAGES in include else None,
-            facts=fields.get("top_k", FACTS_FOUND) if FACTS in include else 0,
+            facts=fields.get("top_k", DEFAULT_FACTS) if FACTS in include else 0,
             gate=fields["gate"],
             shared=caller.user_id is None,
             at=fields.get("at"),
             filters=fields.get("filters"),
         )
-        document = _document(found.messages, explain=fields["explain"])
-        if found.facts is not None:
-            document["facts"] = self.documents(found.facts, FoundFactSerializer)
+        document = _document(result.messages, explain=fields["explain"])
+        if result.facts is not None:
+            document["facts"] = self.documents(result.facts, FoundFactSerializer)
         return Response(document)
 
 
 def _policy(policy: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
     """Return the agent's policy with the values of the request."""
-    given = {name: fields[name] for name in ("top_k", "gate", "mode") if name in fields}
-    policy = replace(policy, neighbours=0, **given)
+    parameters = {name: fields[name] for name in ("top_k", "gate", "mode") if name in fields}
+    policy = replace(policy, neighbours=0, **parameters)
     return policy.with_preset(fields["preset"]) if "preset" in fields else policy
 
 
@@ -221,10 +221,11 @@ def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:
         | {"probability": calibration.adjust(hit.probability)}
         for hit in result.hits
     ]
-    if late := {hit["message_id"]: hit for hit in hits if hit["metadata"] is None}:
-        found = dict(Message.objects.filter(pk__in=list(late)).values_list("pk", "metadata"))
-        for message_id, hit in late.items():
-            hit["metadata"] = found.get(message_id) or {}
+    if incomplete := {hit["message_id"]: hit for hit in hits if hit["metadata"] is None}:
+        rows = Message.objects.filter(pk__in=list(incomplete)).values_list("pk", "metadata")
+        metadata = dict(rows)
+        for message_id, hit in incomplete.items():
+            hit["metadata"] = metadata.get(message_id) or {}
     return {
         "results": hits,
         "abstained": result.abstained,

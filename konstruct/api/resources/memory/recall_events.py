@@ -115,7 +115,7 @@ def with_counts(events: QuerySet[RecallEvent]) -> QuerySet[RecallEvent]:
     )
 
 
-class RecallEventsQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
+class RecallEventsQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
     """Query parameters of the list of recall events."""
 
     message_id = serializers.UUIDField(
@@ -133,7 +133,7 @@ class RecallEventsQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySeria
 class RecallEventsView(ApiView):
     """Recall events: the reasons for replies."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.LIST,
@@ -148,11 +148,11 @@ class RecallEventsView(ApiView):
 
         Each reply has one recall event, written shortly after the reply.
         """
-        events = lists.narrowed(
+        events = lists.apply_filters(
             RecallEvent.objects.all(), self.query, self.caller, without=("message_id",)
         )
-        if given := self.query.get("message_id"):
-            replies = Message.objects.filter(Q(pk=given) | Q(in_reply_to=given))
+        if message_id := self.query.get("message_id"):
+            replies = Message.objects.filter(Q(pk=message_id) | Q(in_reply_to=message_id))
             events = events.filter(reply__in=replies.values("pk"))
         return self.page(with_counts(events), lists.ByCreation(), RecallEventSerializer)
 
@@ -162,7 +162,7 @@ class RecallEventView(ApiView):
     """One recall event."""
 
     # With the prompt as it was sent, which the admin shows beside the conversation.
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
@@ -179,14 +179,14 @@ class RecallEventView(ApiView):
         events = self.caller.rows(RecallEvent.objects.select_related("reply"))
         event = get_object_or_404(events, pk=event_id)
         self.caller.require_prompts()
-        self.note(event)
+        self.log(event)
         calibration = tenant_calibration()
         marks = marks_of(event.reply_id) if event.reply_id else {}
-        for found in (*event.hits, *event.cut):
-            if (probability := calibration.probability(found)) is not None:
-                found["probability"] = probability
-            if mark := marks.get(found.get("message_id")):
-                found["mark"] = mark.relevance
+        for memory in (*event.hits, *event.cut):
+            if (probability := calibration.probability(memory)) is not None:
+                memory["probability"] = probability
+            if mark := marks.get(memory.get("message_id")):
+                memory["mark"] = mark.relevance
         document = self.document(event, RecallEventInFullSerializer)
         return Response(document | {"calibration": CalibrationSerializer(calibration).data})
 
@@ -195,7 +195,7 @@ class RecallEventView(ApiView):
 class RecallMarkView(ApiView):
     """The mark on one memory that was recalled for a reply."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     def reply(self, event_id: UUID) -> Message:
         """Return the reply of an event, for callers that may read the event."""
@@ -222,12 +222,12 @@ class RecallMarkView(ApiView):
         """
         reply = self.reply(event_id)
         before = RecallMark.objects.filter(reply=reply, message_id=message_id).first()
-        was = None if before is None else row_state(before)
+        state_before = None if before is None else row_state(before)
         try:
             mark = mark_recalled(reply, message_id, author=self.caller.author, **self.fields)
         except NotRecalled as error:
             raise Http404(str(error)) from error
-        self.note(mark, before=was, after=row_state(mark))
+        self.log(mark, before=state_before, after=row_state(mark))
         return Response(self.document(mark, RecallMarkSerializer))
 
     @operation(
@@ -241,7 +241,7 @@ class RecallMarkView(ApiView):
         """Remove the mark from a recalled memory."""
         reply = self.reply(event_id)
         mark = get_object_or_404(RecallMark, reply=reply, message_id=message_id)
-        self.note(mark, before=row_state(mark))
+        self.log(mark, before=row_state(mark))
         mark.delete()
         return Response(status=204)
 

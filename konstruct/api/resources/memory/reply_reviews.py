@@ -48,7 +48,7 @@ class ReplyReviewSerializer(serializers.ModelSerializer):
         ]
 
 
-class ReplyReviewQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
+class ReplyReviewQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
     """Query parameters of the list."""
 
     reply_id = serializers.UUIDField(required=False, help_text="Only marks on this reply.")
@@ -62,7 +62,7 @@ class ReplyReviewQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerial
 class ReplyReviewsView(ApiView):
     """Reviewers' marks on replies."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.LIST,
@@ -74,7 +74,7 @@ class ReplyReviewsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List marks on replies, newest first."""
-        rows = lists.narrowed(ReplyReview.objects.all(), self.query, self.caller)
+        rows = lists.apply_filters(ReplyReview.objects.all(), self.query, self.caller)
         return self.page(rows, lists.ByCreation(), ReplyReviewSerializer)
 
     @operation(
@@ -100,6 +100,6 @@ class ReplyReviewsView(ApiView):
         row, is_new = review_reply(
             reply_id, mark=self.fields["mark"], note=self.fields["note"], by=by
         )
-        self.note(row, after=row_state(row))
+        self.log(row, after=row_state(row))
         document = self.document(row, ReplyReviewSerializer)
         return Response(document, status=201 if is_new else 200)

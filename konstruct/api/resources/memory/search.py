@@ -6,8 +6,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import NOT_BLANK, MomentField, StrictCharField
-from konstruct.api.http.lists import OfAgentAndUser
+from konstruct.api.http.bodies import NOT_BLANK, AwareDateTimeField, StrictCharField
+from konstruct.api.http.lists import AgentUserQuery
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.memory.facts import FoundFactSerializer
@@ -25,7 +25,7 @@ MAX_QUERY_CHARACTERS = 1_000
 SHOWN = 10
 
 
-class SearchQuery(OfAgentAndUser):
+class SearchQuery(AgentUserQuery):
     """Query parameters of a search."""
 
     q = StrictCharField(
@@ -36,10 +36,10 @@ class SearchQuery(OfAgentAndUser):
     channel = StrictCharField(
         required=False, max_length=255, help_text="Only messages of this channel."
     )
-    since = MomentField(
+    since = AwareDateTimeField(
         required=False, help_text="Only messages from this moment on (with a time zone)."
     )
-    until = MomentField(
+    until = AwareDateTimeField(
         required=False, help_text="Only messages before this moment (with a time zone)."
     )
     limit = serializers.IntegerField(
@@ -97,7 +97,7 @@ class SearchView(ApiView):
     """One search over messages, facts and people."""
 
     tag = "memories"
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.SEARCH,
@@ -125,7 +125,7 @@ class SearchView(ApiView):
             user_id=user_id,
             **{name: fields.get(name) for name in ("channel", "since", "until")},
         )
-        found = search_messages(
+        result = search_messages(
             query, message_filter=narrowed, limit=fields["limit"], query_embedding=vector
         )
         facts = LongTermMemory().search(
@@ -147,9 +147,9 @@ class SearchView(ApiView):
             limit=SHOWN,
         )
         document: dict[str, Any] = {
-            "messages": self.documents(found.hits, SearchedMessageSerializer),
+            "messages": self.documents(result.hits, SearchedMessageSerializer),
             "facts": self.documents(facts, FoundFactSerializer),
             "people": self.documents(people, SearchedPersonSerializer),
-            "is_partial": found.is_partial,
+            "is_partial": result.is_partial,
         }
         return Response(document)

@@ -77,10 +77,10 @@ class LastUsedFirst(KeysetPagination):
         if position is None:
             return queryset.list_sessions(self.limit + 1)
         checkpoint_id, thread_id = position
-        place = Session(thread_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
+        start = Session(thread_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
         if backwards:
-            return queryset.list_sessions(self.limit + 1, after=place)
-        return queryset.list_sessions(self.limit + 1, before=place)
+            return queryset.list_sessions(self.limit + 1, after=start)
+        return queryset.list_sessions(self.limit + 1, before=start)
 
 
 @route("sessions/", name="sessions")
@@ -139,7 +139,7 @@ class SessionView(ApiView):
         Deletes the session's history permanently. Messages in the transcript are kept.
         """
         _session(thread_id)
-        self.record()  # LangGraph uses another connection, with its own transaction
+        self.write_log_entry()  # LangGraph uses another connection, with its own transaction
         _store().clear_session(thread_id)
         return Response(status=204)
 

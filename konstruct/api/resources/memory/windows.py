@@ -63,7 +63,7 @@ class WindowSerializer(serializers.Serializer):
 class WindowView(ApiView):
     """The window of one agent and one user."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
@@ -115,7 +115,7 @@ class WindowView(ApiView):
         """
         agent, user_id = self._agent_and_user()
         with transaction.atomic():
-            self.record()
+            self.write_log_entry()
             clear_window(required_tenant_id(), agent.id, user_id)
         return Response(status=204)
 

@@ -174,7 +174,7 @@ class CompileView(ApiView):
     """Compiles an agent's context as the pipeline does."""
 
     # A prompt holds all of these.
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.SEARCH,
@@ -215,8 +215,8 @@ class CompileView(ApiView):
             session_messages=fields.get("messages"),
             policy=recall_policy(agent),
         )
-        own = system_prompt_with(agent, [date_clause()])
-        system_prompt = fields.get("system_prompt", own)
+        agent_prompt = system_prompt_with(agent, [date_clause()])
+        system_prompt = fields.get("system_prompt", agent_prompt)
         prompt = manager.fit(gathered, system_prompt, tier)
         return Response(CompiledSerializer(_document(prompt)).data)
 

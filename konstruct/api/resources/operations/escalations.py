@@ -118,7 +118,7 @@ class EscalationPages(lists.KeysetPagination):
     orderings = {"-opened_at": ("-opened_at", "-id"), "opened_at": ("opened_at", "id")}
 
 
-class EscalationQuery(lists.OfAgentAndUser, lists.PageQuerySerializer):
+class EscalationQuery(lists.AgentUserQuery, lists.PageQuerySerializer):
     """Query parameters of the list."""
 
     thread_id = ChannelIdField(required=False, help_text="Only in this conversation.")
@@ -140,14 +140,14 @@ class EscalationQuery(lists.OfAgentAndUser, lists.PageQuerySerializer):
     ordering = lists.ordering_field(EscalationPages)
 
 
-class EscalationsApi(ApiView):
+class BaseEscalationsView(ApiView):
     """A view of escalations."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
 
 @route("escalations/", name="escalations")
-class EscalationsView(EscalationsApi):
+class EscalationsView(BaseEscalationsView):
     """Threads in which a person or another agent answers."""
 
     @operation(
@@ -160,7 +160,7 @@ class EscalationsView(EscalationsApi):
     )
     def get(self, request: Request) -> Response:
         """List escalations, newest first."""
-        rows = lists.narrowed(
+        rows = lists.apply_filters(
             Escalation.objects.all(), self.query, self.caller, without=("to_agent",)
         )
         if "to_agent" in self.query:
@@ -201,14 +201,14 @@ class EscalationsView(EscalationsApi):
             escalation, is_new = hand_over(thread, to_agent.id, **opening)
         else:
             escalation, is_new = open_escalation(thread, **opening)
-        self.note_created(escalation, is_new=is_new)
+        self.log_created(escalation, is_new=is_new)
         document = self.document(escalation, EscalationSerializer)
         status = 201 if is_new else 200
         return Response(document, status=status, headers={"Location": document["url"]})
 
 
 @route("escalations/<uuid:escalation_id>/", name="escalation")
-class EscalationView(EscalationsApi):
+class EscalationView(BaseEscalationsView):
     """One escalation."""
 
     @operation(
@@ -225,7 +225,7 @@ class EscalationView(EscalationsApi):
 
 
 @route("escalations/<uuid:escalation_id>/assignment/", name="assignment")
-class AssignmentView(EscalationsApi):
+class AssignmentView(BaseEscalationsView):
     """The member of the team to whom an escalation is assigned."""
 
     @operation(
@@ -242,15 +242,15 @@ class AssignmentView(EscalationsApi):
 
         Assigns the escalation. Other members may still answer and resolve it.
         """
-        found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
-        was = row_state(found)
-        assigned = assign(found.pk, to=self.fields["assigned_to"])
-        self.note(assigned, before=was, after=row_state(assigned))
+        escalation = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
+        before = row_state(escalation)
+        assigned = assign(escalation.pk, to=self.fields["assigned_to"])
+        self.log(assigned, before=before, after=row_state(assigned))
         return Response(self.document(assigned, EscalationSerializer))
 
 
 @route("escalations/<uuid:escalation_id>/resolution/", name="resolution")
-class ResolutionView(EscalationsApi):
+class ResolutionView(BaseEscalationsView):
     """The end of an escalation."""
 
     @operation(
@@ -267,8 +267,8 @@ class ResolutionView(EscalationsApi):
 
         The conversation's own agent answers again.
         """
-        found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
-        was = row_state(found)
-        resolved = resolve(found.pk, by=self.caller.name, **self.fields)
-        self.note(resolved, before=was, after=row_state(resolved))
+        escalation = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
+        before = row_state(escalation)
+        resolved = resolve(escalation.pk, by=self.caller.name, **self.fields)
+        self.log(resolved, before=before, after=row_state(resolved))
         return Response(self.document(resolved, EscalationSerializer))

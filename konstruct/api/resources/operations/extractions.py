@@ -10,7 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField
-from konstruct.api.http.lists import KeysetPagination, OfAgentAndUser, PageQuerySerializer, narrowed
+from konstruct.api.http.lists import (
+    AgentUserQuery,
+    KeysetPagination,
+    PageQuerySerializer,
+    apply_filters,
+)
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator.exceptions import NothingToRetry
@@ -63,7 +68,7 @@ class ExtractionSerializer(serializers.Serializer):
         return super().to_representation(cursor)
 
 
-class ExtractionQuery(OfAgentAndUser, PageQuerySerializer):
+class ExtractionQuery(AgentUserQuery, PageQuerySerializer):
     """Query parameters of the list."""
 
     thread_id = ChannelIdField(required=False, help_text="Only this conversation.")
@@ -89,7 +94,7 @@ class ExtractionsView(ApiView):
     def get(self, request: Request) -> Response:
         """List conversations with the progress of their extraction."""
         cursors = ExtractionCursor.objects.with_jobs()
-        rows = narrowed(cursors, self.query, self.caller, without=("state",))
+        rows = apply_filters(cursors, self.query, self.caller, without=("state",))
         if state := self.query.get("state"):
             rows = rows.filter(STATES[state])
         return self.page(rows, ById(), ExtractionSerializer)
@@ -118,6 +123,6 @@ class ExtractionRetryView(ApiView):
         cursor = get_object_or_404(ExtractionCursor, pk=extraction_id)
         if not EXTRACTIONS.retry(cursor.pk):
             raise NothingToRetry(f"The extraction {cursor.pk} has not failed.")
-        self.note(cursor)
+        self.log(cursor)
         row = ExtractionCursor.objects.with_jobs().get(pk=cursor.pk)
         return Response(self.document(row, ExtractionSerializer))

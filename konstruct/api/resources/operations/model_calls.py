@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import ChannelIdField, MomentField, StrictSerializer
+from konstruct.api.http.bodies import AwareDateTimeField, ChannelIdField, StrictSerializer
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator import metering
@@ -24,11 +24,11 @@ class ModelUsageQuery(StrictSerializer):
     """Query parameters of the usage of language models."""
 
     agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
-    since = MomentField(
+    since = AwareDateTimeField(
         required=False,
         help_text=f"Only calls from this moment on (with a time zone). Default: {DAYS} days ago.",
     )
-    until = MomentField(
+    until = AwareDateTimeField(
         required=False, help_text="Only calls before this moment (with a time zone)."
     )
 

@@ -96,6 +96,6 @@ class UsageOfMonthView(ApiView):
         With `Accept: text/csv` the response is CSV.
         """
         first = month_of(self.query["month"]) if "month" in self.query else first_of_month()
-        self.note(month=f"{first:%Y-%m}")
+        self.log(month=f"{first:%Y-%m}")
         with read_from_replica():
             return Response(UsageOfMonthSerializer(row_of(full_tenant_row(), first)).data)

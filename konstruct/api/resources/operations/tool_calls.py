@@ -47,7 +47,7 @@ class ToolCallSerializer(serializers.ModelSerializer):
         ]
 
 
-class ToolCallQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
+class ToolCallQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
     """Query parameters of the list."""
 
     message_id = serializers.UUIDField(required=False, help_text="Only tool calls of this message.")
@@ -57,14 +57,14 @@ class ToolCallQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerialize
     ordering = lists.ordering_field(lists.ByCreation)
 
 
-class ToolCallsApi(ApiView):
+class BaseToolCallsView(ApiView):
     """A view of tool calls."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
 
 @route("tool-calls/", name="tool-calls")
-class ToolCallsView(ToolCallsApi):
+class ToolCallsView(BaseToolCallsView):
     """The tool calls of agents."""
 
     @operation(
@@ -80,12 +80,12 @@ class ToolCallsView(ToolCallsApi):
 
         `state=waiting` lists the calls that need a user's consent. Each has the `question` to ask.
         """
-        rows = lists.narrowed(ToolCall.objects.all(), self.query, self.caller)
+        rows = lists.apply_filters(ToolCall.objects.all(), self.query, self.caller)
         return self.page(rows, lists.ByCreation(), ToolCallSerializer)
 
 
 @route("tool-calls/<uuid:call_id>/", name="tool-call")
-class ToolCallView(ToolCallsApi):
+class ToolCallView(BaseToolCallsView):
     """One tool call."""
 
     @operation(
@@ -102,7 +102,7 @@ class ToolCallView(ToolCallsApi):
 
 
 @route("tool-calls/<uuid:call_id>/decision/", name="decision")
-class DecisionView(ToolCallsApi):
+class DecisionView(BaseToolCallsView):
     """The user's decision on a tool call."""
 
     @operation(
@@ -137,8 +137,8 @@ class DecisionView(ToolCallsApi):
             except AlreadyDecided as error:
                 late = error  # commits that the call has expired
             else:
-                self.note(decided, approve=approve, state=decided.state)
-                self.record()
+                self.log(decided, approve=approve, state=decided.state)
+                self.write_log_entry()
         if late is not None:
             raise late
         return Response(self.document(decided, ToolCallSerializer))

@@ -26,8 +26,8 @@ from tenants.models import has_failed
 M = TypeVar("M", bound=Model)
 
 # Counting this far takes a few hundredths of a second.
-COUNTED_UP_TO = 100_000
-# Of what grows without end, Postgres has an estimate for the whole tenant.
+MAX_COUNT = 100_000
+# Counts without a limit, for which Postgres has an estimate for the whole tenant.
 ESTIMATED: dict[str, type[Model]] = {
     "users": Scope,
     "messages": Message,
@@ -72,7 +72,7 @@ class UsageSerializer(serializers.Serializer):
     not_exact = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text=f"The counts above {COUNTED_UP_TO:,}, if there are any: they are estimates, or "
+        help_text=f"The counts above {MAX_COUNT:,}, if there are any: they are estimates, or "
         "for a bound key the least that there are.",
     )
 
@@ -158,24 +158,24 @@ class UsageByDayView(ApiView):
         A day that has ended is counted once: later imports and erasures do not change its numbers
         until it is counted again in the admin.
         """
-        asked = self.query
-        agent_id = self.caller.agent(asked["agent"]).id if "agent" in asked else None
-        found = activity(
-            first=asked["first"],
-            last=asked["last"],
+        query = self.query
+        agent_id = self.caller.agent(query["agent"]).id if "agent" in query else None
+        period = activity(
+            first=query["first"],
+            last=query["last"],
             agent_id=agent_id,
-            channel=asked.get("channel", ""),
+            channel=query.get("channel", ""),
         )
         days = [
             {
-                **asdict(each),
+                **asdict(numbers),
                 "day": day,
-                "p50_seconds": each.percentile(0.5),
-                "p95_seconds": each.percentile(0.95),
+                "p50_seconds": numbers.percentile(0.5),
+                "p95_seconds": numbers.percentile(0.95),
             }
-            for day, each in found.days.items()
+            for day, numbers in period.days.items()
         ]
-        document = UsageByDaySerializer({"days": days, "is_complete": found.is_complete})
+        document = UsageByDaySerializer({"days": days, "is_complete": period.is_complete})
         return Response(document.data)
 
 
@@ -183,7 +183,7 @@ class UsageByDayView(ApiView):
 class UsageView(ApiView):
     """The numbers of rows of the tenant, or of those that a bound key sees."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
@@ -202,7 +202,7 @@ class UsageView(ApiView):
         of_message = {"agent": "message__agent_id", "user": "message__user_id"}
         pending_embeddings = of_caller(PendingEmbedding.objects.all(), **of_message)
         pending_replies = of_caller(PendingReply.objects.all(), **of_message)
-        counted: dict[str, QuerySet[Any]] = {
+        rows_by_name: dict[str, QuerySet[Any]] = {
             "agents": self.caller.agents(),
             "users": of_caller(Scope.objects.all()),
             "messages": of_caller(Message.objects.all()),
@@ -214,36 +214,36 @@ class UsageView(ApiView):
             "pending_replies": pending_replies.filter(failed_at__isnull=True),
             "failed_replies": pending_replies.filter(failed_at__isnull=False),
         }
-        counts: dict[str, Any] = {name: _counted(rows) for name, rows in counted.items()}
-        more = [name for name, count in counts.items() if count > COUNTED_UP_TO]
-        for name in more:
-            counts[name] = COUNTED_UP_TO
+        counts: dict[str, Any] = {name: _count_rows(rows) for name, rows in rows_by_name.items()}
+        inexact = [name for name, count in counts.items() if count > MAX_COUNT]
+        for name in inexact:
+            counts[name] = MAX_COUNT
         if not self.caller.is_bound:
-            for name in {*more} & ESTIMATED.keys():
-                counts[name] = max(count_rows(ESTIMATED[name]).rows, COUNTED_UP_TO)
-        further: dict[str, Any] = {"not_exact": more} if more else {}
+            for name in {*inexact} & ESTIMATED.keys():
+                counts[name] = max(count_rows(ESTIMATED[name]).rows, MAX_COUNT)
+        optional_fields: dict[str, Any] = {"not_exact": inexact} if inexact else {}
         if not self.caller.is_bound:
-            further["quotas"] = _quotas()
-        counted_so_far: dict[str, Any] = UsageSerializer({**counts, **further}).data
-        return counted_so_far
+            optional_fields["quotas"] = _quotas()
+        document: dict[str, Any] = UsageSerializer({**counts, **optional_fields}).data
+        return document
 
 
 def _quotas() -> list[dict[str, Any]]:
     tenant = tenant_row()
     limits, used = limits_of(tenant.quotas), usage_of(tenant, Quota)
-    after = next_month(timezone.now())
+    next_reset = next_month(timezone.now())
     return [
         {
             "quota": quota.value,
             "used": used[quota],
             "soft_limit": limits.get(quota, UNLIMITED).soft,
             "hard_limit": limits.get(quota, UNLIMITED).hard,
-            "resets_at": after if quota.is_monthly else None,
+            "resets_at": next_reset if quota.is_monthly else None,
         }
         for quota in Quota
     ]
 
 
-def _counted(rows: QuerySet[Any]) -> int:
-    """Count rows up to `COUNTED_UP_TO` + 1, which means any larger number."""
-    return rows.order_by().values("pk")[: COUNTED_UP_TO + 1].count()
+def _count_rows(rows: QuerySet[Any]) -> int:
+    """Count rows up to `MAX_COUNT` + 1, which means any larger number."""
+    return rows.order_by().values("pk")[: MAX_COUNT + 1].count()

@@ -120,7 +120,7 @@ class EraseSerializer(bodies.StrictSerializer):
 class ErasuresView(ApiView):
     """Requests of erasure."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.ERASE,
@@ -149,7 +149,7 @@ class ErasuresView(ApiView):
                 "was noted; ask with a key of the whole tenant."
             )
         try:
-            made = request_erasure(
+            erasure = request_erasure(
                 user_id,
                 by=actor_of(request),
                 agent_id=agent_id,
@@ -162,8 +162,8 @@ class ErasuresView(ApiView):
             if self.caller.is_bound:
                 raise OutsideOfKey(str(error)) from error
             raise
-        self.is_recorded()
-        document = _document(made, request)
+        self.mark_recorded()
+        document = _document(erasure, request)
         return Response(document, status=202, headers={"Location": document["url"]})
 
 
@@ -171,7 +171,7 @@ class ErasuresView(ApiView):
 class ErasureView(ApiView):
     """One request."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
@@ -184,13 +184,13 @@ class ErasureView(ApiView):
     )
     def get(self, request: Request, erasure_id: UUID) -> Response:
         """Get the state of an erasure."""
-        found: ErasureRequest | MessageErasure | None
-        found = ErasureRequest.objects.filter(pk=erasure_id).first()
-        found = found or MessageErasure.objects.filter(pk=erasure_id).first()
-        if found is None or not _may_see(self.caller, found):
+        erasure: ErasureRequest | MessageErasure | None
+        erasure = ErasureRequest.objects.filter(pk=erasure_id).first()
+        erasure = erasure or MessageErasure.objects.filter(pk=erasure_id).first()
+        if erasure is None or not _may_see(self.caller, erasure):
             raise NotFound
-        self.note(found)
-        return Response(_document(found, request))
+        self.log(erasure)
+        return Response(_document(erasure, request))
 
 
 def erase_messages(
@@ -212,7 +212,7 @@ def erase_messages(
         by=actor_of(request),
         reason=reason,
     )
-    view.note(erasure, erasure_id=str(erasure.pk))
+    view.log(erasure, erasure_id=str(erasure.pk))
     document = _document(erasure, request)
     return Response(document, status=202, headers={"Location": document["url"]})
 
@@ -234,14 +234,14 @@ def _document(erasure: ErasureRequest | MessageErasure, request: Request) -> dic
         *("id", "user_id", "agent_id", "thread_id", "message_id", "reason"),
         *("requested_by", "created_at", "done_at", "receipt"),
     ]
-    user_ids, begun, progress = [erasure.user_id], erasure.receipt, None
+    user_ids, started, progress = [erasure.user_id], erasure.receipt, None
     if isinstance(erasure, ErasureRequest):
-        begun, progress = erasure.progress, _progress(erasure.progress)
+        started, progress = erasure.progress, _progress(erasure.progress)
         user_ids = erasure.user_ids or (user_ids if erasure.done_at else linked_ids(user_ids[0]))
     document = {
         "url": reverse("erasure", args=[erasure.pk], request=request),
         "user_ids": user_ids,
-        "state": "done" if erasure.done_at else "running" if begun else "requested",
+        "state": "done" if erasure.done_at else "running" if started else "requested",
         "progress": progress,
         "problem": erasure.last_error,
         **{name: getattr(erasure, name, None) for name in names},

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField, StrictCharField, StrictSerializer
-from konstruct.api.http.lists import ByCreation, PageQuerySerializer, narrowed, ordering_field
+from konstruct.api.http.lists import ByCreation, PageQuerySerializer, apply_filters, ordering_field
 from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, UrlField, operation
@@ -79,7 +79,7 @@ class IdentitiesView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List identities, newest first."""
-        identities = narrowed(ChannelIdentity.objects.all(), self.query, self.caller)
+        identities = apply_filters(ChannelIdentity.objects.all(), self.query, self.caller)
         return self.page(identities, ByCreation(), IdentitySerializer)
 
     @operation(
@@ -98,16 +98,16 @@ class IdentitiesView(ApiView):
         separate user; link it to assign it to an existing user.
         """
         fields = {"workspace": "", **self.fields}
-        place = {name: fields[name] for name in ("channel", "workspace", "native_id")}
-        was = row_state(ChannelIdentity.objects.filter(**place).first())
+        account = {name: fields[name] for name in ("channel", "workspace", "native_id")}
+        before = row_state(ChannelIdentity.objects.filter(**account).first())
         identity = channel_identities.identity_of(**fields)
         now = row_state(identity)
-        if was is NO_STATE:
-            self.note(identity, after=now)
-        elif was == now:
-            self.note(identity, action=Action.VIEW)
+        if before is NO_STATE:
+            self.log(identity, after=now)
+        elif before == now:
+            self.log(identity, action=Action.VIEW)
         else:
-            self.note(identity, action=Action.EDIT, before=was, after=now)
+            self.log(identity, action=Action.EDIT, before=before, after=now)
         document = self.document(identity, IdentitySerializer)
         return Response(document, headers={"Location": document["url"]})
 
@@ -127,7 +127,7 @@ class IdentityView(ApiView):
     def get(self, request: Request, identity_id: UUID) -> Response:
         """Get an identity."""
         identity = channel_identities.find_identity(identity_id)
-        self.note(identity)
+        self.log(identity)
         return Response(self.document(identity, IdentitySerializer))
 
 
@@ -151,11 +151,11 @@ class LinkView(ApiView):
         messages within a minute or two.
         """
         identity = channel_identities.find_identity(identity_id)
-        was = row_state(identity)
+        before = row_state(identity)
         linked = channel_identities.link(
             identity, self.fields["user_id"], by=f"{self.caller.name}, by the API"
         )
-        self.note(linked, before=was, after=row_state(linked))
+        self.log(linked, before=before, after=row_state(linked))
         return Response(self.document(linked, IdentitySerializer))
 
     @operation(
@@ -172,7 +172,7 @@ class LinkView(ApiView):
         The identity becomes a separate user. Messages that were moved stay with the former user.
         """
         identity = channel_identities.find_identity(identity_id)
-        was = row_state(identity)
+        before = row_state(identity)
         unlinked = channel_identities.unlink(identity)
-        self.note(unlinked, before=was, after=row_state(unlinked))
+        self.log(unlinked, before=before, after=row_state(unlinked))
         return Response(self.document(unlinked, IdentitySerializer))

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from konstruct.api.auth.keys import Program
 from konstruct.api.auth.permissions import person_may
-from konstruct.api.http.bodies import ChannelIdField, MomentField
+from konstruct.api.http.bodies import AwareDateTimeField, ChannelIdField
 from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer
 from konstruct.api.http.lists import Position as PagePosition
 from konstruct.api.http.routes import route
@@ -33,7 +33,7 @@ from tenants.audit.models import Action
 from tenants.audit.pseudonyms import pseudonym
 
 # What concerns the whole tenant is not for keys that are bound to an agent or a user.
-OF_THE_TENANT: Final = frozenset({EntryKind.ACCOUNT, EntryKind.ACCESS})
+TENANT_KINDS: Final = frozenset({EntryKind.ACCOUNT, EntryKind.ACCESS})
 USER_ID = OpenApiParameter(
     "user_id",
     str,
@@ -75,7 +75,7 @@ class TimelineQuery(PageQuerySerializer):
         required=False,
         help_text="Only events of this kind.",
     )
-    until = MomentField(
+    until = AwareDateTimeField(
         required=False, help_text="Only events before this moment (with a time zone)."
     )
 
@@ -117,7 +117,7 @@ class TimelinePages(KeysetPagination):
 class TimelineView(ApiView):
     """The timeline of one user."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
@@ -158,14 +158,14 @@ class TimelineView(ApiView):
             kind
             for kind in EntryKind
             if (
-                not (self.caller.is_bound and kind in OF_THE_TENANT)
+                not (self.caller.is_bound and kind in TENANT_KINDS)
                 if isinstance(user, Program)
                 else person_may(user, PERMISSIONS[kind])
             )
         ]
-        asked = self.query.get("kind")
-        if asked is None:
+        kind = self.query.get("kind")
+        if kind is None:
             return allowed
-        if asked not in allowed:
-            raise PermissionDenied(f"Events of the kind {asked!r} are not for this key or person.")
-        return [EntryKind(asked)]
+        if kind not in allowed:
+            raise PermissionDenied(f"Events of the kind {kind!r} are not for this key or person.")
+        return [EntryKind(kind)]

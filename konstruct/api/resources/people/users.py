@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.lists import (
+    AgentUserQuery,
     KeysetPagination,
-    OfAgentAndUser,
     PageQuerySerializer,
     Position,
     ordering_field,
@@ -96,7 +96,7 @@ class UserPages(KeysetPagination):
         return [row.user_id]
 
 
-class UsersQuery(OfAgentAndUser, PageQuerySerializer):
+class UsersQuery(AgentUserQuery, PageQuerySerializer):
     """Query parameters of the list of users."""
 
     ordering = ordering_field(UserPages)
@@ -112,7 +112,7 @@ class UsersQuery(OfAgentAndUser, PageQuerySerializer):
 class UsersView(ApiView):
     """The end users of the tenant."""
 
-    keeps_to_binding = True
+    allows_bound_keys = True
 
     @operation(
         Action.LIST,
@@ -130,7 +130,7 @@ class UsersView(ApiView):
         """List end users."""
         agent_id, user_id = self.caller.agent_id_in(self.query), self.caller.user_id_in(self.query)
         pages = UserPages(agent_id=agent_id, user_id=user_id, q=self.query.get("q", ""))
-        found = pages.paginate_queryset(None, request, view=self)
-        names = agent_names(agent for user in found for agent in user.messages_by_agent)
+        users = pages.paginate_queryset(None, request, view=self)
+        names = agent_names(agent for user in users for agent in user.messages_by_agent)
         context = {"agent_names": names}
-        return pages.get_paginated_response(UserSerializer(found, many=True, context=context).data)
+        return pages.get_paginated_response(UserSerializer(users, many=True, context=context).data)

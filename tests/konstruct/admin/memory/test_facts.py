@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from konstruct.admin.memory.marking import marked_difference
+from konstruct.admin.memory.marking import mark_difference
 from memory.facts import LongTermMemory
 from memory.models import AuthorKind, MemoryEntry
 from memory.models.facts import Author
@@ -202,17 +202,17 @@ def test_facts_are_found_by_similar_meaning(
 
 
 def test_differences_are_marked_word_by_word_and_escaped() -> None:
-    assert marked_difference("a <b> c", "a <i> c") == "a &lt;<del>b</del><ins>i</ins>&gt; c"
-    assert marked_difference("x " * 3000, "y") == f"<del>{'x ' * 3000}</del><ins>y</ins>"
+    assert mark_difference("a <b> c", "a <i> c") == "a &lt;<del>b</del><ins>i</ins>&gt; c"
+    assert mark_difference("x " * 3000, "y") == f"<del>{'x ' * 3000}</del><ins>y</ins>"
 
 
 def test_a_small_change_of_a_long_text_is_shown_as_a_small_change() -> None:
     opening, closing = "a b " * 2_000, "c d" * 2_000
-    assert marked_difference(f"{opening}tea {closing}", f"{opening}coffee {closing}") == (
+    assert mark_difference(f"{opening}tea {closing}", f"{opening}coffee {closing}") == (
         f"{opening}<del>tea</del><ins>coffee</ins> {closing}"
     )
-    assert marked_difference("a a", "a a a") == "a a<ins> a</ins>"
-    assert marked_difference("same", "same") == "same"
+    assert mark_difference("a a", "a a a") == "a a<ins> a</ins>"
+    assert mark_difference("same", "same") == "same"
 
 
 def test_the_history_names_authors_of_the_api_reasons_sources_and_replies(

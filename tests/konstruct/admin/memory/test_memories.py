@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.admin.memory.marking import highlighted
+from konstruct.admin.memory.marking import highlight
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -151,14 +151,14 @@ def test_the_nearest_memories_of_one_are_shown(
 
 
 def test_common_words_are_marked_in_every_form_and_other_text_is_escaped() -> None:
-    marked = highlighted("She <i>visited</i> twice & visits again.", "How many visits?")
+    marked = highlight("She <i>visited</i> twice & visits again.", "How many visits?")
     assert marked == (
         "She &lt;i&gt;<mark>visited</mark>&lt;/i&gt; twice &amp; <mark>visits</mark> again."
     )
 
 
 def test_matching_part_of_a_long_text_is_shown() -> None:
-    marked = highlighted("x " * 5000 + "the harbour " + "y " * 5000, "harbour?")
+    marked = highlight("x " * 5000 + "the harbour " + "y " * 5000, "harbour?")
     assert "<mark>harbour</mark>" in marked
     assert len(marked) < 500
     assert (marked[0], marked[-1]) == ("…", "…")

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.api.auth.authentication import admit
+from konstruct.api.auth.authentication import look_up_key
 from konstruct.api.auth.keys import KeyInvalid, issue_key, parse_key, roll_key
 from konstruct.api.models import ApiKey
 from tenants.context import tenant_scope
@@ -28,7 +28,7 @@ def test_a_new_key_is_shown_once_and_works(program_a: Program, admin: Client) ->
     assert key is not None
     with tenant_scope(program_a.tenant.id):
         stored = ApiKey.objects.get(name="billing")
-        assert admit(key).key == stored
+        assert look_up_key(key).key == stored
         assert (stored.scopes, stored.agent, stored.user_id) == (["read", "erase"], None, None)
     assert found[0] not in admin.get(KEYS).content.decode()
     assert found[0] not in admin.get(f"{KEYS}{stored.pk}/change/").content.decode()
@@ -68,7 +68,7 @@ def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
     new = parse_key(found[0])
     assert new is not None
     with tenant_scope(program_a.tenant.id):
-        stored = admit(new).key
+        stored = look_up_key(new).key
         assert (stored.name, stored.scopes, stored.agent_id) == (old.name, old.scopes, old.agent_id)
         assert stored.expires_at is None
     assert program_a.get(MESSAGES).status_code == 200

@@ -193,7 +193,7 @@ def test_the_last_use_is_known_without_a_write_per_request(
         program_a.get(MESSAGES)
     assert not any("UPDATE" in statement for sent in messages for statement in sent)
     assert last_use(program_a) == first
-    monkeypatch.setattr(keys, "LAST_USE_EVERY", timedelta(0))
+    monkeypatch.setattr(keys, "LAST_USE_INTERVAL", timedelta(0))
     program_a.get(MESSAGES)
     again = last_use(program_a)
     assert again is not None

@@ -18,9 +18,9 @@ def said_plainly(request: HttpRequest, problem: Problem) -> HttpResponse:
 @pytest.fixture
 def _another_form() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(problems, "_forms", dict(problems._forms))
-        problems.register("/plain/", said_plainly)
-        problems.register("/api/plain/", said_plainly)
+        patch.setattr(problems, "_error_formats", dict(problems._error_formats))
+        problems.register_error_format("/plain/", said_plainly)
+        problems.register_error_format("/api/plain/", said_plainly)
         yield
 
 
@@ -34,7 +34,7 @@ def test_the_longest_prefix_decides_the_form() -> None:
     assert answers["/api/plain/x"].content == b"404 at /api/plain/x"
     assert answers["/api/x"].headers["Content-Type"] == MEDIA_TYPE
     assert answers["/elsewhere"].headers["Content-Type"] == MEDIA_TYPE
-    takes = [path for path in answers if problems.takes_keys(path)]
+    takes = [path for path in answers if problems.accepts_api_keys(path)]
     assert takes == ["/plain/x", "/api/plain/x", "/api/x"]
 
 

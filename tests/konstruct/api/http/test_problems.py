@@ -8,7 +8,7 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
-from konstruct.api.http.exceptions import OWN_ERRORS, problem_of
+from konstruct.api.http.exceptions import KONSTRUCT_ERRORS, problem_of
 from konstruct.api.http.middleware import RequestIdMiddleware
 from konstruct.api.http.problems import FieldError, Problem, current_request_id
 from konstruct.channels.rest import views
@@ -142,10 +142,10 @@ def error_of(error_class: type, text: str) -> Exception:
     return error
 
 
-@pytest.mark.parametrize("error_class", OWN_ERRORS)
+@pytest.mark.parametrize("error_class", KONSTRUCT_ERRORS)
 def test_each_error_has_a_status_and_a_detail(error_class: type) -> None:
     found = problem_of(error_of(error_class, "What was wrong, and what to do."))
-    assert (found.status, found.kind) == OWN_ERRORS[error_class][:2]
+    assert (found.status, found.kind) == KONSTRUCT_ERRORS[error_class][:2]
     assert "What was wrong, and what to do." in found.detail
 
 

@@ -12,7 +12,7 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.replies import partial_reply
 from konstruct.orchestrator.replies.partial_reply import message_of_chunk, stream_reply, watch
-from konstruct.web.replies import Texts, Watched
+from konstruct.web.replies import PartialReplies, WatchedReply
 from tenants.redis_keys import partial_reply_key
 
 TENANT, OTHER = uuid4(), uuid4()
@@ -39,25 +39,25 @@ def watched(message_id: UUID, *steps: Callable[[], None], tenant: UUID = TENANT)
     """Return the texts after each step for a subscriber from the start; "!" is broken."""
 
     async def follow() -> list[str]:
-        texts, received = Texts(str(settings.CACHES["default"]["LOCATION"])), list[str]()
+        texts, received = PartialReplies(str(settings.CACHES["default"]["LOCATION"])), list[str]()
         with texts.watch(tenant, message_id) as watching:
             for step in steps:
                 await asyncio.to_thread(step)
-                texts.announced(tenant, message_id)
+                texts.read_announced(tenant, message_id)
                 await read(texts)
-                received.append(watching.take() + ("!" if watching.broken else ""))
+                received.append(watching.take() + ("!" if watching.is_broken else ""))
         await texts.close()
         return received
 
     return asyncio.run(follow())
 
 
-async def read(texts: Texts) -> None:
+async def read(texts: PartialReplies) -> None:
     """Return after all announced text was read."""
     marker = uuid4()
     await asyncio.to_thread(watch, OTHER, marker)
     with texts.watch(OTHER, marker) as seen:
-        await asyncio.wait_for(seen.news.wait(), 5)
+        await asyncio.wait_for(seen.changed.wait(), 5)
 
 
 def broken(message_id: UUID, *texts: str) -> Callable[[], None]:
@@ -145,9 +145,9 @@ def test_a_channel_names_tenant_and_message() -> None:
 
 def test_process_keeps_no_text_of_replies_without_a_reader() -> None:
     async def follow() -> int:
-        texts = Texts(str(settings.CACHES["default"]["LOCATION"]))
+        texts = PartialReplies(str(settings.CACHES["default"]["LOCATION"]))
         with texts.watch(TENANT, uuid4()) as watching:
-            assert isinstance(watching, Watched)
+            assert isinstance(watching, WatchedReply)
         await texts.close()
         return len(texts._watching)
 

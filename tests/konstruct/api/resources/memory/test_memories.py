@@ -156,7 +156,7 @@ def test_usage_counts_to_a_limit_and_reports_it(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember(program_a, *MESSAGES)
-    monkeypatch.setattr(usage, "COUNTED_UP_TO", 2)
+    monkeypatch.setattr(usage, "MAX_COUNT", 2)
     with statements() as sent:
         counts = program_a.get(USAGE).json()
     assert counts["not_exact"] == ["messages", "embeddings"]

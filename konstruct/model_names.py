@@ -7,7 +7,7 @@ from django.apps import apps
 from django.utils.translation import gettext_lazy, override
 
 
-def translate_names_of_models() -> None:
+def translate_model_names() -> None:
     """Show names, help texts and choices of models in the language of the reader.
 
     Most names of fields are those that Django derives from their attributes. Migrations do not see
@@ -15,23 +15,23 @@ def translate_names_of_models() -> None:
     """
     with override("en"):
         for config in apps.get_app_configs():
-            config.verbose_name = _translated(config.verbose_name)
+            config.verbose_name = _lazy_text(config.verbose_name)
         for model in apps.get_models():
             options = model._meta
             # The plural first: Django derives it from the singular.
             for name in ("verbose_name_plural", "verbose_name"):
-                setattr(options, name, _translated(getattr(options, name)))
+                setattr(options, name, _lazy_text(getattr(options, name)))
             for field in options.fields:
-                field.verbose_name = _translated(field.verbose_name)
-                field.help_text = _translated(field.help_text)
+                field.verbose_name = _lazy_text(field.verbose_name)
+                field.help_text = _lazy_text(field.help_text)
                 if field.choices:
                     field.choices = translated_choices(field.flatchoices)
 
 
 def translated_choices(choices: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Return choices of a model with their labels in the language of the reader."""
-    return [(key, _translated(label)) for key, label in choices]
+    return [(key, _lazy_text(label)) for key, label in choices]
 
 
-def _translated(text: Any) -> Any:
+def _lazy_text(text: Any) -> Any:
     return gettext_lazy(str(text)) if text else text

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.text import capfirst
 from django.views.defaults import page_not_found
 
-from konstruct.admin.people.receipts import SEE, SEE_MESSAGES
+from konstruct.admin.people.receipts import VIEW, VIEW_MESSAGES
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.models import MessageErasure
 
@@ -34,7 +34,7 @@ _MODELS: Final = {
     "tenant_id": "tenants.tenant",
     "user_id": "auth.user",
 }
-_OF_PEOPLE: Final = frozenset(
+_MODELS_OF_PEOPLE: Final = frozenset(
     {
         "memory.memoryentry", "memory.message", "orchestrator.channelidentity",
         "orchestrator.escalation",
@@ -42,7 +42,7 @@ _OF_PEOPLE: Final = frozenset(
 )  # fmt: skip
 
 
-def gone(request: HttpRequest, exception: Exception) -> HttpResponse:
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 404."""
     match = request.resolver_match
     if match is None or not match.kwargs or not request.user.is_authenticated:
@@ -54,10 +54,10 @@ def gone(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.user.has_perm(f"{model.app_label}.view_{model.model_name}"):
         context["list"] = reverse(f"admin:{model.app_label}_{model.model_name}_changelist")
         context["list_name"] = capfirst(model.verbose_name_plural)
-    if model.label_lower in _OF_PEOPLE:
-        if request.user.has_perm(SEE):
+    if model.label_lower in _MODELS_OF_PEOPLE:
+        if request.user.has_perm(VIEW):
             context["erasures"] = reverse("admin:audit_erasurerequest_changelist")
-        if request.user.has_perm(SEE_MESSAGES):
+        if request.user.has_perm(VIEW_MESSAGES):
             context["receipt"] = _receipt_of(match.kwargs.get("message_id"))
     return render(request, "konstruct/gone.html", context, status=404)
 
@@ -65,14 +65,14 @@ def gone(request: HttpRequest, exception: Exception) -> HttpResponse:
 def _model_of(request: HttpRequest, name: str, arguments: Mapping[str, Any]) -> Any:
     """Return the options of the model whose row the address names, or None."""
     site = operator_site if getattr(request, "tenant", None) is None else tenant_site
-    listed = {model._meta.label_lower: model._meta for model in site._registry}
-    for options in listed.values():
+    registered = {model._meta.label_lower: model._meta for model in site._registry}
+    for options in registered.values():
         if "object_id" in arguments and name.startswith(
             f"{options.app_label}_{options.model_name}_"
         ):
             return options
-    named = [_MODELS[argument] for argument in arguments if argument in _MODELS]
-    return next((listed[label] for label in reversed(named) if label in listed), None)
+    labels = [_MODELS[argument] for argument in arguments if argument in _MODELS]
+    return next((registered[label] for label in reversed(labels) if label in registered), None)
 
 
 def _receipt_of(message_id: UUID | None) -> str:

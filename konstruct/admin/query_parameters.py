@@ -53,34 +53,34 @@ def as_user_id(text: str | None) -> str:
         return ""
 
 
-def memory_query(agent_id: UUID | None, user_id: str | None, **more: int | str) -> str:
+def agent_user_query(agent_id: UUID | None, user_id: str | None, **more: int | str) -> str:
     """Return an agent and a user, or one of them, as parameters of an address."""
-    named = {"agent": str(agent_id or ""), "user": user_id or ""}
-    return urlencode({**{name: value for name, value in named.items() if value}, **more})
+    values = {"agent": str(agent_id or ""), "user": user_id or ""}
+    return urlencode({**{name: value for name, value in values.items() if value}, **more})
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class AgentAndUser:
     """One agent and one user."""
 
     agent: Agent
     user_id: str
 
     @classmethod
-    def of(cls, parameters: QueryDict) -> Self | None:
+    def from_query(cls, parameters: QueryDict) -> Self | None:
         """Return the agent and user of the parameters, or None if one is missing or unknown."""
         agent_id, user_id = as_uuid(parameters.get("agent")), as_user_id(parameters.get("user"))
         agent = Agent.objects.filter(pk=agent_id).first() if agent_id else None
         return cls(agent, user_id) if agent and user_id else None
 
     @classmethod
-    def required(cls, request: HttpRequest) -> Self:
+    def from_request(cls, request: HttpRequest) -> Self:
         """Return the agent and user of a request.
 
         Raises:
             Http404: the address names no agent of this tenant, or no user.
         """
-        chosen = cls.of(request.GET)
+        chosen = cls.from_query(request.GET)
         if chosen is None:
             raise Http404("The address names no agent of this tenant, or no user.")
         return chosen
@@ -88,4 +88,4 @@ class Chosen:
     @property
     def query(self) -> str:
         """The two as parameters of an address."""
-        return memory_query(self.agent.pk, self.user_id)
+        return agent_user_query(self.agent.pk, self.user_id)
