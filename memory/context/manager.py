@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import dropwhile
 from typing import Any, Protocol, overload
 from uuid import UUID
 
@@ -186,7 +187,9 @@ class ContextManager:
             if session_messages is None:
                 session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
             turns = _conversation_turns(session_messages, query)
-            excluded = {*map(str, exclude), *_message_ids(compiler.fitting_turns(turns))}
+            # The prompt omits answers whose questions are not in the window.
+            prompt_turns = dropwhile(_is_answer, compiler.fitting_turns(turns))
+            excluded = {*map(str, exclude), *_message_ids(prompt_turns)}
             recalled = empty_recall(query)
             facts: list[PromptFact] = []
             if query.strip():
@@ -409,6 +412,10 @@ def _conversation_turns(messages: Iterable[Any], task: str) -> list[dict[str, An
     if turns and (turns[-1]["role"], turns[-1]["content"]) == ("user", task):
         turns.pop()
     return turns
+
+
+def _is_answer(turn: Mapping[str, Any]) -> bool:
+    return bool(turn["role"] == "assistant")
 
 
 def _message_ids(turns: Iterable[Mapping[str, Any]]) -> set[str]:

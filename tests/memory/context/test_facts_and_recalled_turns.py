@@ -13,6 +13,7 @@ from memory.context import (
     SessionStore,
     WorkingContextCompiler,
 )
+from memory.conversations import short_term
 from memory.exceptions import InvalidArgument
 from memory.indexing.embedding_jobs import drain
 from tenants.models import Tenant
@@ -67,6 +68,26 @@ def test_turns_of_the_window_are_not_recalled(
         "How nice for your sister Zoe!",
     ]
     assert found.lines == []
+
+
+def test_an_answer_without_its_question_is_recalled_because_the_prompt_omits_it(
+    tenant_a: Tenant, add_exchange: Callable[..., Any]
+) -> None:
+    add_exchange(tenant_a.id, "Where is she?", "Your sister Zoe lives in Lisbon.")
+    drain(tenant_a.id)
+    *_, answer = short_term.get_recent_messages(tenant_a.id, AGENT, USER)
+
+    found = ContextManager().gather(
+        tenant_a.id,
+        "chat",
+        "Where does my sister Zoe live?",
+        agent_id=AGENT,
+        user_id=USER,
+        session_messages=[answer],
+    )
+
+    recalled = [line.partition("] ")[2] for line in found.lines]
+    assert "assistant: Your sister Zoe lives in Lisbon." in recalled
 
 
 def test_prompt_contains_no_facts_of_other_users(tenant_a: Tenant) -> None:
