@@ -495,5 +495,5 @@ def has_failed(kind: str, key: Any) -> models.Exists:
 def job_columns(kind: str, key: Any) -> dict[str, models.Subquery]:
     """Return annotations of rows by columns of their job; None where a row has no job."""
     jobs = jobs_of(kind, key)
-    names = ("attempts", "last_error", "due_at", "failed_at", "held_for")
+    names = ("attempts", "error_code", "last_error", "due_at", "failed_at", "held_for")
     return {name: models.Subquery(jobs.values(name)) for name in names}

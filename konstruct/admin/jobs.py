@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedAdmin, AuditedReadOnlyAdmin, log_row_access
+from konstruct.orchestrator.replies.queue import CLOSED
 from tenants import transaction
 from tenants.admin.badges import Colours
 from tenants.audit.models import Action
@@ -21,6 +22,7 @@ STATE_COLOURS = Colours(
         "queued": "info",
         "held": "warning",
         "failed": "danger",
+        "closed": "info",
         "delivered": "success",
         "processed": "success",
     }
@@ -30,7 +32,8 @@ STATE_COLOURS = Colours(
 _CONDITIONS = {
     "queued": Q(due_at__isnull=False, failed_at__isnull=True, held_for=""),
     "held": Q(held_for__gt=""),
-    "failed": Q(failed_at__isnull=False),
+    "failed": Q(failed_at__isnull=False) & ~Q(error_code=CLOSED),
+    "closed": Q(failed_at__isnull=False, error_code=CLOSED),
     "delivered": Q(due_at__isnull=True),
     "processed": Q(due_at__isnull=True),
 }
@@ -88,7 +91,7 @@ class JobListAdmin(AuditedAdmin):
         if row.held_for:
             return gettext("held")
         if row.failed_at:
-            return gettext("failed")
+            return gettext("closed") if row.error_code == CLOSED else gettext("failed")
         state = "queued" if row.due_at else self.states[-1]
         return gettext(state)
 

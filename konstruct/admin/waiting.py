@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest
 
+from konstruct.orchestrator.replies.queue import CLOSED
 from tenants.context import fetch_row, required_tenant_id
 
 # A number counts no further.
@@ -16,7 +17,7 @@ _WAITING: Final = {
     ),
     "orchestrator.toolcall": "orchestrator_toolcall WHERE state = 'waiting'",
     "fact_review": "memory_memoryentry WHERE state = 'proposed' AND version_of IS NULL",
-    "orchestrator.pendingreply": f"{_FAILED} 'reply'",
+    "orchestrator.pendingreply": f"{_FAILED} 'reply' AND error_code <> '{CLOSED}'",
     "channels.delivery": f"{_FAILED} 'delivery'",
     "audit.erasurerequest": "audit_erasurerequest WHERE done_at IS NULL",
     "audit.messageerasure": "audit_messageerasure WHERE done_at IS NULL",

@@ -32,6 +32,7 @@ from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
+from konstruct.orchestrator.replies.queue import CLOSED
 from memory.browse.threads import (
     ThreadPage,
     ThreadPosition,
@@ -249,11 +250,15 @@ def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 
 def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[dict[str, Any]]:
     """The threads with their agents and the numbers of their pending replies: one query for all."""
-    unanswered = PendingReply.objects.filter(
-        message__agent_id__in={thread.agent_id for thread in threads},
-        message__user_id__in={thread.user_id for thread in threads},
-    ).values_list(
-        "message__agent_id", "message__user_id", "message__thread_id", "failed_at", "held_for"
+    unanswered = (
+        PendingReply.objects.filter(
+            message__agent_id__in={thread.agent_id for thread in threads},
+            message__user_id__in={thread.user_id for thread in threads},
+        )
+        .exclude(error_code=CLOSED)
+        .values_list(
+            "message__agent_id", "message__user_id", "message__thread_id", "failed_at", "held_for"
+        )
     )
     counts: dict[Any, Counter[str]] = defaultdict(Counter)
     for *thread, failed_at, held_for in unanswered[:10_000]:
@@ -273,6 +278,8 @@ def _status(message: Any, pending: PendingReply | None) -> str:
     if pending is not None:
         if pending.held_for:
             return str(HELD[HeldFor(pending.held_for)])
+        if pending.error_code == CLOSED:
+            return gettext("closed")
         return "failed" if pending.failed_at else "waiting"
     if message.channel == IMPORT_CHANNEL:
         is_copy = (message.external_id or "").startswith(COPY_PREFIX)

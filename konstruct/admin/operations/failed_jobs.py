@@ -24,7 +24,7 @@ from konstruct.channels.models import Arrival, Delivery
 from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.models import ExtractionCursor, NotificationRecipient, PendingReply
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies.queue import CLOSED, REPLIES
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
@@ -72,6 +72,7 @@ def failed_jobs(request: HttpRequest, limit: int) -> list[dict[str, Any]]:
         if request.user.has_perm(kind.permission("view"))
     ]
     jobs = Job.objects.failed().filter(tenant_id=required_tenant_id(), kind__in=kinds)
+    jobs = jobs.exclude(error_code=CLOSED)  # a person took care of the message
     may_read = request.user.has_perm("memory.view_message")
     return [
         {

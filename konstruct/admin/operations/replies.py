@@ -30,7 +30,7 @@ class PendingReplyAdmin(JobAdmin):
 
     kind = REPLIES
     job_key = None
-    states = ("queued", "held", "failed")
+    states = ("queued", "held", "failed", "closed")
     list_display = (
         "message", "state", "waits_for", "attempts", "last_error", "due_at", "created_at",
     )  # fmt: skip

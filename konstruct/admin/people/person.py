@@ -25,6 +25,7 @@ from konstruct.admin.people.timeline import timeline_context
 from konstruct.admin.query_parameters import agent_user_query, as_user_id
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, main_id
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
+from konstruct.orchestrator.replies.queue import CLOSED
 from memory.browse.people import MAX_COUNTED_IN_LIST, AgentUserCounts, counts_by_agent, names_of
 from memory.browse.threads import latest_threads
 from memory.facts.search import fact_uses
@@ -154,7 +155,8 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str
                 gettext("Proposed fact"), fact.content, _change_url(fact), fact.created_at
             )
     if request.user.has_perm("orchestrator.view_pendingreply"):
-        pending = PendingReply.objects.filter(**of_message).select_related("message")
+        pending = PendingReply.objects.filter(**of_message).exclude(error_code=CLOSED)
+        pending = pending.select_related("message")
         for reply in pending.order_by("created_at")[:MAX_WAITING]:
             label = gettext("Reply failed") if reply.failed_at else gettext("Reply queued")
             label = gettext("Reply held") if reply.held_for else label

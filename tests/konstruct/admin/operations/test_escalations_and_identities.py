@@ -53,6 +53,15 @@ def test_a_person_answers_and_hands_back(
             )
         )
     assert done_by == [("answer", "zoe"), ("resolve", "zoe")]
+    # Nobody has to look after a message that a person took care of.
+    replies = "/admin/orchestrator/pendingreply/?state="
+    assert "Great." in client.get(f"{replies}closed").text
+    assert "Great." not in client.get(f"{replies}failed").text
+    assert "Taken care of by a person" not in client.get("/admin/").text
+    assert "1 failed" not in client.get("/admin/conversations/?user=zoe").text
+    assert "Reply failed" not in client.get("/admin/people/person/?user=zoe").text
+    conversation = client.get(f"/admin/conversations/{closed.pk}/").text
+    assert ("closed" in conversation, "Taken care of by a person" in conversation) == (True, True)
     assert browser(pending_b.tenant).get(page).status_code == 404
 
 
