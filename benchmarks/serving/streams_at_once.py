@@ -211,7 +211,7 @@ def publish_replies(tenant_id: UUID, streams: int, tokens: int) -> None:
         for _ in range(tokens):
             time.sleep(PAUSE_SECONDS)
             for number, publish in enumerate(publishers):
-                assert publish is not None, "nobody watches"
+                assert publish is not None, "the stream has no reader"
                 token = f"{time.monotonic():.6f} "
                 texts[number] += token
                 publish(token)

@@ -96,7 +96,7 @@ class LineDefaults:
     """Name or id of the agent."""
     user_id: str | None = None
     thread_id: str | None = None
-    """None: the lines of a user are in one thread, whose id is the user's id."""
+    """None: the lines of a user are in one thread; its id is the user's id."""
 
 
 def import_history(

@@ -81,7 +81,7 @@ def measure_due() -> int:
 
 
 def measure(tenant: Tenant) -> dict[str, Any]:
-    """Measure a tenant, and store the usage with the reached limits; return what is stored."""
+    """Measure a tenant, and store the usage with the reached limits, and return it."""
     now = timezone.now()
     today = now.astimezone(UTC).date()
     before = _measured_at(tenant)

@@ -84,7 +84,7 @@ def rows_of(tenants: Iterable[Tenant], first: date) -> Iterator[dict[str, Any]]:
 
 
 class _Echo:
-    """A file for csv.writer that returns what is written."""
+    """A file for csv.writer that returns each written text."""
 
     def write(self, text: str) -> str:
         return text

@@ -94,7 +94,7 @@ class Counts:
 def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
     """Add to the current tenant's counts of today, in the transaction of the counted rows.
 
-    The statement is sent with the next one or with the COMMIT, without a round trip of its own.
+    The statement is sent with the next one or with the COMMIT, without another round trip.
     Call it last in the transaction, because other transactions of the same slot wait for its end.
     """
     values = {"messages": messages, "replies": replies, "memories": memories}

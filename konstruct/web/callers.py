@@ -1,4 +1,4 @@
-"""Verifies the caller of a request, whose share of the threads the request uses.
+"""Verifies the caller of a request. The request uses the share of threads of its caller.
 
 A query in one of the threads for unverified requests verifies the API key or the session. The
 result is cached, so that a known caller does not wait for these threads. It grants no access: the
@@ -34,7 +34,7 @@ from tenants.http.middleware import SessionMiddleware, TenantMiddleware, host_na
 V = TypeVar("V")
 RunInThread = Callable[[Share, Callable[[], str | None]], Awaitable[str | None]]
 
-# A cached caller is verified again after this time, in a thread of its own share.
+# A cached caller is verified again after this time, in a thread of the caller's share.
 FRESH_SECONDS: Final = 60.0
 # The caller of an open stream is verified again after this time.
 RECHECK_SECONDS: Final = 5.0

@@ -67,16 +67,16 @@ class MessageAttribute(Attribute):
         ]
 
 
-def attributes_of(model: type[A], metadata: Mapping[str, Any], **whose: Any) -> list[A]:
+def attributes_of(model: type[A], metadata: Mapping[str, Any], **foreign_key: Any) -> list[A]:
     """Return unsaved attributes for the values of some metadata.
 
     Args:
         model: the class of the attributes.
         metadata: of a message or a fact.
-        whose: the foreign key of the attributes, such as `message_id=…`.
+        foreign_key: the foreign key of the attributes, such as `message_id=…`.
     """
     return [
-        model(key=key, kind=value.kind, text=value.text, number=value.number, **whose)
+        model(key=key, kind=value.kind, text=value.text, number=value.number, **foreign_key)
         for key, value in metadata_values(metadata)
     ]
 

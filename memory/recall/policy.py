@@ -133,7 +133,7 @@ class Calibration(NamedTuple):
     slope: float
     shift: float
     cited: float = 0.0
-    """Added for a message with evidence of a fact, whose gate value is too high."""
+    """Added for a message with evidence of a fact, if its gate value is too high."""
 
     def probability(self, value: float, *, is_cited: bool = False) -> float:
         """Return the probability that a memory with this value of the gate is relevant."""

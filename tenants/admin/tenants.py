@@ -69,7 +69,7 @@ class DomainInline(TabularInline):
     template_after = "konstruct/inline_state.html"
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """Return the formset, whose forms refuse a lost update."""
+        """Return the formset. Its forms refuse a lost update."""
         of_tenants: Any = self.admin_site.get_model_admin(Tenant)
         form = row_form(self.form, lambda domain: of_tenants.last_change(domain.tenant))
         return super().get_formset(request, obj, **{"form": form, **kwargs})

@@ -93,7 +93,7 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
 
     Args:
         error: the error.
-        data: the body, whose values are shown.
+        data: the body; its values are shown.
         is_bound: whether the caller's key is bound, and may therefore not see the tenant's usage.
     """
     if is_outage(error):
@@ -175,7 +175,7 @@ def _konstruct_problem(error: KonstructError) -> Problem:
 
 
 def _konstruct_field_errors(error: KonstructError) -> Iterator[FieldError]:
-    """Return the errors of an error's `fields`; the name `__all__` stands for the body."""
+    """Return the errors of an error's `fields`; the name `__all__` is the body."""
     fields: Mapping[str, Iterable[str]] = getattr(error, "fields", {})
     for name, messages in fields.items():
         yield FieldError("body" if name == "__all__" else name, " ".join(messages))

@@ -55,9 +55,11 @@ class Command(KonstructCommand):
                     )
             rules = RetentionRule.objects.order_by("created_at")
             for rule in rules:
-                whose = names.get(rule.agent_id, rule.agent_id) if rule.agent_id else "all others"
+                agent_name = (
+                    names.get(rule.agent_id, rule.agent_id) if rule.agent_id else "all others"
+                )
                 self.stdout.write(
-                    f"{tenant.slug}: {whose}: {rule.days} days{_pending_change(rule)}"
+                    f"{tenant.slug}: {agent_name}: {rule.days} days{_pending_change(rule)}"
                 )
             if not rules:
                 self.stdout.write(f"{tenant.slug}: conversations are kept indefinitely")
