@@ -40,7 +40,9 @@ def on_page_markdown(markdown: str, page: Any, **others: Any) -> str:
         text, target, anchor = link.groups()
         path = (folder / target).resolve()
         if path.is_dir() and path.is_relative_to(DOCS):
-            first = "0001-rest-views-live-in-konstruct.md" if path.name == "decisions" else ""
+            first = (
+                "0002-supervisord-runs-the-embedded-services.md" if path.name == "decisions" else ""
+            )
             return f"[{text}]({target.rstrip('/')}/{first})" if first else text
         for name, source in FROM_ROOT.items():
             if path == ROOT / source:

@@ -3,7 +3,7 @@
 A backup is older than later erasures. Each erasure appends a line to ERASURE_JOURNAL, and
 `manage.py restore` repeats the erasures after the backup before the tenant is served. A line has
 keyed digests instead of ids: they can be compared with the ids of a restored tenant, and cannot be
-read without SECRET_KEY (docs/decisions/0028-an-erased-id-is-kept-as-a-keyed-digest.md).
+read without SECRET_KEY (docs/decisions/0028-erased-ids-and-receipts-have-keyed-digests.md).
 
 Each line has an HMAC of itself and of the HMAC of the line before. A line that was changed, added
 or removed without SECRET_KEY is therefore found.

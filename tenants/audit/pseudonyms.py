@@ -1,7 +1,7 @@
 """Pseudonyms of erased users: keyed digests that replace their ids in the access log.
 
 A reader who knows an id can find its receipt and the entries about it; a reader who does not
-cannot recover the id (docs/decisions/0028-an-erased-id-is-kept-as-a-keyed-digest.md).
+cannot recover the id (docs/decisions/0028-erased-ids-and-receipts-have-keyed-digests.md).
 """
 
 import hashlib

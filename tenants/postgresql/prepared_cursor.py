@@ -100,7 +100,7 @@ class PreparingWrapper(Wrapper, Protocol):
 class TenantPreparedCursor:
     """A cursor for frequent statements whose best plan is the same for all values.
 
-    Postgres parses and plans each once for each connection and tenant (docs/decisions/0024). The
+    Postgres parses and plans each once for each connection and tenant (docs/decisions/0017). The
     tenant, the settings for planning and all statements are sent before any is answered. As in PEP
     249, `execute()` returns with the first answer, and `nextset()` goes to the next. Answers are
     binary: large values are not converted to text and back.

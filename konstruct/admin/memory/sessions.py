@@ -22,7 +22,7 @@ VIEW: Final = "memory.view_message"
 CLEAR: Final = "audit.clear_session"
 PER_PAGE: Final = 25
 MAX_MESSAGES: Final = 50
-# A state is read whole. A page of checkpoints of the API has as much (decision 57).
+# A state is read whole.
 MAX_BYTES: Final = 4_000_000
 
 

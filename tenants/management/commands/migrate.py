@@ -374,7 +374,7 @@ def _listed(slugs: list[str]) -> str:
 
 
 def _refuse_database_before_0_1_0() -> None:
-    """Refuse a database with migrations from before 0.1.0 (decision 91)."""
+    """Refuse a database with migrations from before 0.1.0 (decision 41)."""
     applied = MigrationRecorder(tenant_connection()).applied_migrations()
     if ("tenants", "0002_hide_operators_from_tenants") in applied:
         raise CommandError(
