@@ -123,12 +123,6 @@ def _series(
     return Series(name, value, colour, model, time, of)
 
 
-def _mark_series(label: Any, mark: str, colour: str) -> Series:
-    marked = {"mark__exact": mark}
-    review = "orchestrator_replyreview"
-    return _series(label, attrgetter(mark), colour, review, **marked)
-
-
 def _percentile_seconds(fraction: float) -> ReadValue:
     def read(day: Day) -> float | None:
         seconds = day.percentile(fraction)
@@ -189,20 +183,9 @@ TOKENS_CHART: Final = Chart(
         ),
     ),
 )
-MARKS_CHART: Final = Chart(
-    _("Reviewers' marks"),
-    lambda day: day.right + day.wrong + day.unsure,
-    (
-        _mark_series(_("Right"), "right", "green-600"),
-        _mark_series(_("Wrong"), "wrong", "red-600"),
-        _mark_series(_("Unsure"), "unsure", "orange-400"),
-    ),
-)
 # A day between days without a value is a point.
 LINE_OPTIONS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
-CHARTS: Final = (
-    *(MESSAGES_CHART, SOURCES_CHART, ESCALATIONS_CHART, TIMES_CHART, TOKENS_CHART, MARKS_CHART),
-)
+CHARTS: Final = (*(MESSAGES_CHART, SOURCES_CHART, ESCALATIONS_CHART, TIMES_CHART, TOKENS_CHART),)
 
 
 def chart_context(filters: ChartFilters) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A month of data for the demo's first tenant, so that all pages of its admin have content.
 
 Everything is stored by the product's own functions. Turns of earlier days have their time like
-imported turns. Decisions of people (a correction, a review, an erasure) happen now.
+imported turns. Decisions of people (a correction, an erasure) happen now.
 """
 
 import random
@@ -34,7 +34,6 @@ from konstruct.orchestrator.models import (
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import queue
-from konstruct.orchestrator.reply_reviews import review_reply
 from konstruct.orchestrator.retention_rules import set_days
 from memory.conversations.transcript import record_message
 from memory.embedding.embedder import model_version
@@ -100,7 +99,7 @@ def add_month(agent: Agent, *, admin: Any) -> Month:
     Args:
         agent: the tenant's first agent. Nothing is stored of the demo's user: answers do not depend
             on the month.
-        admin: the user of the tenant's admin, who decides and reviews.
+        admin: the user of the tenant's admin, who decides.
 
     Returns:
         The unfinished rows. Workers process the others: embeddings, erasures, `waiting`.
@@ -116,9 +115,7 @@ def add_month(agent: Agent, *, admin: Any) -> Month:
     )
     replies = _store_conversations(agent, otto)
     _find_facts(agent, author)
-    for reply, mark in zip(replies, ("right", "wrong", "unsure", "right"), strict=False):
-        review_reply(reply.pk, mark=mark, by=actor)
-    exclude_from_recall(replies[1], author=author, reason="The reply was marked as wrong.")
+    exclude_from_recall(replies[1], author=author, reason="The reply was wrong.")
     _settle_escalation(agent, actor)
     # It takes effect a day later, unless it is cancelled.
     set_days(RetentionRule(agent_id=otto.pk), 14)

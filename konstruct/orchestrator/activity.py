@@ -1,4 +1,4 @@
-"""A tenant's activity by day: messages, sources and times of replies, tokens, escalations, marks.
+"""A tenant's activity by day: messages, sources and times of replies, tokens, escalations.
 
 Messages and replies of ended days are counted once and stored in `DailyActivity`, so that the time
 of a chart does not depend on the number of messages. Today is counted for each request. Days are in
@@ -37,7 +37,7 @@ from django.db.models.functions import Cast, Extract, TruncDate
 from django.utils import timezone
 
 from konstruct.orchestrator import metering
-from konstruct.orchestrator.models import DailyActivity, Escalation, ReplyMark, ReplyReview
+from konstruct.orchestrator.models import DailyActivity, Escalation
 from memory.models import Message, Role
 from tenants.context import read_from_replica
 
@@ -99,9 +99,6 @@ class Day:
     extraction_tokens: int = 0
     cost: Decimal = Decimal(0)
     escalations: int = 0
-    right: int = 0
-    wrong: int = 0
-    unsure: int = 0
     reply_times: list[int] = field(default_factory=lambda: [0] * (len(BUCKET_LIMITS) + 1))
 
     @property
@@ -194,7 +191,7 @@ def activity(
         open_days = [day for day in every if day > settled]
         if open_days:
             _add_counts(every, _count_messages(open_days[0], open_days[-1], **of, **in_channel))
-        _add_rows(every, {**of, **in_channel}, of)
+        _add_escalations(every, {**of, **in_channel})
         if not channel:
             _add_extraction(every, agent_id)
     for day in every.values():
@@ -296,26 +293,14 @@ def _add_counts(days: dict[date, Day], rows: Iterable[dict[str, Any]]) -> None:
         days[row.pop("day")].add(Day(**row))
 
 
-def _add_rows(days: dict[date, Day], of: dict[str, Any], of_agent: dict[str, Any]) -> None:
-    """Add escalations by the day on which they were opened, and marks by theirs."""
-    ends = (min(days), max(days))
-    opened = Escalation.objects.to_people().filter(**_in_days("opened_at", *ends), **of)
-    day = TruncDate("opened_at", tzinfo=UTC)
-    for found, number in _per_day(opened, day, Count("id")):
-        days[found].escalations = number
-    channel = {"reply__channel": of["channel"]} if "channel" in of else {}
-    marks = ReplyReview.objects.filter(**_in_days("created_at", *ends), **of_agent, **channel)
-    day = TruncDate("created_at", tzinfo=UTC)
-    numbers = [Count("id", filter=Q(mark=mark)) for mark in ReplyMark.values]
-    for found, *counts in _per_day(marks, day, *numbers):
-        for mark, number in zip(ReplyMark.values, counts, strict=True):
-            setattr(days[found], mark, number)
-
-
-def _per_day(rows: QuerySet[Any], day: Expression, *numbers: Expression) -> Iterable[Any]:
-    annotations = {f"number_{index}": number for index, number in enumerate(numbers)}
-    groups = rows.annotate(day=day).order_by().values("day").annotate(**annotations)
-    return groups.values_list("day", *annotations)
+def _add_escalations(days: dict[date, Day], of: dict[str, Any]) -> None:
+    """Add escalations by the day on which they were opened."""
+    opened = Escalation.objects.to_people().filter(
+        **_in_days("opened_at", min(days), max(days)), **of
+    )
+    groups = opened.annotate(day=TruncDate("opened_at", tzinfo=UTC)).order_by().values("day")
+    for day, number in groups.annotate(number=Count("id")).values_list("day", "number"):
+        days[day].escalations = number
 
 
 def _add_extraction(days: dict[date, Day], agent_id: UUID | None) -> None:

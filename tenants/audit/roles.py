@@ -36,7 +36,6 @@ _READ: Final = frozenset(
         "orchestrator.view_extractionrun",
         "orchestrator.view_extractioncursor",
         "orchestrator.view_modelcall",
-        "orchestrator.view_replyreview",
         "orchestrator.export_list",
         "orchestrator.view_notification",
         "orchestrator.view_notificationrecipient",
@@ -68,8 +67,6 @@ _CURATE: Final = frozenset(
         "orchestrator.change_extractionrun",
         # Permission to retry a failed extraction.
         "orchestrator.change_extractioncursor",
-        # Permission to mark replies as right, wrong or unsure.
-        "orchestrator.add_replyreview",
         # Permissions to answer as a person, and to escalate a thread.
         "orchestrator.add_escalation",
         "orchestrator.change_escalation",

@@ -44,7 +44,6 @@ from konstruct.orchestrator.models import (
     ModelCall,
     Notification,
     NotificationRecipient,
-    ReplyReview,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import queue
@@ -138,10 +137,6 @@ def _fill(tenant: Tenant) -> None:
     RecallMark.objects.create(
         reply=reply, message=message, relevance="unsure", probability=0.5, **by, **of
     )
-    ReplyReview.objects.create(
-        reply=reply, mark="wrong", note=HEBREW_TEXT, reviewer_kind="person", reviewer_id="1",
-        reviewer_name=NAME, **of,
-    )  # fmt: skip
     RetentionRule.objects.create(days=30)
     request_erasure(f"{NOA}3", by=BY, reason=HEBREW_TEXT)
     request_message_erasure(
@@ -237,7 +232,6 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "merge_facts": ((fact.pk,), {}),
         "memories": ((), {**fields, "q": "אלרגית"}),
         "neighbours": ((message.pk,), {}),
-        "reply_review": ((), {}),
         "window": ((), fields),
         "clear_window": ((), fields),
         "try_agent": ((agent.pk,), {"user": user_id}),

@@ -35,7 +35,6 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
     return {
         "dashboard": "/admin/",
         "activity": "/admin/activity/",
-        "review-replies": "/admin/replies/review/",
         "search": "/admin/search/?q=sick child",
         "search-empty": "/admin/search/?q=xyzzy",
         "conversations": "/admin/conversations/",

@@ -1,11 +1,11 @@
-"""Today, lists and the review of replies in a real browser."""
+"""Today and lists in a real browser."""
 
 import re
 from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from konstruct.orchestrator.models import Escalation, ReplyReview
+from konstruct.orchestrator.models import Escalation
 from tenants.context import tenant_scope
 from tests.browser.conftest import Aurora, BrowserUser
 
@@ -26,7 +26,7 @@ def test_a_click_on_a_day_of_a_chart_opens_its_rows(
     expect(page.get_by_role("link", name="CSV")).to_be_visible()
 
 
-def test_an_escalation_is_assigned_on_today_and_a_reply_marked_by_a_key(
+def test_an_escalation_is_assigned_on_today(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
     admin = visit(demo_tenant.host)
@@ -36,10 +36,3 @@ def test_an_escalation_is_assigned_on_today_and_a_reply_marked_by_a_key(
     expect(page.get_by_text("Assigned to admin.")).to_be_visible()
     with tenant_scope(demo_tenant.tenant.id):
         assert Escalation.objects.get(pk=demo_tenant.escalation.pk).assigned_to == "admin"
-    page.get_by_role("link", name="Review replies").click()
-    expect(page.get_by_role("button", name="Unsure u")).to_be_visible()
-    page.wait_for_load_state()  # the script of the shortcuts is deferred
-    page.keyboard.press("w")
-    expect(page.get_by_text("Marked as wrong.")).to_be_visible()
-    with tenant_scope(demo_tenant.tenant.id):
-        assert ReplyReview.objects.latest("created_at").mark == "wrong"

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 3f21dd5fd62547470fadef43bfa79276bff9450728766331e29053ad8652b875
+// Written by `make typescript` from docs/openapi.yaml, sha256 d2af0ea9b715a6907f8ef2578c06f4946a8fdaa885719454eb2818262994ce17
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1099,27 +1099,6 @@ export interface paths {
         post?: never;
         /** Remove the mark from a recalled memory */
         delete: operations["remove_recall_mark"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/reply-reviews/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List marks on replies, newest first */
-        get: operations["list_reply_reviews"];
-        put?: never;
-        /**
-         * Mark a reply as right, wrong or unsure
-         * @description A key or a person has one mark on each reply: a new one replaces it (200). A message that is not a reply of an agent is a 404. A mark is erased with its reply.
-         */
-        post: operations["review_reply"];
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -3220,13 +3199,6 @@ export interface components {
             /** @description The new user of the identity. */
             user_id: string;
         };
-        /**
-         * @description * `right` - right
-         *     * `wrong` - wrong
-         *     * `unsure` - unsure
-         * @enum {string}
-         */
-        MarkEnum: "right" | "wrong" | "unsure";
         /** @description A message found by recall. */
         Memory: {
             /** Format: uuid */
@@ -3549,24 +3521,6 @@ export interface components {
             user_id?: string | null;
             /** @description Words or phrases that the answer should have, all of them. */
             expected?: string[];
-        };
-        /** @description A mark on a reply. */
-        NewReplyReview: {
-            /**
-             * Format: uuid
-             * @description Id of the message that is the reply.
-             */
-            reply_id: string;
-            /**
-             * @description right, wrong or unsure.
-             *
-             *     * `right` - right
-             *     * `wrong` - wrong
-             *     * `unsure` - unsure
-             */
-            mark: components["schemas"]["MarkEnum"];
-            /** @description The reviewer's note. */
-            note?: string;
         };
         /** @description The conversation to preview the facts of. */
         NewRun: {
@@ -4126,64 +4080,6 @@ export interface components {
             created_at: string;
             /** @description Why the language model ended the reply: stop, length (cut at the limit of tokens) or content_filter. Empty: no language model wrote it. */
             finish_reason: string;
-        };
-        /** @description A reviewer's mark on a reply. */
-        ReplyReview: {
-            /** Format: uuid */
-            readonly id: string;
-            /**
-             * Format: uuid
-             * @description The message that is the reply.
-             */
-            reply_id: string;
-            /**
-             * @description The mark.
-             *
-             *     * `right` - right
-             *     * `wrong` - wrong
-             *     * `unsure` - unsure
-             */
-            mark: components["schemas"]["MarkEnum"];
-            /** @description The reviewer's note; may be empty. */
-            note?: string;
-            /** @description The agent's name. */
-            agent: string;
-            /**
-             * Agent
-             * Format: uuid
-             * @description The agent that this memory belongs to.
-             */
-            agent_id: string;
-            /**
-             * User
-             * @description The user's id in the channel, such as a Slack user id.
-             */
-            user_id: string;
-            /** @description person, or program with an API key. */
-            reviewer_kind: string;
-            /** @description Id of the person, or of the API key. */
-            reviewer_id: string;
-            /** @description Name of the reviewer at that time. */
-            reviewer_name: string;
-            /**
-             * Format: date-time
-             * @description When the mark was set.
-             */
-            created_at: string;
-        };
-        /** @description A page of a list. */
-        ReplyReviewPage: {
-            /**
-             * Format: uri
-             * @description The page after this one.
-             */
-            next: string | null;
-            /**
-             * Format: uri
-             * @description The page before this one.
-             */
-            previous: string | null;
-            results: components["schemas"]["ReplyReview"][];
         };
         /** @description How an escalation ends. */
         Resolution: {
@@ -8739,124 +8635,6 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    list_reply_reviews: {
-        parameters: {
-            query?: {
-                /** @description Only of this agent (name or id). */
-                agent?: string;
-                /** @description Pagination cursor: follow `next` and `previous`. */
-                cursor?: string;
-                /** @description Rows per page. Default: 50. */
-                limit?: number;
-                /**
-                 * @description Only marks with this value.
-                 *
-                 *     * `right` - right
-                 *     * `wrong` - wrong
-                 *     * `unsure` - unsure
-                 */
-                mark?: "right" | "wrong" | "unsure";
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
-                ordering?: "-created_at" | "created_at";
-                /** @description Only marks on this reply. */
-                reply_id?: string;
-                /** @description Only from this moment on (with a time zone). */
-                since?: string;
-                /** @description Only before this moment (with a time zone). */
-                until?: string;
-                /** @description Only of this user. */
-                user_id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReplyReviewPage"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            405: components["responses"]["MethodNotAllowed"];
-            406: components["responses"]["NotAcceptable"];
-            414: components["responses"]["AddressTooLong"];
-            422: components["responses"]["Unprocessable"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    review_reply: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewReplyReview"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReplyReview"];
-                };
-            };
-            /** @description Created */
-            201: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReplyReview"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            405: components["responses"]["MethodNotAllowed"];
-            406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["BodyTooLarge"];
-            414: components["responses"]["AddressTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

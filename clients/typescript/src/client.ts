@@ -2,7 +2,7 @@ import { KonstructError } from "./errors.js";
 import { Agents, Checkpoints, Context, Questions, Sessions } from "./resources/agents.js";
 import { ExtractionRuns, Extractions, Facts } from "./resources/facts.js";
 import { Conversations, Memories, Messages, Windows } from "./resources/messages.js";
-import { Erasures, Escalations, Identities, ReplyReviews, ToolCalls, Users } from "./resources/people.js";
+import { Erasures, Escalations, Identities, ToolCalls, Users } from "./resources/people.js";
 import { Sender } from "./sending.js";
 
 export interface ClientOptions {
@@ -35,7 +35,6 @@ export class Client {
   readonly memories: Memories;
   readonly messages: Messages;
   readonly questions: Questions;
-  readonly replyReviews: ReplyReviews;
   readonly sessions: Sessions;
   readonly toolCalls: ToolCalls;
   readonly users: Users;
@@ -64,7 +63,6 @@ export class Client {
     this.memories = new Memories(sender);
     this.messages = new Messages(sender);
     this.questions = new Questions(sender);
-    this.replyReviews = new ReplyReviews(sender);
     this.sessions = new Sessions(sender);
     this.toolCalls = new ToolCalls(sender);
     this.users = new Users(sender);

@@ -30,7 +30,6 @@ PRIVILEGES = {
     "orchestrator_modelcall": ["INSERT", "UPDATE"],
     "orchestrator_dailyactivity": ["INSERT", "DELETE"],
     "orchestrator_dailyusage": ["INSERT", "UPDATE", "DELETE"],
-    "orchestrator_replyreview": ["INSERT", "UPDATE (mark, note, reviewer_name, created_at)"],
     "orchestrator_savedview": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_teamtimezone": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_notificationrecipient": ["INSERT", "UPDATE", "DELETE"],
@@ -1696,94 +1695,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="ReplyReview",
-            fields=[
-                (
-                    "tenant_id",
-                    models.UUIDField(db_default=CurrentTenant(), editable=False),
-                ),
-                (
-                    "agent_id",
-                    models.UUIDField(
-                        help_text="The agent that this memory belongs to.", verbose_name="agent"
-                    ),
-                ),
-                (
-                    "user_id",
-                    models.TextField(
-                        help_text="The user's id in the channel, such as a Slack user id.",
-                        verbose_name="user",
-                    ),
-                ),
-                (
-                    "id",
-                    models.UUIDField(
-                        db_default=RandomUUID(),
-                        default=uuid.uuid4,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                (
-                    "mark",
-                    models.TextField(
-                        choices=[("right", "right"), ("wrong", "wrong"), ("unsure", "unsure")],
-                        help_text="right, wrong or unsure.",
-                    ),
-                ),
-                (
-                    "note",
-                    models.TextField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="The reviewer's note; may be empty.",
-                    ),
-                ),
-                (
-                    "reviewer_kind",
-                    models.TextField(help_text="person, or program with an API key."),
-                ),
-                ("reviewer_id", models.TextField(help_text="Id of the person, or of the API key.")),
-                ("reviewer_name", models.TextField(help_text="Name of the reviewer at that time.")),
-                (
-                    "created_at",
-                    models.DateTimeField(
-                        db_default=Now(),
-                        help_text="When the mark was set.",
-                    ),
-                ),
-                (
-                    "reply",
-                    models.ForeignKey(
-                        db_index=False,
-                        help_text="The reply.",
-                        on_delete=deletion.PROTECT,
-                        related_name="reviews",
-                        to="memory.message",
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "reply review",
-                "indexes": [
-                    models.Index(fields=["-created_at", "id"], name="reply_review_newest"),
-                    models.Index(fields=["user_id", "-created_at"], name="reply_review_user"),
-                ],
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("reply", "reviewer_kind", "reviewer_id"),
-                        name="reply_review_reviewer",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("mark__in", ["right", "wrong", "unsure"])),
-                        name="reply_review_mark",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="SavedView",
             fields=[
                 (
@@ -2492,7 +2403,6 @@ class Migration(migrations.Migration):
                 "Notification": "A notification of a recipient about an event, once. It has no content of messages.",
                 "NotificationRecipient": "A person or a Slack channel that receives notifications, with its events and times.",
                 "QuestionAnswer": "An agent's answer to a saved question, by one version of the agent.",
-                "ReplyReview": "A reviewer's mark on a reply. A reviewer has one mark on each reply.",
                 "SavedQuestion": "A question that an agent is asked again after each change.",
                 "SavedView": "The filters and the order of a list, for one member of the team or for all of them.",
                 "TeamTimeZone": "The time zone of a member of the team, or the default of all others.",

@@ -27,7 +27,6 @@ from konstruct.orchestrator.models.notifications import (
     Notification,
     NotificationRecipient,
 )
-from konstruct.orchestrator.models.reply_reviews import ReplyMark, ReplyReview
 from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.models.saved_views import SavedView
 from konstruct.orchestrator.models.time_zones import TeamTimeZone
@@ -59,7 +58,6 @@ __all__ = [
     "RecallMode",
     "RecallPreset",
     "ReplyMark",
-    "ReplyReview",
     "RunState",
     "SavedQuestion",
     "SavedView",

@@ -412,14 +412,6 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda seed: {"approve": False},
         narrow=404,
     ),
-    ("reply-reviews", "GET"): Case(at("reply-reviews/", **OF_MARIA), foreign=422, messages=3),
-    ("reply-reviews", "POST"): Case(
-        at("reply-reviews/"),
-        foreign=404,
-        messages=8,
-        body=lambda seed: {"reply_id": str(seed.reply.pk), "mark": "right", "note": "Good."},
-        narrow=404,
-    ),
     ("usage-by-day", "GET"): Case(
         at("usage/days/", first=lambda seed: "2026-01-01", last=lambda seed: "2026-01-03"),
         foreign=200,
@@ -468,7 +460,6 @@ LONG: dict[str, Callable[[SeedData], str]] = {
     "sessions": at("sessions/"),
     "identities": at("identities/"),
     "recall-events": at("recall-events/"),
-    "reply-reviews": at("reply-reviews/"),
     "tool-calls": at("tool-calls/"),
     "users": at("users/"),
     "timeline": at("users/maria/timeline/"),

@@ -23,7 +23,6 @@ from konstruct.orchestrator.models import (
     ToolCall,
 )
 from konstruct.orchestrator.replies import queue as replies
-from konstruct.orchestrator.reply_reviews import review_reply
 from konstruct.orchestrator.saved_questions import save_question
 from memory.context import SessionStore
 from memory.conversations.items import add_items
@@ -33,8 +32,7 @@ from memory.indexing import embedding_jobs as embeddings
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from memory.models.facts import AuthorKind
 from memory.recall.marks import mark_recalled
-from tenants.audit.access_log import Actor
-from tenants.audit.models import ActorKind, ErasureRequest
+from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run, propose
@@ -169,9 +167,6 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
         preview = add_run(message, state=RunState.PREVIEW, output='{"facts": []}').pk
         for _ in range(2):
             _store_trace(program, fact, secret)
-        for reviewer in ("eva", "otto"):
-            by = Actor(ActorKind.PERSON, reviewer, reviewer)
-            review_reply(reply.pk, mark="wrong", by=by, note=f"No tea.{secret}")
     return SeedData(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from konstruct.local import demo_conversations, demo_month
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.models import AgentVersion, Escalation, ReplyReview, ToolCall
+from konstruct.orchestrator.models import AgentVersion, Escalation, ToolCall
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message, RecallEvent
 from memory.models.facts import FactState
@@ -31,9 +31,6 @@ def test_demo_month_has_each_state_and_no_rows_of_the_demo_user(tenant_a: Tenant
             FactState.ACTIVE, FactState.SUPERSEDED, FactState.PROPOSED, FactState.REJECTED,
         }  # fmt: skip
         assert set(Escalation.objects.values_list("resolved_by", flat=True)) == {"", "admin"}
-        assert set(ReplyReview.objects.values_list("mark", flat=True)) == {
-            "right", "wrong", "unsure",
-        }  # fmt: skip
         assert set(RecallEvent.objects.values_list("abstained", flat=True)) == {True, False}
         assert ToolCall.objects.waiting().count() == 1
         assert AgentVersion.objects.filter(agent_id=agent.pk).count() == 2

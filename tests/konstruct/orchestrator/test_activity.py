@@ -12,8 +12,6 @@ from konstruct.orchestrator.activity import BUCKET_LIMITS, activity, count_days,
 from konstruct.orchestrator.models import (
     DailyActivity,
     Escalation,
-    ReplyMark,
-    ReplyReview,
 )
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
@@ -110,11 +108,11 @@ def test_the_days_before_are_for_comparison(
         assert alone.messages == 0
 
 
-def test_escalations_marks_and_tokens_of_extraction_are_counted_by_their_day(
+def test_escalations_and_tokens_of_extraction_are_counted_by_their_day(
     program_a: Program, exchange: Callable[..., Message]
 ) -> None:
     with tenant_scope(program_a.tenant.id):
-        reply = exchange(program_a)
+        exchange(program_a)
         row: dict[str, Any] = {"agent_id": program_a.agent.pk, "user_id": "maria"}
         Escalation.objects.create(
             **row, thread_id="t", channel="rest", opened_by="user", reason="r"
@@ -127,25 +125,16 @@ def test_escalations_marks_and_tokens_of_extraction_are_counted_by_their_day(
             reason="r",
             to_agent_id=program_a.agent.pk,
         )
-        for number, mark in enumerate(("right", "right", "wrong")):
-            ReplyReview.objects.create(
-                **row,
-                reply=reply,
-                mark=ReplyMark(mark),
-                reviewer_kind="person",
-                reviewer_id=str(number),
-                reviewer_name="eva",
-            )
         of_agent = {"agent_id": program_a.agent.pk, "prompt_tokens": 7, "completion_tokens": 2}
         metered_call(**of_agent, cost=Decimal(1))
         metered_call(**of_agent, purpose="reply")
         today = activity(first=TODAY, last=TODAY).total
         of_rest = activity(first=TODAY, last=TODAY, channel="rest").total
         of_slack = activity(first=TODAY, last=TODAY, channel="slack").total
-    assert (today.escalations, today.right, today.wrong, today.unsure) == (1, 2, 1, 0)
+    assert today.escalations == 1
     assert (today.extraction_tokens, today.cost) == (9, 1)
-    assert (of_rest.right, of_rest.extraction_tokens, of_rest.escalations) == (2, 0, 1)
-    assert (of_slack.right, of_slack.escalations) == (0, 0)
+    assert (of_rest.extraction_tokens, of_rest.escalations) == (0, 1)
+    assert of_slack.escalations == 0
 
 
 def test_another_tenants_days_are_not_counted(

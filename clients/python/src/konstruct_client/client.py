@@ -18,7 +18,6 @@ from konstruct_client.resources.people import (
     Erasures,
     Escalations,
     Identities,
-    ReplyReviews,
     ToolCalls,
     Users,
 )
@@ -41,7 +40,6 @@ class Resources(Generic[S]):
         self.memories = Memories(sender)
         self.messages = Messages(sender)
         self.questions = Questions(sender)
-        self.reply_reviews = ReplyReviews(sender)
         self.sessions = Sessions(sender)
         self.tool_calls = ToolCalls(sender)
         self.users = Users(sender)

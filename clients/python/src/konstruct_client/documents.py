@@ -1374,32 +1374,6 @@ class Reply(TypedDict):
     content_filter. Empty: no language model wrote it."""
 
 
-class ReplyReview(TypedDict):
-    """A reviewer's mark on a reply."""
-
-    id: str
-    reply_id: str
-    """The message that is the reply."""
-    mark: Literal["right", "wrong", "unsure"]
-    """The mark."""
-    note: NotRequired[str]
-    """The reviewer's note; may be empty."""
-    agent: str
-    """The agent's name."""
-    agent_id: str
-    """The agent that this memory belongs to."""
-    user_id: str
-    """The user's id in the channel, such as a Slack user id."""
-    reviewer_kind: str
-    """person, or program with an API key."""
-    reviewer_id: str
-    """Id of the person, or of the API key."""
-    reviewer_name: str
-    """Name of the reviewer at that time."""
-    created_at: str
-    """When the mark was set."""
-
-
 class SavedQuestion(TypedDict):
     """A saved question."""
 

@@ -84,19 +84,6 @@ export class Escalations extends Resource {
   }
 }
 
-/** Reviewers' marks on replies. */
-export class ReplyReviews extends Resource {
-  /** Mark a reply as right, wrong or unsure. Another mark of the same key replaces it. */
-  create(params: Params<"review_reply">, options: CallOptions = {}) {
-    return this.call<"review_reply">("POST", "reply-reviews/", { body: params }, options);
-  }
-
-  /** List marks, newest first. */
-  list(params: Params<"list_reply_reviews"> = {}, options: CallOptions = {}) {
-    return this.pages<"list_reply_reviews">("reply-reviews/", params, options);
-  }
-}
-
 /** Tool calls of agents, and the consent of users. */
 export class ToolCalls extends Resource {
   /** Get a tool call, with its question and arguments. */

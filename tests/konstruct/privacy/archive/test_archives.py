@@ -22,7 +22,6 @@ from konstruct.orchestrator.models import (
     AgentVersion,
     ExtractionRun,
     QuestionAnswer,
-    ReplyReview,
     SavedQuestion,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -112,9 +111,6 @@ def extract(tenant: Tenant, agent: Agent, city: str) -> None:
         }
         RecallMark.objects.create(
             **of_reply, message=message, relevance="relevant", probability=0.5, author_kind="person"
-        )
-        ReplyReview.objects.create(
-            **of_reply, mark="right", reviewer_kind="person", reviewer_id="7", reviewer_name="eva"
         )
 
 

@@ -15,7 +15,6 @@ TimelineKind = Literal[
     "message", "recall", "fact", "escalation", "consent", "exclusion", "window", "account",
     "erasure", "access",
 ]  # fmt: skip
-ReplyMark = Literal["right", "wrong", "unsure"]
 
 
 class Users(Resource[S]):
@@ -219,37 +218,6 @@ class Escalations(Resource[S]):
         return listing(
             "escalations/", agent=agent, user_id=user_id, thread_id=thread_id, state=state, to=to,
             to_agent=to_agent, ordering=ordering, limit=limit,
-        )  # fmt: skip
-
-
-class ReplyReviews(Resource[S]):
-    """Reviewers' marks on replies."""
-
-    @call
-    def create(
-        self, reply_id: str, *, mark: ReplyMark, note: str | None = None
-    ) -> Call[documents.ReplyReview]:
-        """Mark a reply as right, wrong or unsure. Another mark of the same key replaces it."""
-        body = given(reply_id=reply_id, mark=mark, note=note)
-        return Call("POST", "reply-reviews/", body=body)
-
-    @pages
-    def list(
-        self,
-        *,
-        agent: str | None = None,
-        user_id: str | None = None,
-        reply_id: str | None = None,
-        mark: ReplyMark | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        ordering: ByTime | None = None,
-        limit: int | None = None,
-    ) -> Call[Page[documents.ReplyReview]]:
-        """List marks, newest first."""
-        return listing(
-            "reply-reviews/", agent=agent, user_id=user_id, reply_id=reply_id, mark=mark,
-            since=since, until=until, ordering=ordering, limit=limit,
         )  # fmt: skip
 
 
