@@ -42,6 +42,6 @@ def look(tenant_id: str, key: str) -> None:
 
 
 @shared_task(base=TenantTask)
-def send_notifications(tenant_id: str, recipient_id: str) -> None:
-    """Send the new notifications to a recipient. After a kill, a mail may be sent twice."""
-    sending.send(UUID(recipient_id))
+def send_notification(tenant_id: str, notification_id: str) -> None:
+    """Send a notification. After a kill, a mail may be sent twice."""
+    sending.send(UUID(notification_id))

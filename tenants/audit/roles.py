@@ -79,6 +79,8 @@ _ADMINISTER: Final = frozenset(
         "orchestrator.change_agent",
         "orchestrator.change_pendingreply",
         "orchestrator.change_channelidentity",
+        # Permission to retry a failed notification.
+        "orchestrator.change_notification",
         "orchestrator.add_notificationrecipient",
         "orchestrator.change_notificationrecipient",
         "orchestrator.delete_notificationrecipient",

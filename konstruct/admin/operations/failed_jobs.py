@@ -23,7 +23,7 @@ from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
-from konstruct.orchestrator.models import ExtractionCursor, NotificationRecipient, PendingReply
+from konstruct.orchestrator.models import ExtractionCursor, Notification, PendingReply
 from konstruct.orchestrator.replies.queue import CLOSED, REPLIES
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -58,9 +58,7 @@ FAILED_JOB_KINDS: Final = {
     DELIVERIES.name: FailedJobKind(_("Delivery"), Delivery, DELIVERIES.retry, is_message=True),
     ARRIVALS.name: FailedJobKind(_("Event of a channel"), Arrival, ARRIVALS.retry),
     EXTRACTIONS.name: FailedJobKind(_("Extraction of facts"), ExtractionCursor, EXTRACTIONS.retry),
-    NOTIFICATIONS.name: FailedJobKind(
-        _("Notification"), NotificationRecipient, NOTIFICATIONS.retry
-    ),
+    NOTIFICATIONS.name: FailedJobKind(_("Notification"), Notification, NOTIFICATIONS.retry),
 }
 
 

@@ -2,7 +2,6 @@
 
 import re
 from typing import Any, Final
-from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib import admin, messages
@@ -15,7 +14,6 @@ from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminSelectWidget,
-    UnfoldAdminTimeWidget,
 )
 
 from konstruct.admin.access import AgentRowsAdmin, AuditedAdmin, log_row_access
@@ -28,7 +26,6 @@ from konstruct.channels.notifications.sending import send_test
 from konstruct.model_names import translated_choices
 from konstruct.orchestrator.models import Destination, Event, Notification, NotificationRecipient
 from konstruct.orchestrator.notifications import notify_of_all_open
-from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
@@ -67,35 +64,16 @@ class RecipientForm(forms.ModelForm):
         widget=UnfoldAdminSelectWidget,
         help_text=_("A connected workspace."),
     )
-    time_zone = forms.ChoiceField(
-        label=_("Time zone"),
-        initial="UTC",
-        choices=lambda: [(name, name) for name in sorted(available_timezones())],
-        widget=UnfoldAdminSelectWidget,
-    )
-    quiet_from = forms.TimeField(
-        label=_("Quiet from"),
-        required=False,
-        widget=UnfoldAdminTimeWidget,
-        help_text=_("Nothing is sent from this time of day on. Blank: there are no quiet hours."),
-    )
-    quiet_until = forms.TimeField(
-        label=_("Quiet until"),
-        required=False,
-        widget=UnfoldAdminTimeWidget,
-        help_text=_("Delayed notifications are sent at this time."),
-    )
 
     class Meta:
         model = NotificationRecipient
         fields = (
             "destination", "member", "email", "workspace", "slack_channel", "events",
-            "wait_minutes", "review_threshold", "includes_question", "digest_minutes",
-            "quiet_from", "quiet_until", "time_zone", "is_active",
+            "wait_minutes", "review_threshold", "includes_question", "is_active",
         )  # fmt: skip
 
     def clean(self) -> dict[str, Any]:
-        """Require the fields of the destination, and both quiet hours or none."""
+        """Require the fields of the destination."""
         values: dict[str, Any] = super().clean() or {}
         required_fields = {
             Destination.MEMBER: {"member": gettext("Choose the member of the team.")},
@@ -130,33 +108,21 @@ class RecipientForm(forms.ModelForm):
                 )
                 % {"channel": channel},
             )
-        quiet_from, quiet_until = values.get("quiet_from"), values.get("quiet_until")
-        if "quiet_from" not in self.errors and "quiet_until" not in self.errors:
-            if (quiet_from is None) != (quiet_until is None):
-                missing = "quiet_from" if quiet_from is None else "quiet_until"
-                self.add_error(missing, gettext("Give both times, or none."))
-            elif quiet_from is not None and quiet_from == quiet_until:
-                self.add_error("quiet_until", gettext("The quiet hours end when they begin."))
         return values
 
 
 @admin.register(NotificationRecipient, site=tenant_site)
-class NotificationRecipientAdmin(JobListAdmin):
+class NotificationRecipientAdmin(AuditedAdmin):
     """Recipients of notifications and their events, with a test notification."""
 
     form = RecipientForm
-    kind = NOTIFICATIONS
-    job_key = OuterRef("pk")
-    states = ("queued", "failed")
     counted = (_("recipient"), _("recipients"))
-    list_display = (
-        "recipient", "state", "event_labels", "quiet_hours", "last_sent_at", "last_error", "due_at",
-    )  # fmt: skip
-    list_filter = (JobStateFilter, "is_active", "destination")
+    list_display = ("recipient", "event_labels", "is_active")
+    list_filter = ("is_active", "destination")
     list_select_related = ("member",)
     ordering = ("created_at", "id")
     sortable_by = ()
-    actions = ("send_test", "retry")
+    actions = ("send_test",)
     actions_by_row = ("send_test",)
     fieldsets = (
         (_("Recipient"), {"fields": (
@@ -165,7 +131,6 @@ class NotificationRecipientAdmin(JobListAdmin):
         (_("Events"), {"fields": (
             "events", "wait_minutes", "review_threshold", "includes_question",
         )}),
-        (_("Times"), {"fields": ("digest_minutes", "quiet_from", "quiet_until", "time_zone")}),
     )  # fmt: skip
     conditional_fields = {
         "member": "destination == 'member'",
@@ -179,16 +144,6 @@ class NotificationRecipientAdmin(JobListAdmin):
         """The person or channel."""
         return str(row)
 
-    @display(
-        description=_("State"),
-        label=Colours({"off": "warning", "failed": "danger", "queued": "info"}),
-    )
-    def state(self, row: Any) -> str:
-        """Return whether something is queued or has failed."""
-        if not row.is_active:
-            return gettext("off")
-        return gettext("ready") if row.due_at is None else super().state(row)
-
     @display(description=_("Notified of"))
     def event_labels(self, row: NotificationRecipient) -> str:
         """The events."""
@@ -196,17 +151,6 @@ class NotificationRecipientAdmin(JobListAdmin):
         if len(row.events) == len(labels):
             return gettext("everything")
         return "; ".join(str(labels.get(event, event)) for event in row.events)
-
-    @display(description=_("Quiet hours"), empty_value="-")
-    def quiet_hours(self, row: NotificationRecipient) -> str | None:
-        """The quiet hours, with their time zone."""
-        if row.quiet_from is None:
-            return None
-        return gettext("%(quiet_from)s to %(quiet_until)s %(time_zone)s") % {
-            "quiet_from": f"{row.quiet_from:%H:%M}",
-            "quiet_until": f"{row.quiet_until:%H:%M}",
-            "time_zone": row.time_zone,
-        }
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save the recipient, and notify it of open events."""
@@ -218,7 +162,7 @@ class NotificationRecipientAdmin(JobListAdmin):
 
     def has_send_test_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may send tests: the permission to change recipients."""
-        return self.has_retry_permission(request)
+        return request.user.has_perm("orchestrator.change_notificationrecipient")
 
     @admin.action(description=_("Send a test"), permissions=["send_test"])
     def send_test(self, request: HttpRequest, queryset: QuerySet[NotificationRecipient]) -> None:
@@ -236,15 +180,21 @@ class NotificationRecipientAdmin(JobListAdmin):
 
 
 @admin.register(Notification, site=tenant_site)
-class NotificationAdmin(AgentRowsAdmin):
+class NotificationAdmin(AgentRowsAdmin, JobListAdmin):
     """Notifications that were sent, or are to be sent. Sent ones are kept for 90 days."""
 
-    list_display = ("created_at", "event", "recipient", "agent", "user_id", "sent_at")
-    list_filter = ("event", "recipient", AgentFilter, UserFilter)
+    kind = NOTIFICATIONS
+    job_key = OuterRef("pk")
+    states = ("queued", "failed", "delivered")
+    list_display = (
+        "created_at", "event", "recipient", "state", "agent", "user_id", "last_error", "due_at",
+        "sent_at",
+    )  # fmt: skip
+    list_filter = (JobStateFilter, "event", "recipient", AgentFilter, UserFilter)
     list_select_related = ("recipient__member",)
     fields = (
         "event", "recipient", "agent", "user_id", "subject_id", "occurred_at", "created_at",
-        "batch", "sent_at",
+        "sent_at",
     )  # fmt: skip
 
 

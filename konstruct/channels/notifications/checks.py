@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
-from konstruct.channels.notifications.items import quota_id
+from konstruct.channels.notifications.content import quota_id
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.models import Event, NotificationRecipient
 from tenants.context import fetch_value, required_tenant_id
@@ -29,7 +29,7 @@ CHECKS: Final = JobKind(
 )
 NOTIFICATIONS: Final = JobKind(
     "notification",
-    task="konstruct.channels.tasks.send_notifications",
+    task="konstruct.channels.tasks.send_notification",
     queue="deliveries",
     max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
     first_backoff=10.0,
@@ -90,35 +90,28 @@ _SOURCES: Final[dict[Event, tuple[str, bool]]] = {
     ),
 }
 # Creates notifications, enqueues their sending, and returns the time until the next recipient must
-# be notified. A failed sending is retried with new notifications, once an hour.
+# be notified. A recipient is notified of failed jobs at most once an hour: an outage has thousands.
 _QUEUE: Final = """
 WITH open AS ({source}), wanted AS (
     SELECT recipient.id, recipient.created_at, open.*,
            open.since + make_interval(mins => {wait}) AS at
     FROM open CROSS JOIN orchestrator_notificationrecipient AS recipient
     WHERE recipient.is_active AND %(event)s = ANY(recipient.events) AND open.since IS NOT NULL
-      AND recipient.id <> %(key)s
-      AND (%(event)s <> 'job_failed' OR open.since >= recipient.created_at)
+      AND (%(event)s <> 'job_failed' OR open.since >= recipient.created_at AND NOT EXISTS (
+          SELECT FROM orchestrator_notification AS earlier
+          WHERE earlier.recipient_id = recipient.id AND (earlier.id = %(key)s
+             OR earlier.event = 'job_failed'
+                AND earlier.created_at > statement_timestamp() - interval '1 hour')))
 ), created AS (
     INSERT INTO orchestrator_notification
         (recipient_id, event, subject_id, occurred_at, agent_id, user_id)
     SELECT id, %(event)s, %(key)s, since, agent_id, coalesce(user_id, '')
     FROM wanted WHERE at <= statement_timestamp() ORDER BY id
     ON CONFLICT DO NOTHING
-    RETURNING recipient_id
+    RETURNING id
 ), queued AS (
-    INSERT INTO tenants_job AS job (tenant_id, kind, key, traceparent)
-    SELECT DISTINCT %(tenant_id)s::uuid, 'notification', recipient_id, %(traceparent)s::text
-    FROM created ORDER BY 3
-    ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
-        attempts = CASE WHEN job.failed_at < now() - interval '1 hour' THEN 0
-                        ELSE job.attempts END,
-        due_at = CASE WHEN job.failed_at < now() - interval '1 hour' THEN now()
-                      ELSE job.due_at END,
-        sweep_at = CASE WHEN job.failed_at < now() - interval '1 hour' THEN now()
-                        ELSE job.sweep_at END,
-        failed_at = CASE WHEN job.failed_at < now() - interval '1 hour' THEN NULL
-                         ELSE job.failed_at END
+    INSERT INTO tenants_job (tenant_id, kind, key, traceparent)
+    SELECT %(tenant_id)s, 'notification', id, %(traceparent)s::text FROM created ORDER BY id
 )
 SELECT min(at) - statement_timestamp() FROM wanted WHERE at > statement_timestamp()
 """

@@ -2,18 +2,17 @@
 
 from smtplib import SMTPException, SMTPRecipientsRefused, SMTPResponseException
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.utils.translation import gettext
 
 from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
-from konstruct.channels.notifications.items import Digest, base_url, one_line
+from konstruct.channels.notifications.content import Content, base_url, one_line
 from konstruct.orchestrator.models import Destination, NotificationRecipient
 from tenants.context import release_connections
 
-# Lines of a digest. The pages of the admin have the rest.
-MAX_ITEMS: Final = 50
 MAX_SUBJECT_CHARACTERS: Final = 150
 
 
@@ -37,11 +36,11 @@ def address_of(recipient: NotificationRecipient) -> str:
     return str(recipient.member.email)
 
 
-def send(recipient: NotificationRecipient, digest: Digest) -> None:
-    """Send a digest. Not in a transaction.
+def send(recipient: NotificationRecipient, content: Content, notification_id: UUID) -> None:
+    """Send a notification. Not in a transaction.
 
-    The Message-ID is that of the batch: a mail that is sent again after a worker was killed is
-    shown once by clients that compare ids.
+    The Message-ID is made of the notification's id: a mail that is sent again after a worker was
+    killed is shown once by clients that compare ids.
 
     Raises:
         ChannelUnavailable: the mail server cannot be reached, or asks to try later.
@@ -51,12 +50,12 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
         raise ChannelRefused("Mail is not configured on this deployment: EMAIL_HOST is not set.")
     domain = settings.EMAIL_FROM.rpartition("@")[2].rstrip(">") or "localhost"
     message = EmailMessage(
-        subject=digest.title[:MAX_SUBJECT_CHARACTERS],
-        body=_body(digest),
+        subject=content.title[:MAX_SUBJECT_CHARACTERS],
+        body=_body(content),
         from_email=settings.EMAIL_FROM,
         to=[address_of(recipient)],
         headers={
-            "Message-ID": f"<{digest.batch}@{domain}>",
+            "Message-ID": f"<{notification_id}@{domain}>",
             # Answers of absent people go nowhere.
             "Auto-Submitted": "auto-generated",
             "X-Auto-Response-Suppress": "All",
@@ -86,14 +85,9 @@ def _refusal(code: int, *, is_final: bool) -> ChannelRefused | ChannelUnavailabl
     return ChannelUnavailable(f"The mail server asks to try later, with the code {code}.")
 
 
-def _body(digest: Digest) -> str:
-    lines = []
-    for item in digest.items[:MAX_ITEMS]:
-        lines += [f"- {one_line(item.text)}", f"  {item.url}"]
-        if item.question:
-            lines += [f"  > {one_line(line)}" for line in item.question.splitlines() if line]
-    if len(digest.items) > MAX_ITEMS:
-        lines.append(gettext("- and %(value)s more") % {"value": len(digest.items) - MAX_ITEMS})
+def _body(content: Content) -> str:
+    lines = [content.text, content.url]
+    lines += [f"> {one_line(line)}" for line in content.question.splitlines() if line]
     settings_page = f"{base_url()}/admin/orchestrator/notificationrecipient/"
     lines += [
         "",

@@ -3,12 +3,13 @@
 import logging
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from django.utils.translation import gettext
 
 from konstruct.channels.delivery.adapter import PostMark
 from konstruct.channels.exceptions import ChannelRefused
-from konstruct.channels.notifications.items import Digest, Item
+from konstruct.channels.notifications.content import Content
 from konstruct.channels.slack.adapter import SlackAdapter, metadata_of, token_of_workspace
 from konstruct.channels.slack.escalation_answers import ANSWER
 from konstruct.channels.slack.mrkdwn import escape
@@ -17,27 +18,32 @@ from konstruct.orchestrator.models import NotificationRecipient
 
 logger = logging.getLogger(__name__)
 
-# Slack takes 50 blocks, and an item has up to two.
-MAX_ITEMS: Final = 20
 # How much Slack's clock may be behind.
 CLOCK_SKEW: Final = timedelta(minutes=5)
 # Of the text of a block, after it is escaped.
 MAX_BLOCK_CHARACTERS: Final = 3000
 
 
-def send(recipient: NotificationRecipient, digest: Digest, *, since: datetime | None) -> None:
-    """Post a digest, once. Not in a transaction.
+def send(
+    recipient: NotificationRecipient,
+    content: Content,
+    notification_id: UUID,
+    *,
+    since: datetime | None = None,
+) -> None:
+    """Post a notification, once. Not in a transaction.
 
     Args:
         recipient: the channel.
-        digest: the content to post.
+        content: what to post.
+        notification_id: its id, by which an earlier post is found.
         since: when a worker may have posted it before, if one was killed: it is looked for.
 
     Raises:
         ChannelError: as `call_slack` does.
     """
     address = {"workspace": recipient.workspace, "channel": recipient.slack_channel}
-    mark = PostMark(digest.batch, 0)
+    mark = PostMark(notification_id, 0)
     if since is not None:
         from_then = {**address, "ts": f"{(since - CLOCK_SKEW).timestamp():.6f}"}
         try:
@@ -49,44 +55,34 @@ def send(recipient: NotificationRecipient, digest: Digest, *, since: datetime | 
         "chat_postMessage",
         token=token_of_workspace(recipient.workspace),
         channel=recipient.slack_channel,
-        text=escape(digest.title),
-        blocks=_blocks(digest),
+        text=escape(content.title),
+        blocks=_blocks(content),
         metadata=metadata_of(mark),
         unfurl_links=False,
         unfurl_media=False,
     )
 
 
-def _blocks(digest: Digest) -> list[dict[str, Any]]:
-    blocks = [block for item in digest.items[:MAX_ITEMS] for block in _item(item)]
-    if len(digest.items) > MAX_ITEMS:
-        blocks.append(
-            _plain(gettext("And %(value)s more.") % {"value": len(digest.items) - MAX_ITEMS})
-        )
-    return blocks
-
-
-def _item(item: Item) -> list[dict[str, Any]]:
-    """Return the blocks of an item. Text of a user is plain text, without mentions."""
+def _blocks(content: Content) -> list[dict[str, Any]]:
+    """Return the blocks of a post. Text of a user is plain text, without mentions."""
     # The line is escaped: `<!channel>` in the name of an agent notifies nobody.
     section: dict[str, Any] = {
         "type": "section",
         "text": {
             "type": "mrkdwn",
-            "text": f"{escape(item.text)[:2000]} <{item.url}|{gettext('Open')}>",
+            "text": f"{escape(content.text)[:2000]} <{content.url}|{gettext('Open')}>",
         },
     }
-    if item.escalation_id is not None:
+    if content.escalation_id is not None:
         section["accessory"] = {
             "type": "button",
             "text": {"type": "plain_text", "text": gettext("Answer")},
             "action_id": ANSWER,
-            "value": str(item.escalation_id),
+            "value": str(content.escalation_id),
             "style": "primary",
         }
-    return [section, _plain(item.question)] if item.question else [section]
-
-
-def _plain(text: str) -> dict[str, Any]:
-    shown = text[:MAX_BLOCK_CHARACTERS]
-    return {"type": "section", "text": {"type": "plain_text", "text": shown, "emoji": False}}
+    if not content.question:
+        return [section]
+    question = content.question[:MAX_BLOCK_CHARACTERS]
+    text = {"type": "plain_text", "text": question, "emoji": False}
+    return [section, {"type": "section", "text": text}]

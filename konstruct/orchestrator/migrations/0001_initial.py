@@ -1894,39 +1894,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "digest_minutes",
-                    models.PositiveIntegerField(
-                        db_default=5,
-                        default=5,
-                        help_text="At most one notification in this many minutes, with all new events. 0: immediately.",
-                        verbose_name="minutes between two notifications",
-                    ),
-                ),
-                (
-                    "quiet_from",
-                    models.TimeField(
-                        blank=True,
-                        help_text="Nothing is sent from this time of day on …",
-                        null=True,
-                    ),
-                ),
-                (
-                    "quiet_until",
-                    models.TimeField(
-                        blank=True,
-                        help_text="… until this time. Delayed notifications are sent then.",
-                        null=True,
-                    ),
-                ),
-                (
-                    "time_zone",
-                    models.TextField(
-                        db_default="UTC",
-                        default="UTC",
-                        help_text="Time zone of the quiet hours, such as Europe/Berlin.",
-                    ),
-                ),
-                (
                     "includes_question",
                     models.BooleanField(
                         db_default=False,
@@ -1942,15 +1909,6 @@ class Migration(migrations.Migration):
                         default=True,
                         help_text="Whether anything is sent.",
                         verbose_name="active",
-                    ),
-                ),
-                (
-                    "last_sent_at",
-                    models.DateTimeField(
-                        blank=True,
-                        editable=False,
-                        help_text="When a notification was sent last.",
-                        null=True,
                     ),
                 ),
                 (
@@ -1996,16 +1954,7 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            models.Q(("quiet_from__isnull", True), ("quiet_until__isnull", True)),
-                            models.Q(("quiet_from__isnull", False), ("quiet_until__isnull", False)),
-                            _connector="OR",
-                        ),
-                        name="notification_quiet_hours",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
                             ("wait_minutes__range", (1, 10080)),
-                            ("digest_minutes__lte", 10080),
                             ("review_threshold__range", (1, 10000)),
                         ),
                         name="notification_limits",
@@ -2074,14 +2023,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "batch",
-                    models.UUIDField(
-                        blank=True,
-                        help_text="Id of the notifications that are sent together. Empty: not scheduled yet.",
-                        null=True,
-                    ),
-                ),
-                (
                     "sent_at",
                     models.DateTimeField(blank=True, help_text="When it was sent.", null=True),
                 ),
@@ -2098,11 +2039,6 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "notification",
                 "indexes": [
-                    models.Index(
-                        condition=models.Q(("sent_at__isnull", True)),
-                        fields=["recipient", "created_at"],
-                        name="notification_pending",
-                    ),
                     models.Index(fields=["user_id"], name="notification_user"),
                 ],
                 "constraints": [
@@ -2401,7 +2337,7 @@ class Migration(migrations.Migration):
                 "DailyUsage": "Counts of one day (UTC), in several rows that are added up.",
                 "ModelCall": "A request to a language model, recorded before it is sent.",
                 "Notification": "A notification of a recipient about an event, once. It has no content of messages.",
-                "NotificationRecipient": "A person or a Slack channel that receives notifications, with its events and times.",
+                "NotificationRecipient": "A person or a Slack channel that receives notifications, with its events.",
                 "QuestionAnswer": "An agent's answer to a saved question, by one version of the agent.",
                 "SavedQuestion": "A question that an agent is asked again after each change.",
                 "SavedView": "The filters and the order of a list, for one member of the team or for all of them.",

@@ -1,8 +1,6 @@
 """Tables of notifications: their recipients, and sent and pending notifications."""
 
-from datetime import datetime, time, timedelta
 from typing import Final, Self
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -56,10 +54,7 @@ class NotificationRecipientQuerySet(models.QuerySet["NotificationRecipient"]):
 
 
 class NotificationRecipient(TenantModel):
-    """A person or a Slack channel that receives notifications, with its events and times.
-
-    The job of the kind "notification" has its id as a key.
-    """
+    """A person or a Slack channel that receives notifications, with its events."""
 
     id = random_id()
     destination = choice(Destination.MEMBER, help_text="Where notifications are sent.")
@@ -96,30 +91,12 @@ class NotificationRecipient(TenantModel):
         "proposed facts",
         help_text="Minimum number of proposed facts, at most one notification a day (UTC).",
     )
-    digest_minutes = number(
-        5,
-        "minutes between two notifications",
-        help_text="At most one notification in this many minutes, with all new events. 0: "
-        "immediately.",
-    )
-    quiet_from = models.TimeField(
-        null=True, blank=True, help_text="Nothing is sent from this time of day on …"
-    )
-    quiet_until = models.TimeField(
-        null=True, blank=True, help_text="… until this time. Delayed notifications are sent then."
-    )
-    time_zone = models.TextField(
-        default="UTC",
-        db_default="UTC",
-        help_text="Time zone of the quiet hours, such as Europe/Berlin.",
-    )
     includes_question = flag(
         "include the question",
         default=False,
         help_text="Include the user's last message. Otherwise a notification has only a link.",
     )
     is_active = flag("active", default=True, help_text="Whether anything is sent.")
-    last_sent_at = optional_time(editable=False, help_text="When a notification was sent last.")
     created_at = models.DateTimeField(
         db_default=Now(),
         editable=False,
@@ -146,13 +123,7 @@ class NotificationRecipient(TenantModel):
                 name="notification_destination",
             ),
             models.CheckConstraint(
-                condition=models.Q(quiet_from__isnull=True, quiet_until__isnull=True)
-                | models.Q(quiet_from__isnull=False, quiet_until__isnull=False),
-                name="notification_quiet_hours",
-            ),
-            models.CheckConstraint(
                 condition=models.Q(wait_minutes__range=(1, MAX_WAIT_MINUTES))
-                & models.Q(digest_minutes__lte=MAX_WAIT_MINUTES)
                 & models.Q(review_threshold__range=(1, 10_000)),
                 name="notification_limits",
             ),
@@ -166,39 +137,19 @@ class NotificationRecipient(TenantModel):
             }
         return str(self.member) if self.destination == Destination.MEMBER else self.email
 
-    def pause(self, now: datetime) -> timedelta:
-        """Return the time until a notification may be sent: after quiet hours, and the last one."""
-        at = now
-        if self.last_sent_at is not None:
-            at = max(now, self.last_sent_at + timedelta(minutes=self.digest_minutes))
-        if self.quiet_from is not None and self.quiet_until is not None:
-            at = _after(at.astimezone(ZoneInfo(self.time_zone)), self.quiet_from, self.quiet_until)
-        return max(at - now, timedelta(0))
-
-
-def _after(local: datetime, quiet_from: time, quiet_until: time) -> datetime:
-    """Return the time itself, or the end of the quiet hours that it is in."""
-    now = local.time()
-    spans_midnight = quiet_from > quiet_until
-    is_evening = spans_midnight and now >= quiet_from
-    if not (is_evening or (now < quiet_until and (spans_midnight or now >= quiet_from))):
-        return local
-    ends = local.date() + timedelta(days=is_evening)
-    return datetime.combine(ends, quiet_until, tzinfo=local.tzinfo)
-
 
 class NotificationQuerySet(models.QuerySet["Notification"]):
     """Notifications of a tenant."""
 
     def pending(self) -> Self:
-        """Those that are not sent, the oldest first."""
-        return self.filter(sent_at__isnull=True).order_by("created_at", "id")
+        """Those that are not sent."""
+        return self.filter(sent_at__isnull=True)
 
 
 class Notification(TenantModel):
     """A notification of a recipient about an event, once. It has no content of messages.
 
-    Notifications that are sent together have one `batch`, which is assigned before they are sent.
+    The job that sends it, of the kind "notification", has its id as a key.
     """
 
     id = random_id()
@@ -211,9 +162,6 @@ class Notification(TenantModel):
     agent_id = optional_id("agent", help_text="The agent.")
     user_id = optional_text("user", help_text="The user of the event.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When the event was detected.")
-    batch = optional_id(
-        help_text="Id of the notifications that are sent together. Empty: not scheduled yet."
-    )
     sent_at = optional_time(help_text="When it was sent.")
 
     objects = NotificationQuerySet.as_manager()
@@ -228,14 +176,7 @@ class Notification(TenantModel):
                 name="notification_once",
             )
         ]
-        indexes = [
-            models.Index(
-                fields=["recipient", "created_at"],
-                condition=models.Q(sent_at__isnull=True),
-                name="notification_pending",
-            ),
-            models.Index(fields=["user_id"], name="notification_user"),
-        ]
+        indexes = [models.Index(fields=["user_id"], name="notification_user")]
 
     def __str__(self) -> str:
         return self.get_event_display()

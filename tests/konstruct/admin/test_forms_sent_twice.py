@@ -21,8 +21,7 @@ from tests.konstruct.conftest import Program
 KEY = {"name": "billing", "scopes": ["read"]}
 RECIPIENT = {
     "destination": "mail", "email": "desk@example.org", "events": ["erasure_due"],
-    "wait_minutes": "10", "review_threshold": "5", "digest_minutes": "0", "time_zone": "UTC",
-    "is_active": "on",
+    "wait_minutes": "10", "review_threshold": "5", "is_active": "on",
 }  # fmt: skip
 FORMS: list[tuple[type[Model], str, dict[str, Any], int]] = [
     (ApiKey, "/admin/api/apikey/add/", KEY, 200),

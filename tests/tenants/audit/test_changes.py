@@ -73,8 +73,6 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
         "memory.FactEvidence.source_digest",
         "memory.MemoryEntry.content_digest",
         "orchestrator.ExtractionRun.prompt_digest",
-        # Not a secret, but withheld because of its name.
-        "orchestrator.NotificationRecipient.digest_minutes",
     }
 
 

@@ -44,7 +44,6 @@ def recipient(**fields: Any) -> NotificationRecipient:
         "destination": "mail",
         "email": "eva@example.com",
         "events": Event.values,
-        "digest_minutes": 0,
         **fields,
     }
     row = NotificationRecipient.objects.create(**values)

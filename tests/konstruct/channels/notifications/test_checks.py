@@ -19,7 +19,6 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
     Escalation,
     Notification,
-    NotificationRecipient,
     ToolCall,
 )
 from konstruct.orchestrator.notifications import notify, notify_of_reviews
@@ -84,19 +83,25 @@ def test_given_consent_is_not_mailed(team: Program, mail: MailServer) -> None:
     assert mail.mails == []
 
 
-def test_permanently_failed_job_is_mailed_once_per_failure(team: Program, mail: MailServer) -> None:
+def fail_reply(message: Message) -> None:
+    REPLIES.enqueue_again(message.pk)
+    REPLIES.record_failure(message.pk, LLMRefused("refused"))
+
+
+def test_failed_jobs_are_mailed_at_most_once_an_hour(team: Program, mail: MailServer) -> None:
     recipient()
     ask(team, "Hello")
     message = Message.objects.get(content="Hello")
     for _ in range(2):
-        REPLIES.enqueue_again(message.pk)
-        REPLIES.record_failure(message.pk, LLMRefused("refused"))
+        fail_reply(message)
         work()
-        pass_time()
-        work()
-    assert len(mail.mails) == 2
+        assert len(mail.mails) == 1
     assert "The reply failed for good at " in subjects(mail)[0]
     assert "/admin/orchestrator/pendingreply/?state=failed" in mail.mails[0].get_content()
+    Notification.objects.update(created_at=timezone.now() - timedelta(hours=1))
+    fail_reply(message)
+    work()
+    assert len(mail.mails) == 2
 
 
 def test_failures_before_a_recipient_was_added_are_not_mailed(
@@ -104,8 +109,7 @@ def test_failures_before_a_recipient_was_added_are_not_mailed(
 ) -> None:
     ask(team, "Hello")
     message = Message.objects.get(content="Hello")
-    REPLIES.enqueue_again(message.pk)
-    REPLIES.record_failure(message.pk, LLMRefused("refused"))
+    fail_reply(message)
     recipient()
     notify(message.pk)
     work()
@@ -146,7 +150,7 @@ def test_many_proposed_facts_are_mailed_once_a_day(team: Program, mail: MailServ
 def test_notifications_contain_no_data_of_an_erased_person(
     team: Program, mail: MailServer, as_owner: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    recipient(digest_minutes=60, last_sent_at=timezone.now(), includes_question=True)
+    recipient(includes_question=True)
     ask(team)
     for key in CHECKS.jobs().values_list("key", flat=True):
         check_row(key)
@@ -156,7 +160,6 @@ def test_notifications_contain_no_data_of_an_erased_person(
         carry_out(request)
     with tenant_scope(team.tenant.id):
         assert not Notification.objects.filter(user_id="maria").exists()
-        NotificationRecipient.objects.update(last_sent_at=None)
         pass_time()
         work()
         # The erasure was done in time, so it causes no notification.

@@ -19,7 +19,7 @@ from konstruct.orchestrator.models import Notification
 from memory.conversations.transcript import record_message
 from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import install
-from tests.konstruct.channels.notifications.conftest import recipient, slack_recipient
+from tests.konstruct.channels.notifications.conftest import keys, recipient, slack_recipient
 from tests.konstruct.conftest import Program
 from tests.konstruct.privacy.test_killed_jobs import _status_of_child, _wait_until_unlocked
 from tests.servers.mail import MailServer
@@ -70,20 +70,22 @@ def test_killed_check_notifies_once(escalated: Program) -> None:
         check_row(key)
 
     assert kill_everywhere(escalated, work) > 5
-    assert Notification.objects.get().recipient_id == row.pk
-    assert NOTIFICATIONS.jobs().get().key == row.pk
+    notification = Notification.objects.get()
+    assert notification.recipient_id == row.pk
+    assert NOTIFICATIONS.jobs().get().key == notification.pk
     assert not CHECKS.jobs([key]).exists()
     findings = verify(escalated.tenant.id, "a").findings
     assert [finding for finding in findings if finding.kind in (NO_JOB, NO_ROW)] == []
 
 
 def test_killed_worker_sends_mails_with_one_id(escalated: Program, mail: MailServer) -> None:
-    row = recipient(events=["escalation_opened"])
+    recipient(events=["escalation_opened"])
     check_row(escalate(escalated))
+    (key,) = keys(NOTIFICATIONS)
 
     def work() -> None:
         NOTIFICATIONS.cancel_all_attempts()
-        send(row.pk)
+        send(key)
 
     assert kill_everywhere(escalated, work) > 10
     assert len({message["Message-ID"] for message in mail.mails}) == 1
@@ -94,12 +96,13 @@ def test_killed_worker_sends_mails_with_one_id(escalated: Program, mail: MailSer
 
 def test_killed_worker_posts_once_in_slack(escalated: Program, slack: SlackServer) -> None:
     install(escalated, slack, "T1")
-    row = slack_recipient(events=["escalation_opened"])
+    slack_recipient(events=["escalation_opened"])
     check_row(escalate(escalated))
+    (key,) = keys(NOTIFICATIONS)
 
     def work() -> None:
         NOTIFICATIONS.cancel_all_attempts()
-        send(row.pk)
+        send(key)
 
     assert kill_everywhere(escalated, work) > 10
     assert len(slack.posts("T1")) == 1

@@ -325,7 +325,7 @@ def test_a_worker_that_was_killed_after_the_post_posts_once(
         slack_recipient()
         ask(connected)
         with monkeypatch.context() as patch:
-            patch.setattr(sending, "_finish", kill)
+            patch.setattr(sending, "_record_sent", kill)
             with pytest.raises(Killed):
                 work()
         pass_time()
