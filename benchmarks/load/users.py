@@ -12,7 +12,6 @@ import random
 import re
 import time
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -196,23 +195,6 @@ class EndUser(FastHttpUser):
     def search(self) -> None:
         """Search the messages of all users."""
         self.call("search", "GET", "/api/v1/search/?q=market&limit=10", of_all=True)
-
-    @task(1)
-    def session(self) -> None:
-        """Save a checkpoint of a graph, and list the checkpoints of its thread."""
-        token = self.token()
-        body = {
-            "thread_id": token,
-            "checkpoint": {
-                "v": 4, "id": f"1f0{token}", "ts": datetime.now(UTC).isoformat(),
-                "channel_versions": {}, "versions_seen": {},
-            },
-            "metadata": {"source": "loop"},
-            "values": [],
-        }  # fmt: skip
-        if self.call("checkpoint", "POST", "/api/v1/checkpoints/", json=body) is not None:
-            self.call("checkpoints", "GET", f"/api/v1/checkpoints/?thread_id={token}")
-            self.call("sessions", "GET", "/api/v1/sessions/?limit=20", of_all=True)
 
     @task(1)
     def admin(self) -> None:

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d2af0ea9b715a6907f8ef2578c06f4946a8fdaa885719454eb2818262994ce17
+// Written by `make typescript` from docs/openapi.yaml, sha256 cb4691c5d0be55f0089a2a09c0ef19279d725a6c480c7606326ec24fdc8bd5c7
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -173,50 +173,6 @@ export interface paths {
          * @description Applies the settings of the version to the agent, and creates a new version. Settings that did not exist at the time of the version are unchanged.
          */
         post: operations["restore_agent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/checkpoints/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List checkpoints, newest first
-         * @description Returns checkpoints with their values, as encoded by LangGraph's serializer. The size of a page is limited: follow `next`. With `limit` a page has exactly this number of checkpoints, or is refused if they have more than 24 MB.
-         */
-        get: operations["list_checkpoints"];
-        put?: never;
-        /**
-         * Save a checkpoint
-         * @description Takes the data that a LangGraph checkpointer saves. Values are encoded by LangGraph's serializer, and refused if they contain an object of a class that is not allowed. A checkpoint with the same id replaces the stored one.
-         */
-        post: operations["save_checkpoint"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/checkpoints/writes/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Save the writes of a task
-         * @description Takes the data that a LangGraph checkpointer saves for an incomplete step.
-         */
-        post: operations["save_checkpoint_writes"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1670,65 +1626,10 @@ export interface components {
             /** @description Number of marks of the tenant's reviewers as relevant or not relevant. */
             marks: number;
         };
-        /** @description The value of a channel, as encoded by LangGraph's serializer. */
-        ChannelValue: {
-            channel: string;
-            /** @description Its encoding: msgpack, json, bytes, null … */
-            type: string;
-            /** @description In base64. */
-            value: string;
-        };
         /** @description A message of a chat. */
         ChatMessage: {
             role: string;
             content: string;
-        };
-        /** @description A checkpoint with its values and the writes after it. */
-        Checkpoint: {
-            thread_id: string;
-            checkpoint_ns: string;
-            checkpoint_id: string;
-            parent_checkpoint_id: string | null;
-            checkpoint: {
-                [key: string]: unknown;
-            };
-            values: components["schemas"]["ChannelValue"][];
-            metadata: {
-                [key: string]: unknown;
-            };
-            pending_writes: components["schemas"]["PendingWrite"][];
-        };
-        /** @description A page of a list. */
-        CheckpointPage: {
-            /**
-             * Format: uri
-             * @description The page after this one.
-             */
-            next: string | null;
-            /**
-             * Format: uri
-             * @description The page before this one.
-             */
-            previous: string | null;
-            results: components["schemas"]["Checkpoint"][];
-        };
-        /** @description A checkpoint without its values. */
-        CheckpointState: {
-            /** @description LangGraph's format. */
-            v: number;
-            /** @description Ids grow with time. */
-            id: string;
-            /** Format: date-time */
-            ts: string;
-            channel_versions: {
-                [key: string]: string | number;
-            };
-            versions_seen: {
-                [key: string]: {
-                    [key: string]: string | number;
-                };
-            };
-            updated_channels?: string[] | null;
         };
         /** @description The accepted candidates of two runs, by subject, slot and value. */
         Comparison: {
@@ -3383,29 +3284,6 @@ export interface components {
              */
             score: number;
         };
-        /** @description The value of a channel, encoded by LangGraph's serializer. */
-        NewChannelValue: {
-            channel: string;
-            /** @description Its encoding: msgpack, json, bytes, null … */
-            type: string;
-            /** @description In base64. */
-            value: string;
-        };
-        /** @description A checkpoint to save. */
-        NewCheckpoint: {
-            /** @description The graph's thread. */
-            thread_id: string;
-            /** @description The namespace of a subgraph; empty: the main graph. */
-            checkpoint_ns?: string;
-            parent_checkpoint_id?: string | null;
-            checkpoint: components["schemas"]["CheckpointState"];
-            /** @description The values of the channels that have changed since the parent. */
-            values: components["schemas"]["NewChannelValue"][];
-            /** @description Metadata that lists can filter by. */
-            metadata: {
-                [key: string]: unknown;
-            };
-        };
         /** @description A message to an agent. */
         NewDryRun: {
             /** @description The message. */
@@ -3532,17 +3410,6 @@ export interface components {
             user_id: string;
             /** @description The conversation. */
             thread_id: string;
-        };
-        /** @description The writes of a task, to store with a checkpoint. */
-        NewWrites: {
-            /** @description The graph's thread. */
-            thread_id: string;
-            /** @description The namespace of a subgraph; empty: the main graph. */
-            checkpoint_ns?: string;
-            checkpoint_id: string;
-            task_id: string;
-            task_path?: string;
-            writes: components["schemas"]["NewChannelValue"][];
         };
         /** @description An open escalation: a person answers in the conversation. */
         OpenEscalation: {
@@ -3701,15 +3568,6 @@ export interface components {
             reason?: string;
             /** @description The value of the fact's slot, such as Oslo. Default: unchanged, if the content still has it. */
             value?: string;
-        };
-        /** @description The writes of a task since a checkpoint. */
-        PendingWrite: {
-            channel: string;
-            /** @description Its encoding: msgpack, json, bytes, null … */
-            type: string;
-            /** @description In base64. */
-            value: string;
-            task_id: string;
         };
         /**
          * @description * `` - moment
@@ -5946,132 +5804,6 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["Conflict"];
-            413: components["responses"]["BodyTooLarge"];
-            414: components["responses"]["AddressTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
-            422: components["responses"]["Unprocessable"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    list_checkpoints: {
-        parameters: {
-            query?: {
-                /** @description Only checkpoints with a smaller id. */
-                before?: string;
-                /** @description Only the checkpoint with this id. */
-                checkpoint_id?: string;
-                /** @description Only checkpoints of this graph. */
-                checkpoint_ns?: string;
-                /** @description Pagination cursor: follow `next` and `previous`. */
-                cursor?: string;
-                /** @description Only checkpoints with these metadata, as JSON text. */
-                filters?: string;
-                /** @description Exact number of checkpoints in a page. Default: up to 4 MB, and at most 50. */
-                limit?: number;
-                /** @description Only checkpoints of this thread. */
-                thread_id?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CheckpointPage"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            405: components["responses"]["MethodNotAllowed"];
-            406: components["responses"]["NotAcceptable"];
-            414: components["responses"]["AddressTooLong"];
-            422: components["responses"]["Unprocessable"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    save_checkpoint: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewCheckpoint"];
-            };
-        };
-        responses: {
-            /** @description Saved. */
-            204: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
-            405: components["responses"]["MethodNotAllowed"];
-            406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["BodyTooLarge"];
-            414: components["responses"]["AddressTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
-            422: components["responses"]["Unprocessable"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    save_checkpoint_writes: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewWrites"];
-            };
-        };
-        responses: {
-            /** @description Saved. */
-            204: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
-            405: components["responses"]["MethodNotAllowed"];
-            406: components["responses"]["NotAcceptable"];
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];

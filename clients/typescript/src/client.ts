@@ -1,5 +1,5 @@
 import { KonstructError } from "./errors.js";
-import { Agents, Checkpoints, Context, Questions, Sessions } from "./resources/agents.js";
+import { Agents, Context, Questions, Sessions } from "./resources/agents.js";
 import { ExtractionRuns, Extractions, Facts } from "./resources/facts.js";
 import { Conversations, Memories, Messages, Windows } from "./resources/messages.js";
 import { Erasures, Escalations, Identities, ToolCalls, Users } from "./resources/people.js";
@@ -23,7 +23,6 @@ export interface ClientOptions {
 /** Talks with a Konstruct. */
 export class Client {
   readonly agents: Agents;
-  readonly checkpoints: Checkpoints;
   readonly context: Context;
   readonly conversations: Conversations;
   readonly erasures: Erasures;
@@ -51,7 +50,6 @@ export class Client {
       fetch: options.fetch ?? ((input, init) => fetch(input, init)),
     });
     this.agents = new Agents(sender);
-    this.checkpoints = new Checkpoints(sender);
     this.context = new Context(sender);
     this.conversations = new Conversations(sender);
     this.erasures = new Erasures(sender);

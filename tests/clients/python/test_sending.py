@@ -278,7 +278,7 @@ def test_address_and_key_are_read_from_the_environment(monkeypatch: pytest.Monke
         ("adk", "google.adk", "adk"),
         ("agent_framework", "agent_framework", "agent-framework"),
         ("langchain", "langchain_core", "langchain"),
-        ("langgraph", "langgraph.checkpoint", "langgraph"),
+        ("langgraph", "langgraph.store", "langgraph"),
         ("openai_agents", "agents", "openai-agents"),
     ],
 )

@@ -37,16 +37,6 @@ def graph(seed: SeedData) -> str:
     return f"graph-{ada(seed)}"
 
 
-def checkpoint(seed: SeedData) -> dict[str, Any]:
-    state = {"v": 4, "id": "1f0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"a": "1"}}
-    return {
-        "thread_id": "new",
-        "checkpoint": {**state, "versions_seen": {}},
-        "values": [{"channel": "a", "type": "json", "value": "MQ=="}],
-        "metadata": {"step": 1},
-    }
-
-
 def line(seed: SeedData) -> dict[str, str]:
     return {
         "external_id": "e9",
@@ -352,20 +342,6 @@ CASES: dict[tuple[str, str], Case] = {
     ("session", "DELETE"): Case(
         lambda seed: f"{V1}sessions/{graph(seed)}/", foreign=404, messages=2
     ),
-    # They name a thread, which belongs to the caller in any tenant.
-    ("checkpoints", "GET"): Case(at("checkpoints/", thread_id=graph), foreign=200, messages=2),
-    ("checkpoints", "POST"): Case(at("checkpoints/"), foreign=204, messages=2, body=checkpoint),
-    ("checkpoint-writes", "POST"): Case(
-        at("checkpoints/writes/"),
-        foreign=204,
-        messages=2,
-        body=lambda seed: {
-            "thread_id": graph(seed),
-            "checkpoint_id": "1f0",
-            "task_id": "t",
-            "writes": [{"channel": "a", "type": "json", "value": "MQ=="}],
-        },
-    ),
     ("search-memories", "POST"): Case(
         at("memories/search/"),
         foreign=422,
@@ -456,7 +432,6 @@ LONG: dict[str, Callable[[SeedData], str]] = {
     "fact-events": lambda seed: f"{V1}facts/{seed.rejected}/events/",
     "fact-history": lambda seed: f"{V1}facts/{seed.fact}/history/",
     "fact-replies": lambda seed: f"{V1}facts/{seed.fact}/replies/",
-    "checkpoints": at("checkpoints/", thread_id=graph),
     "sessions": at("sessions/"),
     "identities": at("identities/"),
     "recall-events": at("recall-events/"),

@@ -55,7 +55,7 @@ def send_in_pipeline(
     return message
 
 
-def save_session(tenant: Tenant, thread_id: str, content: str) -> None:
+def save_session(tenant: Tenant, thread_id: str, content: str, **metadata: Any) -> None:
     """Save a session of one message, as the graph of an agent does."""
     from langgraph.checkpoint.base import empty_checkpoint
 
@@ -64,7 +64,7 @@ def save_session(tenant: Tenant, thread_id: str, content: str) -> None:
     checkpoint["channel_values"] = {"messages": [content]}
     checkpoint["channel_versions"] = {"messages": "1"}
     config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-    config = saver.put(config, checkpoint, {}, {"messages": "1"})
+    config = saver.put(config, checkpoint, metadata, {"messages": "1"})
     saver.put_writes(config, [("messages", content)], "task")
 
 

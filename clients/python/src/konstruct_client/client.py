@@ -11,7 +11,7 @@ import httpx
 from konstruct_client._methods import S
 from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
-from konstruct_client.resources.agents import Agents, Checkpoints, Context, Questions, Sessions
+from konstruct_client.resources.agents import Agents, Context, Questions, Sessions
 from konstruct_client.resources.facts import ExtractionRuns, Extractions, Facts
 from konstruct_client.resources.messages import Conversations, Memories, Messages, Windows
 from konstruct_client.resources.people import (
@@ -28,7 +28,6 @@ class Resources(Generic[S]):
 
     def __init__(self, sender: S) -> None:
         self.agents = Agents(sender)
-        self.checkpoints = Checkpoints(sender)
         self.context = Context(sender)
         self.conversations = Conversations(sender)
         self.erasures = Erasures(sender)

@@ -216,34 +216,11 @@ class Calibration(TypedDict):
     """Number of marks of the tenant's reviewers as relevant or not relevant."""
 
 
-class ChannelValue(TypedDict):
-    """The value of a channel, as encoded by LangGraph's serializer."""
-
-    channel: str
-    type: str
-    """Its encoding: msgpack, json, bytes, null …"""
-    value: str
-    """In base64."""
-
-
 class ChatMessage(TypedDict):
     """A message of a chat."""
 
     role: str
     content: str
-
-
-class Checkpoint(TypedDict):
-    """A checkpoint with its values and the writes after it."""
-
-    thread_id: str
-    checkpoint_ns: str
-    checkpoint_id: str
-    parent_checkpoint_id: str | None
-    checkpoint: dict[str, Any]
-    values: list[ChannelValue]
-    metadata: dict[str, Any]
-    pending_writes: list[PendingWrite]
 
 
 class Comparison(TypedDict):
@@ -1191,17 +1168,6 @@ class FactChange(TypedDict):
     value: NotRequired[str]
     """The value of the fact's slot, such as Oslo. Default: unchanged, if the content still has
     it."""
-
-
-class PendingWrite(TypedDict):
-    """The writes of a task since a checkpoint."""
-
-    channel: str
-    type: str
-    """Its encoding: msgpack, json, bytes, null …"""
-    value: str
-    """In base64."""
-    task_id: str
 
 
 class QuestionAnswer(TypedDict):

@@ -109,24 +109,6 @@ export class Sessions extends Resource {
   }
 }
 
-/** States of LangGraph graphs, as a checkpointer saves them. Values are in base64. */
-export class Checkpoints extends Resource {
-  /** Save a checkpoint, with the values of the channels that have changed since its parent. */
-  save(params: Params<"save_checkpoint">, options: CallOptions = {}) {
-    return this.done("POST", "checkpoints/", { body: params }, options);
-  }
-
-  /** Save a task's writes since a checkpoint. */
-  saveWrites(params: Params<"save_checkpoint_writes">, options: CallOptions = {}) {
-    return this.done("POST", "checkpoints/writes/", { body: params }, options);
-  }
-
-  /** List checkpoints, newest first. */
-  list(params: Params<"list_checkpoints"> = {}, options: CallOptions = {}) {
-    return this.pages<"list_checkpoints">("checkpoints/", params, options);
-  }
-}
-
 /** Prompts within a budget of tokens. */
 export class Context extends Resource {
   /** Make a prompt for a task from the agent's facts and memories. */

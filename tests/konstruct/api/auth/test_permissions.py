@@ -1,6 +1,5 @@
 """Permissions of a person in the API: those of the admin, on every route."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +11,6 @@ from django.urls import get_resolver
 
 from tenants.audit.roles import ROLES
 from tenants.context import tenant_scope
-from tests import database
 from tests.konstruct.api.case import Case
 from tests.konstruct.api.routes import CASES, V1, patterns
 from tests.konstruct.api.seed_data import SeedData
@@ -32,14 +30,6 @@ PERMISSIONS_WITHOUT_ROLE = {
     "orchestrator.add_channelidentity",
     "orchestrator.change_toolcall",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _without_the_stored_checkpoint(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Storing a checkpoint commits it outside of the test's transaction."""
-    yield
-    with django_db_blocker.unblock():
-        database.remove_committed_rows()
 
 
 def person(seed: SeedData, permissions: set[str]) -> Client:

@@ -4,7 +4,6 @@ The test searches a dump of the whole database, the cache, its append-only file 
 Messages of other people stay.
 """
 
-import base64
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -38,6 +37,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import call
 from tests.konstruct.interfaces.mem0.calls import SEARCH, add
 from tests.konstruct.orchestrator.extraction.conftest import fact
+from tests.konstruct.privacy.conftest import save_session
 from tests.konstruct.privacy.test_backups import tool
 from tests.servers.llm import Answer, LLMServer
 from tests.servers.slack import SlackServer, mention, message_event
@@ -50,7 +50,7 @@ P, O = "UCANARY77", "UOTHER1"  # noqa: E741
 V1 = "/api/v1/"
 INTERFACES = (
     *("rest", "metadata", "stream", "import", "openai", "mcp", "mem0", "slack", "file", "name"),
-    *("fact", "item", "checkpoint", "write", "task", "tool", "search", "lookup"),
+    *("fact", "item", "checkpoint", "task", "tool", "search", "lookup"),
     *("extracted", "value"),
 )
 
@@ -214,16 +214,7 @@ def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> N
     add(program, canary("mem0"), user_id=P, metadata={"canarymem0xq": 1})
     send("facts/", {**person, "content": canary("fact")})
     send("conversations/items/", {**thread, "items": [{"item": {"text": canary("item")}}]})
-    state = {"v": 4, "id": "1f0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"a": "1"}}
-    session = {"thread_id": "session of P", "metadata": {"step": 1, "user_id": P}}
-    send("checkpoints/", {
-        **session, "checkpoint": {**state, "versions_seen": {}},
-        "values": [{"channel": "a", "type": "json", "value": base64_of(canary("checkpoint"))}],
-    })  # fmt: skip
-    send("checkpoints/writes/", {
-        "thread_id": "session of P", "checkpoint_id": "1f0", "task_id": "t",
-        "writes": [{"channel": "a", "type": "json", "value": base64_of(canary("write"))}],
-    })  # fmt: skip
+    save_session(program.tenant, "session of P", canary("checkpoint"), user_id=P)
     send("context/compile/", {**thread, "thread_id": "session of P", "task": canary("task")})
     send("memories/search/", {**person, "query": canary("search"), "include": ["messages"]})
     tool_call = {"name": "remember_fact", "arguments": json.dumps({"fact": canary("tool")})}
@@ -245,11 +236,6 @@ def extract_a_fact(program: Program, llm_server: LLMServer) -> None:
     with tenant_scope(program.tenant.id):
         message = Message.objects.filter(user_id=P, content=canary("rest"))
         runs.apply(runs.preview(messages=[*message], requested_by="person:1").pk)
-
-
-def base64_of(text: str) -> str:
-    """Encode a text like a channel of a checkpoint."""
-    return base64.b64encode(json.dumps(text).encode()).decode()
 
 
 def search_person(program: Program, admin: Client) -> None:

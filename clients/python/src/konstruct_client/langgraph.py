@@ -1,4 +1,4 @@
-"""A store whose items are facts."""
+"""LangGraph: a store whose items are facts. Needs the extra `langgraph`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-    get_text_at_path,
-    tokenize_path,
-    validate_op_namespace,
-)
-
 from konstruct_client import documents, errors
+from konstruct_client._extras import extra
 from konstruct_client.client import Client
+
+with extra("langgraph"):
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        get_text_at_path,
+        tokenize_path,
+        validate_op_namespace,
+    )
 
 Namespace = tuple[str, ...]
 UserOf = Callable[[Namespace], "str | None"]
