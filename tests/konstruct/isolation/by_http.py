@@ -16,7 +16,7 @@ from konstruct.isolation.attempts import NOT_TRIED, Attempt, Layer
 from konstruct.isolation.fixtures import THREAD, USER, TenantFixture
 from memory.context import SessionStore
 from tenants.context import public_scope
-from tests.konstruct.isolation.more_rows import items, workspaces
+from tests.konstruct.isolation.more_rows import items, save_session, workspaces
 
 NO_LOGIN = f"{NOT_TRIED}the log-in failed (is the host in ALLOWED_HOSTS?)"
 MORE_LISTS = ("sessions", "recall-events", "usage")
@@ -76,7 +76,7 @@ def _by_key(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]
         {"type": "event_callback", "event_id": "Ev1", "team_id": workspaces[victim.tenant.id],
          "event": {"type": "app_mention", "user": USER, "channel": "C1", "ts": "1.1", "text": "x"}},
     )  # fmt: skip
-    yield from _session_of_the_same_name(neutral, victim)
+    yield from _session_of_the_same_name(neutral, attacker, victim)
     for tool, arguments in (
         ("search", {"user_id": USER, "query": "What was said?", "agent": str(victim.agent_id)}),
         ("list", {"user_id": USER}),
@@ -89,8 +89,11 @@ def _by_key(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]
             yield browser.call(tool, arguments, victim, f"{tool} by MCP at {where}")
 
 
-def _session_of_the_same_name(browser: "Browser", victim: TenantFixture) -> Iterator[Attempt]:
+def _session_of_the_same_name(
+    browser: "Browser", attacker: TenantFixture, victim: TenantFixture
+) -> Iterator[Attempt]:
     """Clear a thread with the name of the victim's: only our own may change."""
+    save_session(attacker.tenant.id, "ours")
     store = SessionStore(victim.tenant.id)
     before = store.get_session(THREAD), store.get_session_messages(THREAD)
     response = browser.send("DELETE", f"{API}/sessions/{quote(THREAD)}/", None)

@@ -30,6 +30,19 @@ def populate_more(tenants: Sequence[TenantFixture]) -> None:
             _populate(tenant)
 
 
+def save_session(tenant_id: UUID, text: str) -> None:
+    """Save a session of one message."""
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = {"messages": [text]}
+    checkpoint["channel_versions"] = {"messages": "1"}
+    SessionStore(tenant_id).checkpointer.put(
+        {"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}},
+        checkpoint,
+        {"run_id": text},
+        {"messages": "1"},
+    )
+
+
 def _populate(tenant: TenantFixture) -> None:
     tenant_id = tenant.tenant.id
     record_message(
@@ -43,15 +56,7 @@ def _populate(tenant: TenantFixture) -> None:
         in_reply_to=tenant.message_id,
     )
     store_embedding(tenant_id, tenant.agent_id, USER, tenant.secret, "user", VECTOR)
-    checkpoint = empty_checkpoint()
-    checkpoint["channel_values"] = {"messages": [tenant.secret]}
-    checkpoint["channel_versions"] = {"messages": "1"}
-    SessionStore(tenant_id).checkpointer.put(
-        {"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}},
-        checkpoint,
-        {"run_id": tenant.secret},  # the API returns metadata as text, and values in base64
-        {"messages": "1"},
-    )
+    save_session(tenant_id, tenant.secret)
     with tenant_scope(tenant_id):
         workspaces[tenant_id] = f"T{secrets.token_hex(6).upper()}"
         claim_workspace("slack", workspaces[tenant_id])
