@@ -9,11 +9,10 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access
-from konstruct.admin.charts import ChartFilters, chart_context, daily_table
+from konstruct.admin.charts import chart_context, chosen_days, daily_table, range_of
 from konstruct.admin.first_steps import first_steps
 from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.fact_review import REVIEW, proposed_facts
@@ -56,17 +55,13 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     today = {**context, "title": gettext("Today"), "sections": list(_sections(request, names))}
     if not request.user.has_perm(READ):
         return today
-    filters = ChartFilters.from_request(request)
     with read_from_replica():
         figures, steps = _figures(), first_steps(request)
     return {
         **today,
-        "chosen": filters,
-        "query": urlencode(filters.parameters),
-        "agents": names.items(),
         "figures": figures,
         "first_steps": steps,
-        **chart_context(filters),
+        **chart_context(chosen_days(request)),
     }
 
 
@@ -76,21 +71,22 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
 
     A POST counts the days of the table again, such as after an import or an erasure.
     """
-    filters = ChartFilters.from_request(request)
+    days = chosen_days(request)
     if request.method == "POST":
         with transaction.atomic():
-            log_access(request, Action.EDIT, "dashboard", asked=filters.parameters)
-            recount(first=filters.first, last=filters.last)
-        return redirect(reverse("admin:activity", query=filters.parameters))
-    log_access(request, Action.VIEW, "dashboard", asked=filters.parameters)
-    columns, rows = daily_table(filters)
+            log_access(request, Action.EDIT, "dashboard", asked={"days": days})
+            first, last = range_of(days)
+            recount(first=first, last=last)
+        return redirect(reverse("admin:activity", query={"days": days}))
+    log_access(request, Action.VIEW, "dashboard", asked={"days": days})
+    columns, rows = daily_table(days)
     return tenant_site.render(
         request,
         "konstruct/activity.html",
         title=gettext("Activity by day"),
         columns=columns,
         rows=rows,
-        query=urlencode(filters.parameters),
+        days=days,
         is_fullwidth=1,
     )
 

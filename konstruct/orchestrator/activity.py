@@ -101,11 +101,6 @@ class Day:
     escalations: int = 0
     reply_times: list[int] = field(default_factory=lambda: [0] * (len(BUCKET_LIMITS) + 1))
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of replies and of extraction."""
-        return self.prompt_tokens + self.completion_tokens + self.extraction_tokens
-
     def percentile(self, share: float) -> float | None:
         """Return a percentile of the reply times in seconds; None without replies.
 
@@ -147,28 +142,25 @@ def percentile(times: Sequence[int], share: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The activity of the days of a range, and of as many days before it."""
+    """The activity of the days of a range."""
 
     days: dict[date, Day]
-    previous_days: dict[date, Day]
     is_complete: bool
     """False: some days are not counted yet. The next call continues."""
 
     @property
     def total(self) -> Day:
         """The sum of the range."""
-        return _sum(self.days.values())
-
-    @property
-    def previous_total(self) -> Day:
-        """The sum of the days before the range."""
-        return _sum(self.previous_days.values())
+        total = Day()
+        for day in self.days.values():
+            total.add(day)
+        return total
 
 
 def activity(
     *, first: date, last: date, agent_id: UUID | None = None, channel: str = ""
 ) -> Activity:
-    """Return the current tenant's activity in a range, and in as many days before it.
+    """Return the current tenant's activity in a range.
 
     Ended days that are not counted yet are counted, for at most `MAX_COUNTING_SECONDS`.
 
@@ -179,8 +171,7 @@ def activity(
         channel: only this channel. Tokens of extraction have no channel and are left out.
     """
     length = min((last - first).days + 1, MAX_DAYS)
-    earliest = first - timedelta(days=length)
-    every = {earliest + timedelta(days=number): Day() for number in range(2 * length)}
+    every = {first + timedelta(days=number): Day() for number in range(length)}
     settled = (timezone.now() - SETTLE_TIME).astimezone(UTC).date() - timedelta(days=1)
     is_complete = count_days(day for day in every if day <= settled)
     of: dict[str, Any] = {"agent_id": agent_id} if agent_id else {}
@@ -196,8 +187,7 @@ def activity(
             _add_extraction(every, agent_id)
     for day in every.values():
         day.cost += metering.cost(day.prompt_tokens, day.completion_tokens)
-    listed = list(every.items())
-    return Activity(dict(listed[length:]), dict(listed[:length]), is_complete)
+    return Activity(every, is_complete)
 
 
 def count_days(days: Iterable[date]) -> bool:
@@ -318,10 +308,3 @@ def _in_days(column: str, first: date, last: date) -> dict[str, datetime]:
         f"{column}__gte": datetime.combine(first, clock.min, UTC),
         f"{column}__lt": datetime.combine(until, clock.min, UTC),
     }
-
-
-def _sum(days: Iterable[Day]) -> Day:
-    total = Day()
-    for day in days:
-        total.add(day)
-    return total

@@ -142,7 +142,7 @@ def test_show_growth_and_quality(demo_tenant: Aurora, visit: Callable[..., Brows
     with clicks(page, 4):
         page.get_by_label("Range").select_option("30 days")
         page.get_by_role("button", name="Show", exact=True).click()
-        for chart in ("Messages", "Replies by source", "Reviewers' marks"):
+        for chart in ("Messages", "Replies by source", "Tokens"):
             expect(page.get_by_role("region", name=chart)).to_be_visible()
         page.get_by_role("link", name="As a table").click()
         expect(page.get_by_role("columnheader", name="Messages", exact=True)).to_be_visible()
