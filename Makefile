@@ -18,7 +18,9 @@ IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test" PYTHONDONTWRITEBYTECO
 PYTEST := $(IN_TEST_HOME) $(BIN)/python -m pytest
 # Over the cores, a file to a worker, in the order of tests/conftest.py.
 SHARED_OUT := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-BESIDE_OTHERS := not long and not alone
+# By the markers of pyproject.toml.
+OF_QUICK := not slow and not data and not long
+OF_TEST := not data and not long
 # Of the long runs.
 EXAMPLES ?= 60
 MINUTES ?= 30
@@ -30,7 +32,7 @@ SPREAD_TOO := tests/konstruct/isolation/test_isolation_proof.py $(addprefix test
 POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop migrate quick pooled test repeat alone servers long fuzz survival coverage \
+.PHONY: help setup demo run stop migrate quick test tests repeat data long pooled servers fuzz survival coverage \
 	messages pictures lint style types types-of-client migrations format wheel typescript docs sbom lock
 
 help: ## what there is
@@ -73,47 +75,50 @@ stop: ## stop what runs of this checkout: server, Postgres, Valkey
 migrate: $(SERVING) ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
-quick: setup ## the tests of every commit: no processes, no browser; a hundred seconds on two cores
-	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
+quick: setup ## the tests of every commit: no processes, no browser; 90 seconds on two cores
+	$(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
 
-test: setup $(CHECKS) ## all checks and all tests that a release needs; 25 minutes on two cores
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint alone
-	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" || { test $$? -eq 1 && $(MAKE) --no-print-directory repeat; }
+test: setup ## all checks, and the tests that guard each promise; eight minutes on two cores
+	@$(MAKE) --no-print-directory --jobs=2 tests lint
+
+# Beside the checks.
+tests: setup
+	$(PYTEST) $(SHARED_OUT) -m "$(OF_TEST)" || { test $$? -eq 1 && $(MAKE) --no-print-directory repeat; }
 
 repeat: ## the tests that failed last, once more and one after the other: what passes now is a race
-	$(PYTEST) --last-failed --last-failed-no-failures none -m "$(BESIDE_OTHERS)"
+	$(PYTEST) --last-failed --last-failed-no-failures none -m "$(OF_TEST)"
 
-# Beside the checks, which open no transaction.
-alone: setup
+data: setup ## the long tests that guard data: kills, outages, moves, the pooler; after `make test` in CI
+	$(PYTEST) $(SHARED_OUT) -m "data and not long"
+
+long: setup $(CHECKS) ## all that `make test` leaves out: every kill, outages, other products, image and chart, every page
 	$(PYTEST) -m alone $$(grep -rl --include=*.py 'pytest.mark.alone' tests)
+	$(PYTEST) $(SHARED_OUT) -m "(data or long) and not alone"
 
 pooled: setup ## the tests of every commit and the attacks on isolation, through PgBouncer, which pools transactions
-	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "not slow and not long"
+	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/isolation/test_isolation_proof.py
 
 servers: setup ## placement, moves and standbys; the tests of every commit, attacks and kills, tenants spread over three servers
-	$(PYTEST) -m "long or not long" tests/tenants/servers
-	KONSTRUCT_SPREAD=1 $(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
-	KONSTRUCT_SPREAD=1 $(PYTEST) $(SPREAD_TOO)
-
-long: setup ## the long runs of what `make test` has a small instance of
-	$(PYTEST) -m long
+	$(PYTEST) -m "" tests/tenants/servers
+	KONSTRUCT_SPREAD=1 $(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
+	KONSTRUCT_SPREAD=1 $(PYTEST) -m "not long" $(SPREAD_TOO)
 
 fuzz: setup ## schemathesis with EXAMPLES for each operation of the API, by SEED
-	KONSTRUCT_FUZZ_EXAMPLES=$(EXAMPLES) KONSTRUCT_FUZZ_SEED=$(SEED) $(PYTEST) tests/konstruct/api/fuzz/test_fuzz.py
+	KONSTRUCT_FUZZ_EXAMPLES=$(EXAMPLES) KONSTRUCT_FUZZ_SEED=$(SEED) $(PYTEST) -m long tests/konstruct/api/fuzz/test_fuzz.py
 
 survival: setup ## messages for MINUTES while processes and stores are killed, by SEED
 	$(BIN)/python -m benchmarks.deployment.survival --minutes $(MINUTES) --seed $(SEED)
 
-coverage: setup ## the tests of `make test`, and what none of them runs through
-	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" -p tests.plugins.coverage
+coverage: setup $(CHECKS) ## the tests of `make test` and `make long`, and what none of them runs through
+	$(PYTEST) $(SHARED_OUT) -m "not alone" -p tests.plugins.coverage
 
 messages: setup ## new texts of pages into konstruct/locale, and the files that Django reads; then translate what is empty
 	$(IN_TEST_HOME) $(BIN)/python -m tests.konstruct.admin.catalogues
 
 pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images
-	KONSTRUCT_PICTURES="$(CURDIR)/docs/images" $(PYTEST) tests/browser/test_pages.py
+	KONSTRUCT_PICTURES="$(CURDIR)/docs/images" $(PYTEST) -m long tests/browser/test_pages.py
 
 # One file after the other, so that all have the same versions.
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

@@ -44,39 +44,25 @@ POOL_SIZE = int(os.environ.get("KONSTRUCT_POOL_SIZE") or 0)
 # Whether the tenants of all tests are spread over three servers (make servers).
 SPREAD = bool(os.environ.get("KONSTRUCT_SPREAD"))
 
-# Packages and files in the order of their start. The slowest are first, so that no worker runs one
-# of them alone at the end. Tests that wait for processes alternate with tests that compute.
+# Packages and files in the order of their start. Tests that wait for processes are first, so that
+# they run beside those that compute, and no worker runs one of them alone at the end.
 FIRST = (
     "end_to_end",
     "browser",
     "test_serve",
-    "test_every_page",
-    "embedded",
     "test_code_blocks",
+    "clients",
     "servers",
-    "test_fuzz",
     "survival",
-    "frameworks",
-    "test_isolation_proof",
-    "test_unmodified_client",
-    "test_indexes",
-    "embedding",
-    "test_killed_migrations",
-    "test_prompt_of_a_reply",
-    "test_replaying",
-    "test_crowd",
-    "test_gate_in_use",
-    "test_killed_embedding_workers",
-    "test_tasks",
+    "backups",
+    "schemas",
 )
 # Of these, packages that use their own home or write nothing to the tests' database.
-OWN_DATABASE = {"end_to_end", "browser", "test_serve", "embedded", "survival"}
+OWN_DATABASE = {"end_to_end", "browser", "test_serve", "survival"}
 # Fixtures that start processes or create tenants. Their tests get the marker slow.
-SLOW_FIXTURES = frozenset(
-    {"environment_of_processes", "shared_deployment", "chromium", "make_tenant"}
-)
-# A file whose tests are all slow.
-ALL_SLOW = re.compile(r"^pytestmark = .*\bmark\.slow\b", re.MULTILINE)
+SLOW_FIXTURES = frozenset({"environment_of_processes", "deployment", "chromium", "make_tenant"})
+# A file whose tests all have one of the markers.
+WHOLE_FILE = re.compile(r"^pytestmark = (?:.*\n(?:    .*\n)*?)??.*\bmark\.(slow|long|data)\b", re.MULTILINE)
 # Packages whose tests share processes or slow imports. One worker runs all tests of a package.
 TOGETHER = (
     "tests/end_to_end/",
@@ -148,10 +134,12 @@ def _list_static_files_once() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip files of slow tests in `make quick`: they import torch and clients of other products."""
-    if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
-        return None
-    return bool(ALL_SLOW.search(collection_path.read_text())) or None
+    """Do not import files without a selected test: torch and clients of other products are slow."""
+    if collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
+        marked = WHOLE_FILE.search(collection_path.read_text())
+        if marked and f"not {marked[1]}" in config.option.markexpr:
+            return True
+    return None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -35,6 +35,8 @@ from tests import database
 from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 from tests.browser.test_pages import look, look_at
 
+pytestmark = pytest.mark.long
+
 EVA = Actor(ActorKind.PERSON, "1", "eva")
 TENANTS = "/admin/tenants/tenant/"
 

@@ -67,6 +67,8 @@ from tests.konstruct.api.seed_data import talk
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
 
+pytestmark = pytest.mark.long
+
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</textarea>"
 NAME = f"נועה <b>כהן</b> {'ארוך' * 12}"
 NOA = f"נועה-<i>{'מזהה' * 12}"

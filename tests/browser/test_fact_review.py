@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
 from tests.browser.conftest import Aurora, BrowserUser
+
+pytestmark = pytest.mark.long
 
 
 def test_facts_are_reviewed_by_the_keyboard(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
@@ -9,6 +10,8 @@ from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import SavedQuestion
 from tenants.context import tenant_scope
 from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
+
+pytestmark = pytest.mark.long
 
 FILLED_IN = "Your input is filled in again."
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Aurora, BrowserUser
+
+pytestmark = pytest.mark.long
 
 
 def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Aurora, BrowserUser
+
+pytestmark = pytest.mark.long
 
 
 def test_menus_work_and_no_text_is_evaluated(

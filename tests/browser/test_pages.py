@@ -9,10 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import USER, Aurora, BrowserUser
+
+pytestmark = pytest.mark.long
 
 QUESTION = "Which food allergy do I have?"
 # Rules of axe for a further size or scheme: colours, and content that only appears there. One page

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from konstruct.orchestrator.models import Escalation
 from tenants.context import tenant_scope
 from tests.browser.conftest import Aurora, BrowserUser
+
+pytestmark = pytest.mark.long
 
 
 def test_an_escalation_is_assigned_on_today(

@@ -16,7 +16,7 @@ from tests.deploy.conftest import CHART, LEAST, NOT_CHECKED, assert_valid, faile
 from tests.konstruct.running import PROJECT
 from tests.konstruct.test_metrics import declare_all
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 PROCESSES = ("web", *WORKERS, "beat", "owner")
 

@@ -10,7 +10,7 @@ import yaml
 
 from tests.konstruct.running import PROJECT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 VALIDATE = """
 import json, sys

@@ -19,7 +19,7 @@ from tests.konstruct.api.live import answers
 from tests.konstruct.running import PROJECT, eventually
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(
         not os.environ.get("CI") and (os.geteuid() != 0 or shutil.which("unshare") is None),
         reason="only root on Linux can mount",

@@ -11,7 +11,7 @@ import yaml
 
 from tests.deploy.conftest import CHART, NOT_CHECKED, RENDER, assert_valid, failed_checks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 DEFAULTS: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 UNUSUAL: dict[str, Any] = yaml.safe_load(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.documentation.pages import DECISIONS, ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 # The theme's script loads Mermaid from a CDN for a block of that class.
 LOADED = re.compile(

@@ -11,6 +11,8 @@ import pytest
 from tests.end_to_end.deployment import SLUGS, Deployment, Tenant
 from tests.servers.llm import Request
 
+pytestmark = pytest.mark.long
+
 # Tenants of the long run, in addition to those of the deployment.
 MORE_SLUGS = ["fir", "yew", "bay", "fig"]
 USERS = ("maria", "eve")

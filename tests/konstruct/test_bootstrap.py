@@ -15,7 +15,7 @@ from konstruct.local.embedded import postgres
 from tenants.checks.privileges import unsafe_privileges
 from tests import database
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 NAME = f"bootstrapped_{database.WORKER}"
 # Privileges that would allow SQL to enter a tenant.

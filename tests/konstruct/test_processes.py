@@ -14,7 +14,7 @@ import pytest
 from konstruct.processes import is_alive, terminate_all, wait_for_migrations
 from tests.konstruct.running import PROJECT, eventually, kill
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 needs_glibc = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "malloc_info"), reason="only glibc has such heaps"
 )

@@ -31,7 +31,7 @@ from tests.servers.nginx import NGINX, Nginx, free_ports
 MAX_CONNECTIONS = 200
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(NGINX is None and not os.environ.get("CI"), reason="there is no nginx"),
 ]
 

@@ -20,7 +20,7 @@ from tests.servers.llm import Answer, Request, streamed
 from tests.servers.slack import mention, signed, slack_server
 from tests.survival.llm import TOKEN, EchoServer
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 WORKER = ["manage.py", "worker", "replies", "deliveries", "embeddings", "extractions", "sweeps"]
 FACT = "Maria likes tea."
@@ -261,7 +261,6 @@ def everything_of(tenant: Tenant) -> str:
     return "\n".join(texts)
 
 
-@pytest.mark.long
 def test_five_deployments_in_a_row_give_up_no_message(deployment: Deployment, model: Model) -> None:
     sent: list[tuple[Tenant, str]] = []
     with model.stalled():

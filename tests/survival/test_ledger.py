@@ -16,7 +16,7 @@ from tests.servers.llm import Answer, LLMServer, Request, streamed
 from tests.survival.faults import REPLIES_WORKERS
 from tests.survival.harness import Processes
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 SENDERS = 4
 KILLS = 6

@@ -16,7 +16,7 @@ from tests.survival.interfaces import INTERFACES, Caller, try_interface
 from tests.survival.llm import EchoServer
 from tests.survival.outages import Production, Store, small_disk
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 # The others wait for a reply.
 INTERFACES_WITHOUT_REPLY = [name for name in INTERFACES if name not in ("OpenAI", "stream")]
@@ -273,7 +273,6 @@ def test_a_worker_that_cannot_log_in_leaves_the_tasks_to_others(world: World) ->
         worker.stop()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("outage", OUTAGES, ids=lambda outage: outage.__name__)
 def test_every_server_is_away_for_half_a_minute_under_light_load(
     world: World, outage: Callable[[World, float], None]
@@ -284,7 +283,6 @@ def test_every_server_is_away_for_half_a_minute_under_light_load(
     assert_recovers(world)
 
 
-@pytest.mark.long
 def test_each_process_starts_while_the_database_is_down(world: World) -> None:
     production = world.production
     processes = (production.web, production.worker, production.beat, production.owner)

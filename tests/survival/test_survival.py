@@ -7,7 +7,7 @@ import pytest
 from tenants.jobs.worker import VALID_SECONDS
 from tests.survival import faults, harness
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 # Each process and each store dies once. tests/end_to_end kills workers and their children.
 SHORT = [

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.recall import refit_gate
 from memory.recall.policy import FEATURE_NAMES, Gate, GateFeatures
 
-pytestmark = pytest.mark.slow  # scikit-learn takes seconds to import
+pytestmark = pytest.mark.long  # scikit-learn takes seconds to import
 
 ZERO_FEATURES = dict.fromkeys(FEATURE_NAMES, 0.0)
 

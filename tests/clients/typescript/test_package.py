@@ -36,7 +36,7 @@ def has_node() -> bool:
 
 # Installing takes seconds, and requests packages from the registry.
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(not has_node(), reason=f"there is no npm, or no Node {MIN_NODE_VERSION}"),
 ]
 # Parameters that a method does not take, with the reason. Key: (method, parameter).

@@ -9,7 +9,7 @@ from django.test import Client
 
 from tests.konstruct.conftest import Program
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.long, pytest.mark.django_db]
 
 ODD_ADDRESSES = (
     "r/1/1/",
@@ -36,7 +36,6 @@ def test_a_row_has_no_public_page(
         assert client.get(f"/admin/{address}").status_code == 404
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "is_full",
     [False, pytest.param(True, marks=pytest.mark.long)],

@@ -18,7 +18,7 @@ from tests.konstruct.api.routes import CASES, V1, patterns
 from tests.konstruct.api.seed_data import SeedData
 from tests.openapi import described
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 DESCRIBED: dict[str, Any] = described()
 # The interfaces of other products are described by those products.

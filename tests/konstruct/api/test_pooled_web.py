@@ -21,9 +21,12 @@ from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.servers import pooler
 
-pytestmark = pytest.mark.skipif(
-    pooler.EXECUTABLE is None and not os.environ.get("CI"), reason="there is no pgbouncer"
-)
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(
+        pooler.EXECUTABLE is None and not os.environ.get("CI"), reason="there is no pgbouncer"
+    ),
+]
 
 API = "/api/v1/"
 CONCURRENT_CALLS = 8

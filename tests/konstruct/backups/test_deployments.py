@@ -11,7 +11,7 @@ import pytest
 from tenants.locking import poll
 from tests.konstruct.backups.deployment import Deployment, deployment
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tenants.models import Tenant
 from tests import database
 from tests.konstruct.running import PROJECT
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.data]
 
 # Runs a program with its own mounts. Root stays root, who may use the socket of Postgres.
 MOUNT_NAMESPACE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]

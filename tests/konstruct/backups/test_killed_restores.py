@@ -28,7 +28,7 @@ from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.backups.conftest import dumped, run, texts, without_room
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.data]
 
 STEPS = (
     "restoring.close",

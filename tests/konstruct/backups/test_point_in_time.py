@@ -14,7 +14,7 @@ from konstruct.local.embedded.postgres import binaries
 from tenants.locking import poll
 from tests.konstruct.backups.deployment import Deployment, deployment
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from memory.archive import ArchiveBusy, ArchiveClosed, SQLiteManager, database
 from tests.memory.archive.processes import opened, process, verify
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:

@@ -11,7 +11,7 @@ import pytest
 from memory.archive import SQLiteManager, VectorStore
 from tests.memory.archive.processes import PREAMBLE, REPOSITORY, opened, process, verify
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 
 def test_process_killed_at_any_moment_keeps_confirmed_writes(path: Path) -> None:

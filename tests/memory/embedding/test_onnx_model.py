@@ -17,7 +17,7 @@ from memory.embedding.model_files import model_files
 from memory.embedding.onnx_model import OnnxModel
 from tests.memory.embedding import bert_graph
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SCRIPTS = [
     "My sister lives in Lisbon, and she won't move before March 3rd, 2026.",

@@ -26,7 +26,7 @@ CONVERSATIONS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "conversations.json").read_text()
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @dataclass
@@ -77,7 +77,6 @@ def tally(tenant: Tenant, conversations: list[dict[str, Any]]) -> Tally:
     return tally
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("english", [True, False])
 def test_matching_messages_are_found_and_few_others(tenant_a: Tenant, english: bool) -> None:
     found = tally(tenant_a, [c for c in CONVERSATIONS if (c["language"] == "en") is english])

@@ -30,7 +30,7 @@ from tests.servers import pooler
 from tests.tenants.accidents import SETTINGS, names
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.data,
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(
         pooler.EXECUTABLE is None and not os.environ.get("CI"), reason="there is no pgbouncer"

@@ -15,7 +15,7 @@ from tests import database
 from tests.database import execute
 from tests.tenants.schemas.test_migrate import break_schema, forget_migration, migrate
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 AsOwner = Callable[[], AbstractContextManager[None]]
 

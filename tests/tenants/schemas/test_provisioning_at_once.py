@@ -24,7 +24,7 @@ from tenants.schemas.recording import get_recording
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tests import database
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.data, pytest.mark.django_db(transaction=True)]
 
 AsOwner = Callable[[], AbstractContextManager[None]]
 

@@ -13,7 +13,7 @@ from tenants.schemas.migration_state import schema_exists
 from tests.konstruct.backups.conftest import run
 from tests.servers.postgres import Server
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.data]
 
 
 def agents(tenant: Tenant) -> list[str]:

@@ -34,7 +34,7 @@ from tests.memory.messages import add_messages
 from tests.servers.postgres import DATABASE, Server
 from tests.tenants.servers.contents import where
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
 STEPS = ("_new_schema", "_fill", "_hold", "_finish_copy", "_retire_schema")

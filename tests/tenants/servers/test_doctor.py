@@ -11,7 +11,7 @@ from tenants.servers import MAIN
 from tests import database
 from tests.servers.postgres import Server
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.data, pytest.mark.django_db(transaction=True)]
 
 
 def test_every_server_is_checked_and_a_stopped_one_is_named(

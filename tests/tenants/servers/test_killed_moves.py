@@ -28,7 +28,7 @@ from tests.memory.messages import add_messages
 from tests.servers.postgres import Server
 from tests.tenants.servers.contents import where
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 NEVER = 10**9
 
@@ -134,7 +134,6 @@ def test_killed_move_continues_or_is_reverted(tenant: Tenant) -> None:
     assert ended == {MAIN, "eu1"}
 
 
-@pytest.mark.long
 def test_fifty_moves_are_killed_anywhere(tenant: Tenant) -> None:
     last = _statements(tenant)
     chosen = random.Random(23)

@@ -34,7 +34,7 @@ from tests.memory.messages import add_messages
 from tests.servers.postgres import Server
 from tests.tenants.servers.contents import contents, where
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture

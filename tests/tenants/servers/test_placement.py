@@ -34,7 +34,7 @@ from tenants.servers import MAIN
 from tests import database
 from tests.servers.postgres import Server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,6 @@ def test_new_tenant_is_created_on_the_open_server_with_the_fewest(
         Tenant.objects.least_used_server()
 
 
-@pytest.mark.long
 def test_the_proof_of_isolation_holds_on_several_servers(further: dict[str, Server]) -> None:
     found: list[str] = []
     with database.as_owner():

@@ -26,7 +26,7 @@ from tests import database
 from tests.memory.messages import add_messages
 from tests.servers.postgres import Server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from konstruct_client import AsyncClient, KonstructError, errors
 from tests.clients.python.conftest import bound_key, indexed
 from tests.konstruct.conftest import Program
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 
 def session(adk: Any, key: str, user_id: str, *turns: tuple[str, str]) -> Any:

@@ -12,6 +12,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from tests.clients.python.conftest import bound_key, indexed
 from tests.konstruct.conftest import Program
 
+pytestmark = pytest.mark.long
+
 
 def history(client: Client, user_id: str = "maria") -> KonstructChatMessageHistory:
     return KonstructChatMessageHistory(client, agent="ada", user_id=user_id, session_id="monday")
@@ -21,7 +23,6 @@ def texts(kept: KonstructChatMessageHistory) -> list[tuple[str, str]]:
     return [(message.type, message.text) for message in kept.messages]
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_history_of_each_user_in_each_tenant(
     url: str, program_a: Program, program_b: Program
@@ -68,7 +69,6 @@ def test_clearing_waits_until_the_conversation_is_erased(
             history(Client("http://konstruct.test", "ks_", http=http)).clear(timeout=-1)
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_history_stores_messages_and_returns_those_within_the_budget(
     url: str, program_a: Program, program_b: Program

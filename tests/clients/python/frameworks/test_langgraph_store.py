@@ -20,7 +20,7 @@ from langgraph.store.memory import InMemoryStore
 from tests.clients.python.conftest import bound_key
 from tests.konstruct.conftest import Program
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 DOCS = {
     ("docs", "a"): {

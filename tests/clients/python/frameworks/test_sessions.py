@@ -10,7 +10,7 @@ from konstruct_client import AsyncClient, errors
 from tests.clients.python.conftest import bound_key
 from tests.konstruct.conftest import Program
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 CALL = {
     "type": "function_call",

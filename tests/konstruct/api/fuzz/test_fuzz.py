@@ -24,6 +24,8 @@ from tests.konstruct.api.seed_data import SeedData, create_seed_data, talk
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = int(os.environ.get("KONSTRUCT_FUZZ_EXAMPLES", "0"))
 # The systematic phase alone sends thousands of requests.
 PHASES = "examples,coverage,fuzzing,stateful" if EXAMPLES else "examples,fuzzing"

@@ -12,7 +12,7 @@ from tests.konstruct.conftest import Program, json_bytes
 from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, body_of, headers_of
 from tests.konstruct.interfaces.mcp.test_every_tool import CASES
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.long, pytest.mark.django_db]
 
 ODD_VALUES: list[Any] = [
     None, True, False, 0, -1, 1e308, 10**400, "", " ", "\0", "\ud800", "\u202e", "a\nb", "%ff",
@@ -46,7 +46,6 @@ def seed(program_a: Program, settings: Any) -> SeedData:
     return create_seed_data(program_a)
 
 
-@pytest.mark.slow
 def test_no_value_causes_an_internal_error(seed: SeedData) -> None:
     chosen = random.Random(1)
     for name, case in sorted(CASES.items()):

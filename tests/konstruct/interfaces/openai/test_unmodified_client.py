@@ -26,7 +26,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.running import eventually
 from tests.servers.llm import Answer, LLMServer, streamed
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from konstruct.local import embedded
 from tests.konstruct.local.embedded.services import embedded_command, sql
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_tool_runs_as_the_superuser_for_backups(home: Path) -> None:

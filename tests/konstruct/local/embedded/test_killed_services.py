@@ -17,7 +17,7 @@ from konstruct.processes import is_alive
 from tests.konstruct.local.embedded.services import postmaster, sql, supervisor, valkey_server
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 
 def test_killed_postmaster_is_replaced_and_its_busy_backends_end(home: Path) -> None:

@@ -16,7 +16,7 @@ from konstruct.local.embedded.supervision import SERVICES
 from tests.konstruct.local.embedded.services import may_connect, sql
 from tests.konstruct.running import PROJECT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_other_users_of_the_machine_cannot_reach_the_sockets_or_the_data(home: Path) -> None:

@@ -24,7 +24,7 @@ from tests.konstruct.local.embedded.services import (
 )
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_computing_names_creates_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tenants.models import Tenant
 from tests.konstruct.privacy.archive.forging import forge
 from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 # All of them are in tests/memory/context/checkpoints/test_serializer.py.
 ATTACKS = [("msgpack", "call-0"), ("msgpack", "in-a-list"), ("json", "lc-2")]

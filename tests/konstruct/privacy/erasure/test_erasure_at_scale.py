@@ -28,7 +28,7 @@ from tenants.redis_keys import memory_short_key
 from tests import database
 from tests.messages import messages_to_postgres, statements
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
 
@@ -66,7 +66,6 @@ def work_of(user_id: str) -> tuple[int, int]:
     return len(sent_to_postgres), messages.call_count
 
 
-@pytest.mark.slow
 def test_more_messages_threads_and_keys_take_no_more_round_trips(
     tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +167,6 @@ def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
     assert {"write_ahead_log", "logs", "backups"} <= stored["later"].keys()
 
 
-@pytest.mark.slow
 def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
     tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
