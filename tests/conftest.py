@@ -32,6 +32,7 @@ from tenants.context import leave_tenant, public_scope, tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
+from tests.konstruct.api.live import serving
 from tests.messages import statements
 from tests.servers import pooler, postgres
 
@@ -62,20 +63,32 @@ OWN_DATABASE = {"end_to_end", "browser", "test_serve", "survival"}
 # Fixtures that start processes or create tenants. Their tests get the marker slow.
 SLOW_FIXTURES = frozenset({"environment_of_processes", "deployment", "chromium", "make_tenant"})
 # A file whose tests all have one of the markers.
-WHOLE_FILE = re.compile(r"^pytestmark = (?:.*\n(?:    .*\n)*?)??.*\bmark\.(slow|long|data)\b", re.MULTILINE)
-# Packages whose tests share processes or slow imports. One worker runs all tests of a package.
-TOGETHER = (
-    "tests/end_to_end/",
-    "tests/browser/",
+WHOLE_FILE = re.compile(
+    r"^pytestmark = (?:.*\n(?:    .*\n)*?)??.*\bmark\.(slow|long|data)\b", re.MULTILINE
+)
+# Tests that share processes or slow imports. One worker runs all tests of a group.
+SERVED = (
     "tests/clients/python/",
-    "tests/memory/embedding/",
-    "tests/tenants/servers/",
+    "tests/documentation/test_code_blocks.py",
+    "tests/konstruct/api/auth/test_other_process.py",
+    "tests/konstruct/interfaces/mcp/test_client.py",
+    "tests/konstruct/interfaces/mem0/test_client.py",
+)
+TOGETHER = (
+    ("tests/end_to_end/",),
+    ("tests/browser/",),
+    SERVED,
+    ("tests/memory/embedding/",),
+    ("tests/tenants/servers/",),
 )
 
 # The test that runs.
 _current: list[pytest.Item] = []
 _slugs = itertools.count(1)
 _thrown_away: list[str] = []
+# The processes of served_url, while they run.
+_served = contextlib.ExitStack()
+_served_url: list[str] = []
 
 
 def pytest_configure() -> None:
@@ -176,18 +189,18 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-class FilesOrPackage(LoadFileScheduling):
-    """Give a worker of pytest-xdist all tests of a file, or of a package of TOGETHER."""
+class FilesOrGroups(LoadFileScheduling):
+    """Give a worker of pytest-xdist all tests of a file, or of a group of TOGETHER."""
 
     def _split_scope(self, nodeid: str) -> str:
-        packages = (package for package in TOGETHER if nodeid.startswith(package))
-        return next(packages, None) or super()._split_scope(nodeid)
+        groups = (group[0] for group in TOGETHER if nodeid.startswith(group))
+        return next(groups, None) or super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """Replace --dist loadfile."""
-    return FilesOrPackage(config, log) if config.getoption("dist") == "loadfile" else None
+    return FilesOrGroups(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -238,6 +251,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
     This runs after the fixtures of the test, because its transaction can hold locks on its tenants.
     """
+    if _served_url and (nextitem is None or not nextitem.nodeid.startswith(SERVED)):
+        _served_url.clear()
+        _served.close()
     result = yield
     connections["default"].pinned_tenant = None
     leave_tenant()
@@ -390,6 +406,19 @@ def process_environment(
 ) -> dict[str, str]:
     """The same, for a test that commits rows for its processes."""
     return dict(environment_of_processes)
+
+
+@pytest.fixture
+def served_url(
+    environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """Address of a web process with a worker, on the tests' databases: one for all of SERVED."""
+    if not _served_url:
+        log = tmp_path_factory.mktemp("served") / "log"
+        _served_url.append(
+            _served.enter_context(serving(environment_of_processes, log, worker=True))
+        )
+    return _served_url[0]
 
 
 def _named(urls: dict[str, str]) -> str:

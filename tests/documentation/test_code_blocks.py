@@ -23,7 +23,6 @@ from tests import database
 from tests.documentation.blocks import Block, blocks
 from tests.documentation.console import Console, console
 from tests.documentation.pages import DECISIONS, DOCS, PAGES, ROOT, named
-from tests.konstruct.api.live import serving
 
 RUN = ("python", "console")
 SHOWN = ("json", "text")
@@ -35,6 +34,8 @@ WITH_BLOCKS = [
     if page not in SEPARATE_PAGES
     and any(block.language in RUN and not block.not_run for block in blocks(page))
 ]
+# Pages about other products, which take seconds to import.
+OTHER_PRODUCTS = {*(DOCS / "clients").glob("*.md")} - {DOCS / "clients" / "python.md"}
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 # Files that a console leaves in its folder.
 CONSOLE_FILES = {"block", "block.output", "manage.arguments", "manage.output"}
@@ -44,15 +45,6 @@ PREAMBLE = {"python": DOCS / "reference.md", "console": DOCS / "api.md"}
 
 def preamble(language: str) -> Block:
     return next(block for block in blocks(PREAMBLE[language]) if block.language == language)
-
-
-@pytest.fixture(scope="module")
-def url(
-    environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("served") / "log"
-    with serving(environment_of_processes, log, worker=True) as url:
-        yield url
 
 
 @pytest.fixture
@@ -77,10 +69,17 @@ def acme(tenant: Tenant) -> Iterator[None]:
             Tenant.objects.filter(id=tenant.id).update(slug=slug)
 
 
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=named)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.long] if page in OTHER_PRODUCTS else [])
+        for page in WITH_BLOCKS
+    ],
+    ids=named,
+)
 def test_every_block_of_the_page_runs(
     page: Path,
-    url: str,
+    served_url: str,
     folder: Path,
     transactional_db: None,
     tenant_a: Tenant,
@@ -94,7 +93,7 @@ def test_every_block_of_the_page_runs(
     found = [block for block in blocks(page) if not block.not_run]
     with contextlib.ExitStack() as opened:
         environment = environment_of_processes | {"PYTHONPATH": "clients/python/src"}
-        typed = opened.enter_context(console(folder, environment, url))
+        typed = opened.enter_context(console(folder, environment, served_url))
         if page not in (*TUTORIALS, ROOT / "README.md"):
             opened.enter_context(acme(tenant_a))
             prepare(typed, names, {block.language for block in found})

@@ -6,15 +6,31 @@ import pytest
 
 from tests.end_to_end.deployment import Deployment
 from tests.servers.llm import Answer, LLMServer
+from tests.servers.otlp import Collector
 from tests.servers.slack import slack_server
 
 
 @pytest.fixture(scope="package")
-def shared_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Processes that the tests of this package share."""
+def collector() -> Iterator[Collector]:
+    """The collector that receives the spans of the deployment."""
+    with Collector() as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def shared_deployment(
+    tmp_path_factory: pytest.TempPathFactory, collector: Collector
+) -> Iterator[Deployment]:
+    """Processes that the tests of this package share. Half of the requests are traced."""
     with LLMServer() as llm, slack_server() as slack:
         home = tmp_path_factory.mktemp("deployment") / "home"
-        with Deployment(home, llm, slack=slack).running() as deployment:
+        deployment = Deployment(home, llm, slack=slack)
+        deployment.environment |= {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+            "OTEL_TRACES_SAMPLER_ARG": "0.5",
+        }
+        with deployment.running():
             yield deployment
 
 

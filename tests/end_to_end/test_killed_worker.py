@@ -17,13 +17,13 @@ def hold_the_language_model(deployment: Deployment, requests: int) -> None:
     deployment.llm.answers = [Answer({"content": "At last."}, wait=True)] * requests
 
 
-# Before and after the request to the language model, and in the outbox.
-FEW_POINTS = ["before run_agent", "before append_to_window", "after finish", "after index_messages"]
+# A worker of replies and one of embeddings.
+FEW_POINTS = ["before append_to_window", "after index_messages"]
 
 
 @pytest.mark.parametrize(
     "points",
-    [FEW_POINTS, pytest.param(POINTS, marks=pytest.mark.long)],
+    [FEW_POINTS, pytest.param(POINTS, marks=pytest.mark.data)],
     ids=["some", "every"],
 )
 def test_a_worker_killed_at_steps_of_a_reply(
@@ -44,6 +44,7 @@ def test_a_worker_killed_at_steps_of_a_reply(
     tenant.assert_whole()
 
 
+@pytest.mark.data
 def test_all_workers_killed_during_a_model_call(deployment: Deployment, tenant: Tenant) -> None:
     hold_the_language_model(deployment, 2)
     sent = [tenant.send("Think hard.", thread_id=f"think {number}") for number in range(2)]
@@ -55,6 +56,7 @@ def test_all_workers_killed_during_a_model_call(deployment: Deployment, tenant: 
     tenant.assert_whole()
 
 
+@pytest.mark.data
 def test_the_cache_and_the_broker_are_flushed_while_messages_queue(
     deployment: Deployment, tenant: Tenant
 ) -> None:
@@ -68,6 +70,7 @@ def test_the_cache_and_the_broker_are_flushed_while_messages_queue(
     tenant.assert_whole()
 
 
+@pytest.mark.data
 def test_postgres_restarts_during_a_model_call(deployment: Deployment, tenant: Tenant) -> None:
     hold_the_language_model(deployment, 1)
     message_id = tenant.send("Think while the database is away.", thread_id="restart")
@@ -78,6 +81,7 @@ def test_postgres_restarts_during_a_model_call(deployment: Deployment, tenant: T
     tenant.assert_whole()
 
 
+@pytest.mark.data
 def test_messages_of_a_thread_are_answered_in_order_through_all_of_this(
     deployment: Deployment, tenant: Tenant
 ) -> None:

@@ -67,7 +67,7 @@ def test_slack_from_one_end_to_the_other(world: World, deployment: Deployment) -
     world.connect(elm, "T2")
     answers_and_threads(world)
     retries_and_forgeries(world, oak)
-    killed_workers(world)
+    killed_worker(world)
     slack_down(world, oak)
     two_tenants(world)
     waiting = "SELECT count(*) FROM tenants_job WHERE kind = 'delivery' AND failed_at IS NULL"
@@ -122,13 +122,13 @@ def retries_and_forgeries(world: World, tenant: Tenant) -> None:
     assert tenant.rows(count, ["Only once", "Forged"]) == [(1,)]
 
 
-def killed_workers(world: World) -> None:
-    """Workers die after Slack has created the post, before it is changed: it is changed once."""
+def killed_worker(world: World) -> None:
+    """The worker dies after Slack has created the post, before it is recorded."""
     llm = world.deployment.llm
     llm.forget()
     llm.answers.append(Answer({"content": "Still here."}, wait=True))
     calls = len(world.slack.calls)
-    world.deployment.order_deaths(["before record_post", "before update_post"])
+    world.deployment.order_deaths(["before record_post"])
     assert world.send_event(mention("T1", "Are you there?", channel="C3")) == 200
     world.wait("T1", "C3", [PLACEHOLDER.text])
     llm.release()

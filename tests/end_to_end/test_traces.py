@@ -3,48 +3,20 @@
 import json
 import re
 import secrets
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.end_to_end.deployment import Deployment, Tenant, eventually
-from tests.servers.llm import Answer, LLMServer
+from tests.servers.llm import Answer
 from tests.servers.otlp import Collector, Seen
-from tests.servers.slack import SlackServer, mention, signed, slack_server
+from tests.servers.slack import SlackServer, mention, signed
 
 pytestmark = pytest.mark.slow
 
 # In message texts, user ids, and all other values of a caller.
 CANARY = "CANARY7f3a"
-
-
-@pytest.fixture(scope="module")
-def collector() -> Iterator[Collector]:
-    with Collector() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Deployment]:
-    """A deployment whose processes export their spans."""
-    with LLMServer() as llm, slack_server() as slack:
-        home = tmp_path_factory.mktemp("traced") / "home"
-        deployment = Deployment(home, llm, slugs=["oak", "elm"], slack=slack)
-        deployment.environment |= {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
-            "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
-            "OTEL_TRACES_SAMPLER_ARG": "0.5",
-        }
-        with deployment.running():
-            yield deployment
-
-
-@pytest.fixture(autouse=True)
-def no_answers_of_before(traced: Deployment) -> None:
-    traced.llm.forget()
-    traced.llm.default = Answer({"content": "Noted."})
 
 
 def new_trace() -> tuple[str, dict[str, str]]:
@@ -70,9 +42,9 @@ def has(*names: str) -> Any:
 
 
 def test_a_message_is_one_trace_from_the_request_to_its_embedding(
-    traced: Deployment, collector: Collector
+    deployment: Deployment, collector: Collector
 ) -> None:
-    tenant = traced.tenants[0]
+    tenant = deployment.tenants[0]
     trace_id, headers = new_trace()
     message_id = send(tenant, headers)
     tenant.wait_for(message_id)
@@ -110,45 +82,45 @@ def test_a_message_is_one_trace_from_the_request_to_its_embedding(
         "konstruct.job.is_takeover": False,
     }
     assert recall.attributes["konstruct.agent.id"] == agent_id
-    assert model.attributes["server.address"] == traced.llm.url.removeprefix("http://")
+    assert model.attributes["server.address"] == deployment.llm.url.removeprefix("http://")
     assert not any(span.is_error or span.links for span in spans)
 
 
 def test_log_lines_of_web_and_worker_name_the_trace(
-    traced: Deployment, collector: Collector
+    deployment: Deployment, collector: Collector
 ) -> None:
-    tenant = traced.tenants[0]
+    tenant = deployment.tenants[0]
     trace_id, headers = new_trace()
     tenant.wait_for(send(tenant, headers))
     spans = collector.wait_for(trace_id, has("POST /api/v1/messages/", "job reply"))
     for name, span in (("web", "POST /api/v1/messages/"), ("worker", "job reply")):
         (seen,) = named(spans, span)
-        log = (traced.home / f"{name}.log").read_text()
+        log = (deployment.home / f"{name}.log").read_text()
         assert f"trace_id={trace_id} span_id={seen.id}]" in log
     (line,) = re.findall(
-        rf".*konstruct\.access.*{trace_id}.*", (traced.home / "web.log").read_text()
+        rf".*konstruct\.access.*{trace_id}.*", (deployment.home / "web.log").read_text()
     )
     assert re.search(r"\]: POST /api/v1/messages/ 202 \d+ ms$", line)
 
 
 def test_a_mention_in_slack_is_one_trace_to_its_delivery(
-    traced: Deployment, collector: Collector
+    deployment: Deployment, collector: Collector
 ) -> None:
-    tenant, slack = traced.tenants[0], traced.slack
+    tenant, slack = deployment.tenants[0], deployment.slack
     assert isinstance(slack, SlackServer)
-    traced.manage(
+    deployment.manage(
         "connect_slack", "--tenant", tenant.slug, "--agent", "ada", "--workspace", "T1",
         SLACK_BOT_TOKEN=slack.workspaces["T1"].token,
     )  # fmt: skip
     trace_id, headers = new_trace()
-    body = json.dumps(mention("T1", "Hello", channel="C1")).encode()
+    body = json.dumps(mention("T1", "Hello", channel="C9")).encode()
     answer = httpx.post(
-        f"{traced.url}/channels/slack/events/",
+        f"{deployment.url}/channels/slack/events/",
         content=body,
         headers={"Host": "localhost", **signed(body), **headers},
     )
     assert answer.status_code == 200
-    slack.wait_for(lambda: slack.posts("T1", "C1") == ["Noted."], seconds=60)
+    slack.wait_for(lambda: slack.posts("T1", "C9") == ["Noted."], seconds=60)
     post = "POST /channels/slack/events/"
 
     def is_complete(spans: list[Seen]) -> bool:
@@ -165,15 +137,16 @@ def test_a_mention_in_slack_is_one_trace_to_its_delivery(
     assert {span.attributes["konstruct.channel"] for span in deliveries} == {"slack"}
 
 
+@pytest.mark.data
 def test_the_takeover_of_a_killed_workers_job_is_in_the_trace(
-    traced: Deployment, collector: Collector
+    deployment: Deployment, collector: Collector
 ) -> None:
-    tenant = traced.tenants[0]
+    tenant = deployment.tenants[0]
     trace_id, headers = new_trace()
-    traced.order_deaths(["before run_agent"])
+    deployment.order_deaths(["before run_agent"])
     message_id = send(tenant, headers, thread_id="killed")
     tenant.wait_for(message_id)
-    assert traced.open_orders() == []
+    assert deployment.open_orders() == []
     spans = collector.wait_for(trace_id, has("job reply", "model"))
     (reply,) = named(spans, "job reply")  # the killed process sent none
     (request,) = named(spans, "POST /api/v1/messages/")
@@ -185,10 +158,12 @@ def test_the_takeover_of_a_killed_workers_job_is_in_the_trace(
     assert linked_span not in {span.id for span in spans}
 
 
-def test_a_retry_links_to_the_attempt_that_failed(traced: Deployment, collector: Collector) -> None:
-    tenant = traced.tenants[0]
+def test_a_retry_links_to_the_attempt_that_failed(
+    deployment: Deployment, collector: Collector
+) -> None:
+    tenant = deployment.tenants[0]
     trace_id, headers = new_trace()
-    traced.llm.answers = [Answer("busy", 503)] * 3  # all tries of an attempt
+    deployment.llm.answers = [Answer("busy", 503)] * 3  # all tries of an attempt
     tenant.wait_for(send(tenant, headers, thread_id="retried"))
     spans = collector.wait_for(trace_id, lambda spans: len(named(spans, "job reply")) == 2)
     failed, done = sorted(
@@ -205,8 +180,10 @@ def test_a_retry_links_to_the_attempt_that_failed(traced: Deployment, collector:
         assert span.attributes["exception.type"] == "konstruct.llm.exceptions.LLMUnavailable"
 
 
-def test_exported_traces_contain_no_message_text(traced: Deployment, collector: Collector) -> None:
-    tenant = traced.tenants[1]
+def test_exported_traces_contain_no_message_text(
+    deployment: Deployment, collector: Collector
+) -> None:
+    tenant = deployment.tenants[1]
     trace_id, headers = new_trace()
     call = {
         "id": "call-1",
@@ -216,7 +193,7 @@ def test_exported_traces_contain_no_message_text(traced: Deployment, collector: 
             "arguments": json.dumps({"fact": f"{CANARY} likes tea."}),
         },
     }
-    traced.llm.answers = [
+    deployment.llm.answers = [
         Answer({"content": "", "tool_calls": [call]}),
         Answer({"content": f"{CANARY} is remembered."}),
     ]
@@ -248,7 +225,7 @@ def test_exported_traces_contain_no_message_text(traced: Deployment, collector: 
         assert client.get(f"/api/v1/{CANARY}/").status_code == 404
         assert client.request("CANARY", "/api/v1/messages/").status_code == 405
         client.post("/api/v1/messages/", json={"agent": CANARY, "user_id": CANARY})
-        traced.llm.answers = [Answer(f"{CANARY} is refused", 400)]
+        deployment.llm.answers = [Answer(f"{CANARY} is refused", 400)]
         client.post("/api/v1/messages/?wait=30", json={**body, "thread_id": f"{CANARY}2"})
 
     def is_complete(spans: list[Seen]) -> bool:
@@ -265,9 +242,9 @@ def test_exported_traces_contain_no_message_text(traced: Deployment, collector: 
 
 
 def test_an_extraction_is_in_the_trace_of_the_message(
-    traced: Deployment, collector: Collector
+    deployment: Deployment, collector: Collector
 ) -> None:
-    tenant = traced.tenants[0]
+    tenant = deployment.tenants[0]
     with tenant.client() as client:
         settings = {"extracts_facts": True, "extraction_idle_seconds": 0}
         changed = client.patch(f"/api/v1/agents/{tenant.agent_id}/", json=settings)
@@ -288,10 +265,10 @@ def test_an_extraction_is_in_the_trace_of_the_message(
 
 
 def test_two_tenants_with_the_same_ids_have_separate_traces(
-    traced: Deployment, collector: Collector
+    deployment: Deployment, collector: Collector
 ) -> None:
-    messages = [send(tenant, new_trace()[1], thread_id="same") for tenant in traced.tenants]
-    for tenant, message_id in zip(traced.tenants, messages, strict=True):
+    messages = [send(tenant, new_trace()[1], thread_id="same") for tenant in deployment.tenants]
+    for tenant, message_id in zip(deployment.tenants, messages, strict=True):
         tenant.wait_for(message_id)
 
     def replies() -> list[Seen]:
@@ -302,9 +279,9 @@ def test_two_tenants_with_the_same_ids_have_separate_traces(
             if span.attributes["konstruct.job.key"] == message_id
         ]
 
-    eventually(lambda: len(replies()) == 2, "the spans of both have not come")
+    eventually(lambda: len(replies()) == len(messages), "the spans have not come")
     traces = [collector.trace(span.trace_id) for span in replies()]
-    for tenant, trace in zip(traced.tenants, traces, strict=True):
+    for tenant, trace in zip(deployment.tenants, traces, strict=True):
         tenants = {span.attributes["konstruct.tenant.id"] for span in trace}
         assert tenants == {str(tenant.id)}
     assert len({span.trace_id for trace in traces for span in trace}) == 2
@@ -323,9 +300,9 @@ def test_two_tenants_with_the_same_ids_have_separate_traces(
     ],
 )
 def test_a_hostile_header_is_no_error(
-    traced: Deployment, collector: Collector, headers: dict[str, str]
+    deployment: Deployment, collector: Collector, headers: dict[str, str]
 ) -> None:
-    tenant = traced.tenants[0]
+    tenant = deployment.tenants[0]
     with tenant.client() as client:
         raw = {name: value.encode("latin-1") for name, value in headers.items()}
         answer = client.get("/api/v1/agents/", headers=raw)  # type: ignore[arg-type]
@@ -333,8 +310,8 @@ def test_a_hostile_header_is_no_error(
     assert not collector.trace("0" * 32) + collector.trace("a" * 32)
 
 
-def test_unsampled_request_is_not_traced(traced: Deployment, collector: Collector) -> None:
-    tenant = traced.tenants[0]
+def test_unsampled_request_is_not_traced(deployment: Deployment, collector: Collector) -> None:
+    tenant = deployment.tenants[0]
     trace_id = secrets.token_hex(16)
     tenant.wait_for(send(tenant, {"traceparent": f"00-{trace_id}-{'c' * 16}-00"}))
     later, headers = new_trace()
@@ -344,9 +321,9 @@ def test_unsampled_request_is_not_traced(traced: Deployment, collector: Collecto
 
 
 def test_a_ratio_of_requests_is_traced_and_each_with_all_that_follows(
-    traced: Deployment, collector: Collector
+    deployment: Deployment, collector: Collector
 ) -> None:
-    tenant, earlier = traced.tenants[0], {span.trace_id for span in collector.spans}
+    tenant, earlier = deployment.tenants[0], {span.trace_id for span in collector.spans}
     body = {"agent": "ada", "user_id": "maria", "content": "Hello"}
     with tenant.client() as client:
         sent = [
@@ -357,7 +334,7 @@ def test_a_ratio_of_requests_is_traced_and_each_with_all_that_follows(
         tenant.wait_for(answer.json()["id"])
     last, headers = new_trace()
     tenant.wait_for(send(tenant, headers))
-    log = (traced.home / "web.log").read_text()
+    log = (deployment.home / "web.log").read_text()
     ids = set()
     for answer in sent:
         (line,) = re.findall(rf".*{answer.headers['X-Request-ID']} .*POST /api/v1/messages/.*", log)
@@ -383,8 +360,11 @@ def test_a_ratio_of_requests_is_traced_and_each_with_all_that_follows(
     assert of_work - earlier == {*sampled, last}
 
 
-def test_unavailable_collector_delays_no_request(traced: Deployment, collector: Collector) -> None:
-    tenant = traced.tenants[0]
+@pytest.mark.data
+def test_unavailable_collector_delays_no_request(
+    deployment: Deployment, collector: Collector
+) -> None:
+    tenant = deployment.tenants[0]
     try:
         collector.status = 500
         tenant.wait_for(tenant.send("Hello", thread_id="refused"))
@@ -392,8 +372,8 @@ def test_unavailable_collector_delays_no_request(traced: Deployment, collector: 
         collector.hangs.set()
         for number in range(3):
             tenant.wait_for(tenant.send("Hello", thread_id=f"hanging {number}"))
-        traced.worker.process.terminate()  # ends within its grace period, and is restarted
-        traced.worker.process.wait(10)
+        deployment.worker.process.terminate()  # ends within its grace period, and is restarted
+        deployment.worker.process.wait(10)
         tenant.wait_for(tenant.send("Hello", thread_id="after"))
     finally:
         collector.status = 200

@@ -28,7 +28,7 @@ from tests.konstruct.test_metrics_files import ALERTS
 
 WORKERS = [("worker", queue) for queue in heartbeats.WORKERS]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.data
 
 OWNERS_PASSWORD = "only-the-owner-knows"
 READY = "serves: /admin/ for operators"

@@ -1,7 +1,5 @@
 """A change here applies to the next request of another running web process."""
 
-from pathlib import Path
-
 import httpx
 import pytest
 
@@ -10,20 +8,14 @@ from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import MESSAGES, Program
 
 
 @pytest.mark.django_db(transaction=True)
-def test_next_request_sees_changes_of_another_process(
-    process_environment: dict[str, str], tmp_path: Path, program_a: Program
-) -> None:
+def test_next_request_sees_changes_of_another_process(served_url: str, program_a: Program) -> None:
     tenant_id = program_a.tenant.id
     headers = {"Authorization": f"Bearer {program_a.key}"}
-    with (
-        serving(process_environment, tmp_path / "web.log") as url,
-        httpx.Client(base_url=url, headers=headers) as client,
-    ):
+    with httpx.Client(base_url=served_url, headers=headers) as client:
 
         def status(agent: str = "ada") -> int:
             return client.get(MESSAGES, params={"agent": agent}).status_code

@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +18,6 @@ from konstruct.orchestrator.agents import create_agent
 from memory.facts import LongTermMemory
 from memory.indexing import embedding_jobs
 from tenants.models import Tenant
-from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT
 
@@ -27,12 +26,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 ERAS = ["legacy", "auto"]
 
 
-@pytest.fixture(scope="module")
-def url(
-    environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    with serving(environment_of_processes, tmp_path_factory.mktemp("served") / "log") as address:
-        yield address
+@pytest.fixture
+def url(served_url: str) -> str:
+    return served_url
 
 
 @asynccontextmanager
@@ -73,7 +69,10 @@ def test_two_tenants_that_share_ids_use_it_at_once(
     url: str, program_a: Program, program_b: Program, era: str
 ) -> None:
     for program, secret in ((program_a, "heliotrope"), (program_b, "vermilion")):
-        program.send(f"The sky is {secret}.", name="Maria")
+        said = {"role": "user", "content": f"The sky is {secret}.", "thread_id": "1"}
+        when = {"external_id": "1", "created_at": "2025-03-15T09:00:00Z"}
+        line = {"agent": "ada", "user_id": "maria", **said, **when}
+        program.post("/api/v1/messages/import/", {"messages": [line]})
         embedding_jobs.drain(program.tenant.id)
 
     async def both() -> list[dict[str, Any]]:
@@ -122,6 +121,7 @@ def test_a_key_of_another_tenant_does_not_get_in(
                 asyncio.run(refused(host, key, era))
 
 
+@pytest.mark.long
 def test_only_processes_that_serve_it_load_the_types_and_none_the_sdk() -> None:
     program = (
         "import sys, django; django.setup(set_prefix=False);"

@@ -15,7 +15,6 @@ import pytest
 from django.conf import settings
 
 from konstruct.api.auth.keys import issue_key
-from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -32,12 +31,9 @@ def mem0(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield mem0
 
 
-@pytest.fixture(scope="module")
-def host(
-    environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    with serving(environment_of_processes, tmp_path_factory.mktemp("served") / "log") as url:
-        yield f"{url}/mem0"
+@pytest.fixture
+def host(served_url: str) -> str:
+    return f"{served_url}/mem0"
 
 
 @contextlib.contextmanager
