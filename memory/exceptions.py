@@ -23,10 +23,6 @@ class FactNotFound(KonstructError, LookupError):
     """The tenant has no such fact."""
 
 
-class NotRecalled(KonstructError, LookupError):
-    """A message was not recalled for a reply."""
-
-
 class FactBusy(KonstructError):
     """Other requests stored and deleted a fact with the same text during every attempt."""
 

@@ -10,16 +10,14 @@ conversations of long turns; and LongMemEval. The turns of LongMemEval have no l
 of a session with the answer counts as relevant. The gate is not fitted to it.
 
 The script prints the map from gate values to probabilities that all kinds give together with equal
-weights, for memory/recall/policy.py; how well the present map of the product fits each kind; the
-results of each threshold on LoCoMo; and the improvement by marks of reviewers.
+weights, for memory/recall/policy.py; how well the present map of the product fits each kind; and
+the results of each threshold on LoCoMo.
 """
 
 import argparse
 import gzip
 import itertools
 import json
-import random
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -41,8 +39,6 @@ NAMES = {"conversation": "conversations", "long": "long turns", "LongMemEval": "
 BINS = (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1)
 OPEN_AT = (0.01, 0.02, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3)
 KEEP_AT = (0.0, 0.005, 0.02, 0.05)
-MARKS = (10, 25, 50, 100, 200)
-REVIEWERS = 40
 
 Labels = list[tuple[float, bool, bool]]
 """The gate's value of each memory, whether a fact rests on it, and whether it was relevant."""
@@ -136,7 +132,6 @@ def reported(labelled: Labelled, mode: str) -> dict[str, Any]:
             "error": error(shown, relevant),
             "error_uncalibrated": error(mapped(signs, (1, 0, 0)), relevant),
             "error_without_kind": error(mapped(signs, of_others), relevant),
-            "shift": shift(shown, relevant, 0),
             "bins": list(bins(shown, relevant)),
         }
     return {
@@ -144,7 +139,6 @@ def reported(labelled: Labelled, mode: str) -> dict[str, Any]:
         "present": list(present),
         "fitted": fit(used.values()),
         "kinds": kinds,
-        "marks": [marked(used, count) for count in (0, *MARKS)],
     }
 
 
@@ -196,50 +190,15 @@ def error(shown: np.ndarray, relevant: np.ndarray) -> float:
     ) / len(shown)
 
 
-def shift(shown: np.ndarray, relevant: np.ndarray, deviation: float | None = None) -> float:
-    """Return the shift of logits that fits best; by default shrunk as in the product."""
-    from memory.recall.marks import fit_shift
-
-    pairs = zip(shown.tolist(), relevant.tolist(), strict=True)
-    counts = [(shown, int(is_relevant), int(not is_relevant)) for shown, is_relevant in pairs]
-    return fit_shift(counts, *([] if deviation is None else [deviation]))
-
-
-def marked(kinds: Labelled, count: int) -> dict[str, float]:
-    """Return the difference of the mean shown and the relevant share after a number of marks.
-
-    Each kind is a tenant for which the product's map is fitted to the other kinds. The marks belong
-    to memories that the default policy may give; the other ones of these are compared.
-    """
-    from memory.recall.policy import PRESETS
-
-    chance = random.Random(1)
-    gaps, worse = [], []
-    for kind, pairs in kinds.items():
-        of_others = fit(other for name, other in kinds.items() if name != kind)
-        likely = [pair for pair in pairs if pair[0] >= PRESETS["balanced"].keep_at]
-        for _ in range(REVIEWERS):
-            chance.shuffle(likely)
-            signs, relevant = split(likely)
-            moved = shift(mapped(signs[:count], of_others), relevant[:count])
-            before, after = (
-                abs(mapped(signs[count:], weights).mean() - relevant[count:].mean())
-                for weights in (of_others, np.add(of_others, (0, moved, 0)))
-            )
-            gaps.append(float(after))
-            worse.append(bool(after > before))
-    return {"marks": count, "gap": statistics.fmean(gaps), "worse": statistics.fmean(worse)}
-
-
 def show(report: dict[str, Any]) -> None:
     """Print the figures."""
     print(f"fitted: Calibration{tuple(report['fitted'])}; present: {tuple(report['present'])}")
     print(f"{'kind':<22}{'memories':>9}{'relevant':>9}{'shown':>7}{'error':>7}{'raw':>7}", end="")
-    print(f"{'others':>8}{'shift':>7}")
+    print(f"{'others':>8}")
     for kind, of in report["kinds"].items():
         print(f"{kind:<22}{of['memories']:>9}{of['relevant']:>9.3f}{of['shown']:>7.3f}", end="")
         print(f"{of['error']:>7.3f}{of['error_uncalibrated']:>7.3f}", end="")
-        print(f"{of['error_without_kind']:>8.3f}{of['shift']:>7.2f}")
+        print(f"{of['error_without_kind']:>8.3f}")
     for kind, of in report["kinds"].items():
         print(f"\n{kind}: shown -> relevant (memories)")
         for bin_ in of["bins"]:
@@ -250,9 +209,6 @@ def show(report: dict[str, Any]) -> None:
             negatives = (line["raw"] or 0, line["hard"] or 0)
             print(f"{line['open_at']:>8}{line['keep_at']:>9}{line['R@10']:>7.3f}", end="")
             print(f"{line['returned']:>7.1f}{negatives[0]:>7.3f}{negatives[1]:>7.3f}")
-    print(f"\n{'marks':>6}{'gap':>7}{'worse':>7}")
-    for line in report["marks"]:
-        print(f"{line['marks']:>6}{line['gap']:>7.3f}{line['worse']:>7.2f}")
 
 
 if __name__ == "__main__":

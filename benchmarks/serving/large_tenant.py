@@ -92,10 +92,6 @@ FILL: Final = (
     f"""INSERT INTO orchestrator_extractionrun ({_OF}, thread_id, message_ids, state, created_at)
        SELECT {_OF}, thread_id, ARRAY[id], 'applied', created_at
        FROM memory_message WHERE mod(number, 40) = 0""",
-    f"""INSERT INTO memory_recallmark ({_OF}, reply_id, message_id, relevance, probability,
-                                      author_kind, author_id, author_name, created_at)
-       SELECT {_OF}, id, in_reply_to_id, 'relevant', .5, {_BY}, created_at
-       FROM memory_message WHERE role = 'assistant' AND mod(number, 250) = 11""",
     f"""INSERT INTO memory_recallexclusion ({_OF}, message_id, reason, author_kind, author_id,
                                            author_name)
        SELECT {_OF}, id, 'Wrong.', {_BY} FROM memory_message WHERE mod(number, 1000) = 1""",

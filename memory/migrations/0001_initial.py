@@ -44,7 +44,6 @@ PRIVILEGES = {
     "memory_factevidence": ["INSERT", "UPDATE (memory_id)", "DELETE"],
     "memory_recallexclusion": ["INSERT", "DELETE"],
     "memory_personname": ["INSERT"],
-    "memory_recallmark": ["INSERT", "UPDATE", "DELETE"],
 }
 # A recall reads these from their indexes alone, as long as Postgres knows that all see the rows. It
 # learns it by VACUUM, which by default comes after a fifth of a table is new.
@@ -1579,126 +1578,6 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "names of people",
             },
         ),
-        migrations.CreateModel(
-            name="RecallMark",
-            fields=[
-                (
-                    "tenant_id",
-                    models.UUIDField(db_default=CurrentTenant(), editable=False),
-                ),
-                (
-                    "agent_id",
-                    models.UUIDField(
-                        help_text="The agent that this memory belongs to.", verbose_name="agent"
-                    ),
-                ),
-                (
-                    "user_id",
-                    models.TextField(
-                        help_text="The user's id in the channel, such as a Slack user id.",
-                        verbose_name="user",
-                    ),
-                ),
-                (
-                    "id",
-                    models.UUIDField(
-                        db_default=RandomUUID(),
-                        default=uuid.uuid4,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                (
-                    "relevance",
-                    models.TextField(
-                        choices=[
-                            ("relevant", "Relevant"),
-                            ("not_relevant", "Not relevant"),
-                            ("unsure", "Unsure"),
-                        ],
-                        help_text="The reviewer's opinion.",
-                    ),
-                ),
-                (
-                    "probability",
-                    models.FloatField(
-                        help_text="Probability that the memory is relevant by the product's own calibration."
-                    ),
-                ),
-                (
-                    "author_kind",
-                    models.TextField(
-                        choices=[
-                            ("person", "person"),
-                            ("program", "program with an API key"),
-                            ("operator", "operator's command"),
-                            ("run", "extraction run"),
-                            ("system", "the platform"),
-                        ],
-                        help_text="The kind of the author.",
-                    ),
-                ),
-                (
-                    "author_id",
-                    models.TextField(
-                        blank=True, default="", help_text="Id of the person or the API key."
-                    ),
-                ),
-                (
-                    "author_name",
-                    models.TextField(blank=True, default="", help_text="Name of the author."),
-                ),
-                (
-                    "created_at",
-                    models.DateTimeField(
-                        db_default=models.Func(
-                            function="clock_timestamp", output_field=models.DateTimeField()
-                        ),
-                        help_text="When it was marked.",
-                    ),
-                ),
-                (
-                    "message",
-                    models.ForeignKey(
-                        help_text="The memory.",
-                        on_delete=deletion.PROTECT,
-                        related_name="marks_as_memory",
-                        to="memory.message",
-                    ),
-                ),
-                (
-                    "reply",
-                    models.ForeignKey(
-                        db_index=False,
-                        help_text="The reply that the memory was recalled for.",
-                        on_delete=deletion.PROTECT,
-                        related_name="recall_marks",
-                        to="memory.message",
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "recall mark",
-                "indexes": [
-                    models.Index(fields=["agent_id", "user_id"], name="recall_mark_scope"),
-                    models.Index(fields=["-created_at", "id"], name="recall_mark_newest"),
-                ],
-                "constraints": [
-                    models.UniqueConstraint(fields=("reply", "message"), name="recall_mark_memory"),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("relevance__in", ["relevant", "not_relevant", "unsure"])
-                        ),
-                        name="recall_mark_relevance",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("probability__gte", 0), ("probability__lte", 1)),
-                        name="recall_mark_probability",
-                    ),
-                ],
-            },
-        ),
         VectorStoragePlain("memory_conversationembedding"),
         VectorStoragePlain("memory_memoryentry"),
         # Django's composite key cannot carry columns; a search reads these from the index alone.
@@ -1730,7 +1609,6 @@ class Migration(migrations.Migration):
                 "Posting": "The weight of one lexeme in one message: the lexical index. Append-only.",
                 "RecallEvent": "The messages and facts that were recalled for a reply, with their scores. Append-only.",
                 "RecallExclusion": "A message, or some words of it, that recall leaves out until the exclusion is removed.",
-                "RecallMark": "A reviewer's mark on a memory that was recalled for a reply, given or left out.",
                 "Scope": "The integer that identifies an agent and a user in the index of recall. Append-only.",
                 "WindowClear": "A cleared window. Turns up to this message are not added to it again. Append-only.",
             },

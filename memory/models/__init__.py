@@ -28,7 +28,6 @@ from memory.models.facts import (
 )
 from memory.models.items import ConversationItem
 from memory.models.people import PersonName
-from memory.models.recall_marks import RecallMark, Relevance
 
 __all__ = [
     "AgentUserModel",
@@ -51,8 +50,6 @@ __all__ = [
     "Precision",
     "RecallEvent",
     "RecallExclusion",
-    "RecallMark",
-    "Relevance",
     "Role",
     "Scope",
     "WindowClear",

@@ -22,7 +22,6 @@ _READ: Final = frozenset(
         "memory.view_pendingembedding",
         "memory.view_recallevent",
         "memory.view_recallexclusion",
-        "memory.view_recallmark",
         "memory.view_scope",
         "memory.view_windowclear",
         "memory.view_memoryentry",
@@ -60,7 +59,6 @@ _CURATE: Final = frozenset(
         "memory.review_memoryentry",
         "memory.add_recallexclusion",
         "memory.delete_recallexclusion",
-        "memory.add_recallmark",
         "memory.add_windowclear",
         # Permissions to preview and replay extraction runs, and to apply and roll back.
         "orchestrator.add_extractionrun",

@@ -53,7 +53,7 @@ from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
-from memory.models import MemoryEntry, Message, RecallExclusion, RecallMark
+from memory.models import MemoryEntry, Message, RecallExclusion
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.access_log import Actor, ActorKind
 from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
@@ -80,7 +80,7 @@ PHONE = {"width": 400, "height": 844}
 DESK = {"width": 1440, "height": 900}
 # Pages that only take a form, send a file, or redirect to another site.
 NO_PAGES = {
-    *("mark_recalled", "ask_again", "answer_escalation", "resolve_escalation"),
+    *("ask_again", "answer_escalation", "resolve_escalation"),
     *("assign_escalation", "escalate", "hand_over", "retry_job", "retry_reply", "slack_finish"),
     *("include_message", "replay_extraction_run", "apply_extraction_run", "cancel_retention"),
     *("unlink_identity", "receipt_json", "export_person", "restore_tenant", "resume_tenant"),
@@ -136,9 +136,6 @@ def _fill(tenant: Tenant) -> None:
     by = {"author_kind": "person", "author_id": "1", "author_name": NAME}
     of = {"agent_id": agent.id, "user_id": NOA}
     RecallExclusion.objects.create(message=message, reason=HEBREW_TEXT, **by, **of)
-    RecallMark.objects.create(
-        reply=reply, message=message, relevance="unsure", probability=0.5, **by, **of
-    )
     RetentionRule.objects.create(days=30)
     request_erasure(f"{NOA}3", by=BY, reason=HEBREW_TEXT)
     request_message_erasure(

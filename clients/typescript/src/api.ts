@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 cb4691c5d0be55f0089a2a09c0ef19279d725a6c480c7606326ec24fdc8bd5c7
+// Written by `make typescript` from docs/openapi.yaml, sha256 ec1e73b57fa320280ff89bd7ca76d8333f2d2a374c96e2814f1844757839fe8d
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1039,27 +1039,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/recall-events/{event_id}/marks/{message_id}/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /**
-         * Mark a recalled memory as relevant, not relevant or unsure
-         * @description A mark replaces the earlier mark on the same memory. It changes the probabilities that people see, but not the results of recall. Keys that are bound to a user may not mark.
-         */
-        put: operations["mark_recalled_memory"];
-        post?: never;
-        /** Remove the mark from a recalled memory */
-        delete: operations["remove_recall_mark"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/search/": {
         parameters: {
             query?: never;
@@ -1619,13 +1598,6 @@ export interface components {
         AuthorKindEnum: "person" | "program" | "operator" | "run" | "system";
         /** @enum {unknown} */
         BlankEnum: "";
-        /** @description How probabilities are calibrated. */
-        Calibration: {
-            /** @description true: with the tenant's own marks. false: with public data, until there are enough marks. */
-            is_own: boolean;
-            /** @description Number of marks of the tenant's reviewers as relevant or not relevant. */
-            marks: number;
-        };
         /** @description A message of a chat. */
         ChatMessage: {
             role: string;
@@ -1853,7 +1825,7 @@ export interface components {
         };
         /** @description The recall and the prompt of a reply, as in a recall event. */
         DryTrace: {
-            /** @description The memories found, best first, with the score of every channel, the calibrated `probability`, and as `mark` the reviewer's mark, if there is one. */
+            /** @description The memories found, best first, with the score of every channel, and the calibrated `probability`. */
             hits: {
                 [key: string]: unknown;
             }[];
@@ -3128,7 +3100,7 @@ export interface components {
             score: number;
             /**
              * Format: double
-             * @description Calibrated probability that it is relevant. See `calibration`.
+             * @description Calibrated probability that it is relevant.
              */
             probability: number;
             /**
@@ -3797,7 +3769,7 @@ export interface components {
              * @description When it was recorded.
              */
             created_at: string;
-            /** @description The memories found, best first, with the score of every channel, the calibrated `probability`, and as `mark` the reviewer's mark, if there is one. */
+            /** @description The memories found, best first, with the score of every channel, and the calibrated `probability`. */
             hits: {
                 [key: string]: unknown;
             }[];
@@ -3815,8 +3787,6 @@ export interface components {
             prompt: {
                 [key: string]: unknown;
             } | null;
-            /** @description Calibration of the probabilities. */
-            readonly calibration: components["schemas"]["Calibration"];
         };
         /** @description A page of a list. */
         RecallEventPage: {
@@ -3831,64 +3801,6 @@ export interface components {
              */
             previous: string | null;
             results: components["schemas"]["RecallEvent"][];
-        };
-        /** @description A reviewer's mark on a recalled memory. */
-        RecallMark: {
-            /** Format: uuid */
-            readonly id: string;
-            /**
-             * Format: uuid
-             * @description The reply that the memory was recalled for.
-             */
-            readonly reply_id: string;
-            /**
-             * Format: uuid
-             * @description The memory.
-             */
-            readonly message_id: string;
-            /**
-             * @description The reviewer's opinion.
-             *
-             *     * `relevant` - Relevant
-             *     * `not_relevant` - Not relevant
-             *     * `unsure` - Unsure
-             */
-            relevance: components["schemas"]["RelevanceEnum"];
-            /**
-             * Format: double
-             * @description Probability that the memory is relevant by the product's own calibration.
-             */
-            probability: number;
-            /**
-             * @description The kind of the author.
-             *
-             *     * `person` - person
-             *     * `program` - program with an API key
-             *     * `operator` - operator's command
-             *     * `run` - extraction run
-             *     * `system` - the platform
-             */
-            author_kind: components["schemas"]["AuthorKindEnum"];
-            /** @description Id of the person or the API key. */
-            author_id?: string;
-            /** @description Name of the author. */
-            author_name?: string;
-            /**
-             * Format: date-time
-             * @description When it was marked.
-             */
-            created_at: string;
-        };
-        /** @description A reviewer's mark. */
-        RecallMarkFields: {
-            /**
-             * @description Whether the memory was relevant to the question.
-             *
-             *     * `relevant` - Relevant
-             *     * `not_relevant` - Not relevant
-             *     * `unsure` - Unsure
-             */
-            relevance: components["schemas"]["RelevanceEnum"];
         };
         /**
          * @description * `hybrid` - hybrid: meaning and words
@@ -3922,13 +3834,6 @@ export interface components {
             /** Format: double */
             fact?: number;
         };
-        /**
-         * @description * `relevant` - Relevant
-         *     * `not_relevant` - Not relevant
-         *     * `unsure` - Unsure
-         * @enum {string}
-         */
-        RelevanceEnum: "relevant" | "not_relevant" | "unsure";
         /** @description A reply. */
         Reply: {
             /** Format: uuid */
@@ -4064,8 +3969,6 @@ export interface components {
             results: components["schemas"]["Memory"][];
             /** @description No message was relevant enough. */
             abstained: boolean;
-            /** @description Calibration of the messages' probabilities; null without messages. */
-            calibration: components["schemas"]["Calibration"] | null;
             /** @description The facts found, if `include` names facts. */
             facts?: components["schemas"]["FoundFact"][];
         };
@@ -8281,84 +8184,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["RecallEventInFull"];
                 };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            405: components["responses"]["MethodNotAllowed"];
-            406: components["responses"]["NotAcceptable"];
-            414: components["responses"]["AddressTooLong"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    mark_recalled_memory: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                event_id: string;
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RecallMarkFields"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecallMark"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            405: components["responses"]["MethodNotAllowed"];
-            406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["BodyTooLarge"];
-            414: components["responses"]["AddressTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    remove_recall_mark: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                event_id: string;
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description No response body */
-            204: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];

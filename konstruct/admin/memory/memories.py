@@ -31,7 +31,6 @@ from konstruct.admin.page_tools import PageTools, date_range_query
 from konstruct.admin.query_parameters import AgentAndUser, as_user_id, as_uuid
 from memory.browse.threads import similar_messages
 from memory.models import Message, Scope
-from memory.recall.marks import tenant_calibration
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 
@@ -50,7 +49,6 @@ def memories(request: HttpRequest) -> HttpResponseBase:
     question = QuestionForm(request.GET)
     forms = [PolicyForm(request.GET), PolicyForm(request.GET, prefix="b")]
     is_comparing = request.GET.get("compare") == "on"
-    calibration = tenant_calibration()
     sides: list[dict[str, Any]] = []
     commands: dict[str, str] = {}
     are_valid = all([question.is_valid(), *(form.is_valid() for form in forms)])
@@ -65,7 +63,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         )
         kinds, at = _kinds(request, question), _as_of(request, question)
         sides = [
-            run_recall(target, query, form, kinds=kinds, at=at, calibration=calibration)
+            run_recall(target, query, form, kinds=kinds, at=at)
             for form in (forms if is_comparing else forms[:1])
         ]
         sides = [_in_range(request, side) for side in sides]
@@ -88,7 +86,6 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         policy_forms=forms,
         is_comparing=is_comparing,
         has_knobs=is_comparing or not are_valid or any(form.has_changed() for form in forms),
-        calibration=calibration,
         sides=sides,
         days=date_range_query(request),
         list_tools=TOOLS.list_tools(request),
@@ -144,7 +141,6 @@ def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
         form,
         kinds=[MESSAGES],
         at=_as_of(request, question),
-        calibration=tenant_calibration(),
     )
     for hit in _in_range(request, found)["hits"]:
         yield tuple(hit[name] for name in EXPORT_COLUMNS)

@@ -18,7 +18,6 @@ from konstruct.admin.query_parameters import AgentAndUser
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.context.search import SearchResult, search_memory
 from memory.exceptions import InvalidArgument
-from memory.recall.marks import TenantCalibration
 from memory.recall.policy import MAX_NEIGHBOURS, MAX_TOP_K, MODES, PRESETS, RecallPolicy
 from tenants.context import required_tenant_id
 
@@ -108,7 +107,6 @@ def run_recall(
     *,
     kinds: Sequence[str],
     at: datetime | None,
-    calibration: TenantCalibration,
 ) -> dict[str, Any]:
     """Return the recall with a policy, for recalled.html; or the error of the policy."""
     try:
@@ -133,7 +131,7 @@ def run_recall(
         "policy": policy,
         "hits": [
             {
-                **memory_context(asdict(hit), asdict(hit), calibration),
+                **memory_context(asdict(hit), asdict(hit)),
                 **authors,
                 "highlighted": highlight(hit.content, query),
                 "neighbours": True,
@@ -142,7 +140,7 @@ def run_recall(
         ],
         "cut": [
             {**memory, **authors}
-            for memory in (left_out_context(map(asdict, result.cut), calibration) if result else ())
+            for memory in (left_out_context(map(asdict, result.cut)) if result else ())
         ],
         "facts": [
             {"memory_id": str(fact.pk), "content": fact.content, "score": fact.score}

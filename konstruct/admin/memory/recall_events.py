@@ -1,34 +1,14 @@
-"""Sources of a reply: the trace of its recall for templates, and marks on recalled memories."""
+"""Sources of a reply: the trace of its recall for templates."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib import messages
 from django.db.models.functions import Left
-from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils.dateparse import parse_datetime
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST
 
-from konstruct.admin.access import author_of, log_row_access
-from konstruct.model_names import translated_choices
-from memory.exceptions import NotRecalled
-from memory.models import Message, RecallMark, Relevance
-from memory.recall.marks import (
-    TenantCalibration,
-    mark_recalled,
-    marks_of,
-    tenant_calibration,
-    trace_of,
-)
-from tenants import transaction
-from tenants.admin.sites import tenant_site
-from tenants.audit.changes import row_state
-from tenants.audit.models import Action
+from memory.models import Message, PendingEmbedding, RecallEvent
 
 # The features that readers can interpret, by weight: their labels and explanations.
 FEATURES: Final = {
@@ -76,44 +56,34 @@ def stored_trace_context(reply_id: UUID) -> dict[str, Any] | None:
     Args:
         reply_id: the id of the reply's message.
     """
-    trace = trace_of(reply_id)
-    return None if trace is None else trace_context(trace, reply_id)
+    trace: Any = RecallEvent.objects.filter(reply_id=reply_id).values().first()
+    if trace is None:
+        pending = PendingEmbedding.objects.filter(message_id=reply_id)
+        trace = pending.values_list("recall_trace", flat=True).first()
+    return None if trace is None else trace_context(trace)
 
 
-def trace_context(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str, Any]:
+def trace_context(trace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sources of a reply for why.html.
 
     Args:
         trace: the trace of a recall, from the pipeline or a recall event.
-        reply_id: the reply, whose memories may have marks; None if it is not stored.
     """
     prompt = trace.get("prompt") or {}
-    calibration = tenant_calibration()
-    hits = [memory_context(hit, hit, calibration) for hit in trace["hits"]]
-    cut = left_out_context(trace["cut"], calibration)
-    if reply_id is not None:
-        marks = marks_of(reply_id)
-        for memory in (*hits, *cut):
-            memory |= {"reply_id": reply_id, "mark": marks.get(memory["message_id"])}
     return {
         **trace,
         **prompt,
-        "hits": hits,
-        "cut": cut,
-        "calibration": calibration,
-        "relevances": translated_choices(Relevance.choices),
+        "hits": [memory_context(hit, hit) for hit in trace["hits"]],
+        "cut": left_out_context(trace["cut"]),
         "sections": [_section(section) for section in prompt.get("sections", ())],
     }
 
 
-def left_out_context(
-    cut: Iterable[Mapping[str, Any]], calibration: TenantCalibration
-) -> list[dict[str, Any]]:
+def left_out_context(cut: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the memories that were left out, with their texts, which one query reads.
 
     Args:
         cut: the entries of a trace, with `message_id`, `reason`, `score` and `channels`.
-        calibration: the tenant's.
     """
     cut = list(cut)
     ids = [hit["message_id"] for hit in cut if "message_id" in hit]
@@ -121,23 +91,17 @@ def left_out_context(
     messages_by_id = {
         str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
     }
-    return [
-        memory_context(hit, messages_by_id.get(str(hit.get("message_id")), {}), calibration)
-        for hit in cut
-    ]
+    return [memory_context(hit, messages_by_id.get(str(hit.get("message_id")), {})) for hit in cut]
 
 
-def memory_context(
-    hit: Mapping[str, Any], message: Mapping[str, Any], calibration: TenantCalibration
-) -> dict[str, Any]:
+def memory_context(hit: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
     """Return one memory for memory.html.
 
     Args:
         hit: the entry of a trace.
         message: the values of its message; empty if it was removed.
-        calibration: the tenant's.
     """
-    created_at, probability = message.get("created_at"), calibration.probability(hit)
+    created_at, probability = message.get("created_at"), hit.get("probability")
     channels, reason = hit.get("channels", {}), hit.get("reason", "")
     names = [name for name in FEATURES if name in channels]
     names += [name for name in channels if name not in FEATURES]
@@ -168,38 +132,3 @@ def _section(section: Mapping[str, Any]) -> dict[str, Any]:
         "title": SECTIONS.get(section["name"], section["name"]),
         "percent": min(100, round(100 * tokens / share)) if share else 0,
     }
-
-
-@tenant_site.page(
-    "messages/<uuid:reply_id>/recalled/<uuid:message_id>/mark/",
-    name="mark_recalled",
-    permission="memory.add_recallmark",
-)
-@require_POST
-def mark(request: HttpRequest, reply_id: UUID, message_id: UUID) -> HttpResponseBase:
-    """Mark a memory that was recalled for a reply, or remove the mark."""
-    reply = get_object_or_404(Message, pk=reply_id)
-    relevance = request.POST.get("relevance", "")
-    if relevance not in {*Relevance.values, ""}:
-        raise Http404("There is no such mark.")
-    before = RecallMark.objects.filter(reply=reply, message_id=message_id).first()
-    state_before = None if before is None else row_state(before)
-    with transaction.atomic():
-        if relevance:
-            author = author_of(request)
-            try:
-                row = mark_recalled(reply, message_id, relevance=relevance, author=author)
-            except NotRecalled as error:
-                raise Http404(str(error)) from error
-            log_row_access(request, Action.DECIDE, row, before=state_before, after=row_state(row))
-            messages.success(
-                request,
-                gettext("Marked: %(lower)s.")
-                % {"lower": gettext(Relevance(relevance).label).lower()},
-            )
-        elif before is not None:
-            log_row_access(request, Action.DELETE, before, before=state_before)
-            before.delete()
-            messages.success(request, gettext("The mark was removed."))
-    address = reverse("admin:conversation", args=[reply_id])
-    return redirect(f"{address}?why={reply_id}#recalled-{message_id}")

@@ -29,7 +29,6 @@ from memory.models import (
     PendingEmbedding,
     RecallEvent,
     RecallExclusion,
-    RecallMark,
     Scope,
     WindowClear,
 )
@@ -246,29 +245,6 @@ class RecallExclusionAdmin(MemoryAdmin):
         *("message", "start", "end", "memory_id", "reason", "author_name", "author_kind"),
         *("created_at", "agent", "user_id", "id", "agent_id"),
     )
-
-
-@admin.register(RecallMark, site=tenant_site)
-class RecallMarkAdmin(MemoryAdmin):
-    """Marks of reviewers on recalled memories."""
-
-    list_display = ("created_at", "agent", "user_id", "relevance", "author_name", "conversation")
-    list_filter = (AgentFilter, UserFilter, "relevance", "created_at")
-    fields = (
-        *("relevance", "conversation", "reply", "message", "probability"),
-        *("author_name", "author_kind", "created_at", "agent", "user_id", "id", "agent_id"),
-    )
-
-    @display(description=_("Recalled for"))
-    def conversation(self, mark: RecallMark) -> SafeString:
-        """A link to the reply and its recall."""
-        return link(
-            gettext("Open reply"),
-            "conversation",
-            mark.reply_id,
-            query={"why": mark.reply_id},
-            fragment=f"recalled-{mark.message_id}",
-        )
 
 
 @admin.register(Scope, site=tenant_site)

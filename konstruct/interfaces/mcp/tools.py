@@ -25,7 +25,6 @@ from memory.exceptions import FactNotFound
 from memory.facts import LongTermMemory, StoredFact, filter_facts
 from memory.models import MemoryEntry, Message
 from memory.recall import Hit
-from memory.recall.marks import TenantCalibration, tenant_calibration
 from memory.recall.policy import RecallPolicy
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
@@ -152,24 +151,22 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
         shared=caller.user_id is None,
     )
     results = [_fact(fact) | {"score": fact.score} for fact in memory.facts or ()]
-    calibration = tenant_calibration()
     if memory.messages is not None:
         results += [
-            _message(hit, user_id) | {"score": calibration.adjust(hit.probability)}
-            for hit in memory.messages.hits
+            _message(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
         ]
-    text = _result_lines(results) or _empty_result_text(policy, calibration)
+    text = _result_lines(results) or _empty_result_text(policy)
     return Outcome({"results": results}, text, detail={"found": len(results)})
 
 
-def _empty_result_text(policy: RecallPolicy | None, calibration: TenantCalibration) -> str:
+def _empty_result_text(policy: RecallPolicy | None) -> str:
     """Return the answer of a search without results, with the floors that results need."""
     floors = [
         f"a fact needs a similarity of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest"
         f" {NEAR_FACT_FLOOR}"
     ]
     if policy is not None:
-        minimum = calibration.adjust(policy.probability(policy.open_at))
+        minimum = policy.probability(policy.open_at)
         floors.append(f"the best message a probability of {minimum:.2f}")
     return f"No memory answers this: {', '.join(floors)}. Ask in other words."
 

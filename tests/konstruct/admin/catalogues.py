@@ -176,13 +176,12 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     from memory.facts import lifecycle
     from memory.models import Role
     from memory.models.facts import AuthorKind, FactAction
-    from memory.models.recall_marks import Relevance
     from memory.recall.policy import MODES, PRESETS
     from tenants.audit.models import Action
     from tenants.audit.roles import ROLE_DESCRIPTIONS
     from tenants.jobs.kind import KINDS
 
-    for choices in (KeyScope, Event, FactAction, Relevance, Action):
+    for choices in (KeyScope, Event, FactAction, Action):
         yield from (((str(label), ""), choices.__name__) for label in choices.labels)
     doubts = (
         *(candidates.INFERRED, candidates.UNVERIFIED, candidates.CONFLICT, candidates.ALL),

@@ -75,7 +75,6 @@ WITHOUT_A_GET = {
     "unlink_identity",
     "cancel_retention",
     "retry_reply",
-    "mark_recalled",
     "replay_extraction_run",
     "apply_extraction_run",
     "export_person",

@@ -364,19 +364,6 @@ CASES: dict[tuple[str, str], Case] = {
     ("recall-event", "GET"): Case(
         lambda seed: f"{V1}recall-events/{seed.event.id}/", foreign=404, messages=6, narrow=404
     ),
-    ("recall-mark", "PUT"): Case(
-        lambda seed: f"{V1}recall-events/{seed.event.id}/marks/{seed.sent['id']}/",
-        foreign=404,
-        messages=8,
-        body=lambda seed: {"relevance": "relevant"},
-        narrow=404,
-    ),
-    ("recall-mark", "DELETE"): Case(
-        lambda seed: f"{V1}recall-events/{seed.event.id}/marks/{seed.sent['id']}/",
-        foreign=404,
-        messages=5,
-        narrow=404,
-    ),
     ("tool-calls", "GET"): Case(at("tool-calls/", **OF_MARIA), foreign=422, messages=3),
     ("tool-call", "GET"): Case(
         lambda seed: f"{V1}tool-calls/{seed.call}/", foreign=404, messages=4, narrow=404

@@ -31,7 +31,6 @@ from memory.facts import Author, LongTermMemory, exclude_from_recall, reject
 from memory.indexing import embedding_jobs as embeddings
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from memory.models.facts import AuthorKind
-from memory.recall.marks import mark_recalled
 from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -143,8 +142,6 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
             exclude_from_recall(line, author=author, start=start, end=4, reason=f"Noise.{secret}")
             for start in (0, 1)
         ]
-        reviewer = Author(AuthorKind.PERSON, "1", "eva")
-        mark_recalled(reply, UUID(sent["id"]), relevance="unsure", author=reviewer)
         erasure = ErasureRequest.objects.create(user_id="theo", requested_by="tests").pk
         escalation, *_ = [_escalated(program, secret, thread) for thread in ("a", "b")]
         call, *_ = [_asked_for(reply.in_reply_to, secret, place) for place in (0, 1)]

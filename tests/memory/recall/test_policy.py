@@ -1,11 +1,21 @@
-"""A recall policy: working defaults, and refused values."""
+"""A recall policy: working defaults, refused values, presets and calibrated probabilities."""
 
 from typing import Any
 
 import pytest
 
 from memory.exceptions import InvalidArgument
-from memory.recall.policy import RecallPolicy, RecallWeights
+from memory.recall import recall
+from memory.recall.policy import (
+    CALIBRATIONS,
+    DEFAULT_POLICY,
+    PRESETS,
+    RecallPolicy,
+    RecallWeights,
+)
+from tenants.models import Tenant
+from tests.memory.messages import AGENT, add_messages
+from tests.memory.recalled import SMALL_TALK
 
 
 @pytest.mark.parametrize(
@@ -36,3 +46,23 @@ def test_weights_refuse(value: Any) -> None:
 def test_policy_accepts_the_limits_of_its_range() -> None:
     policy = RecallPolicy(open_at=1, keep_at=0, top_k=100, weights=RecallWeights(session=0))
     assert (policy.open_at, policy.weights.session) == (1, 0)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector"])
+def test_probabilities_keep_the_order_of_the_gate(tenant_a: Tenant, mode: Any) -> None:
+    add_messages(tenant_a, *SMALL_TALK)
+    policy = RecallPolicy(mode=mode, gate=False)
+    hits = recall(tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy).hits
+    by_gate = sorted(hits, key=lambda hit: hit.gate_value)
+    assert by_gate == sorted(hits, key=lambda hit: hit.probability)
+    assert all(
+        hit.probability == CALIBRATIONS[policy.mode].probability(hit.gate_value) for hit in hits
+    )
+
+
+def test_presets_are_points_of_the_thresholds() -> None:
+    assert DEFAULT_POLICY.with_preset("balanced") == DEFAULT_POLICY
+    precise, thorough = (DEFAULT_POLICY.with_preset(name) for name in ("precise", "thorough"))
+    assert (precise.open_at, precise.keep_at) == PRESETS["precise"] == (0.1, 0.02)
+    assert (thorough.open_at, thorough.keep_at) == PRESETS["thorough"] == (0.03, 0.005)
+    assert (DEFAULT_POLICY.open_at, DEFAULT_POLICY.keep_at) == (0.06, 0.005)

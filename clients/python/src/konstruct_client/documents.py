@@ -206,16 +206,6 @@ class AgentVersion(TypedDict):
     """When the agent changed."""
 
 
-class Calibration(TypedDict):
-    """How probabilities are calibrated."""
-
-    is_own: bool
-    """true: with the tenant's own marks. false: with public data, until there are enough
-    marks."""
-    marks: int
-    """Number of marks of the tenant's reviewers as relevant or not relevant."""
-
-
 class ChatMessage(TypedDict):
     """A message of a chat."""
 
@@ -370,8 +360,8 @@ class DryTrace(TypedDict):
     """The recall and the prompt of a reply, as in a recall event."""
 
     hits: list[dict[str, Any]]
-    """The memories found, best first, with the score of every channel, the calibrated
-    `probability`, and as `mark` the reviewer's mark, if there is one."""
+    """The memories found, best first, with the score of every channel, and the calibrated
+    `probability`."""
     cut: list[dict[str, Any]]
     """The best of the memories left out, with the reason; otherwise as in `hits`."""
     facts: list[dict[str, Any]]
@@ -968,7 +958,7 @@ class Memory(TypedDict):
     score: float
     """The score of the ranking; comparable within this response only."""
     probability: float
-    """Calibrated probability that it is relevant. See `calibration`."""
+    """Calibrated probability that it is relevant."""
     gate_value: NotRequired[float]
     """The gate's value, which is compared with the agent's thresholds; with explain."""
     channels: NotRequired[dict[str, float]]
@@ -1280,8 +1270,8 @@ class RecallEventInFull(TypedDict):
     created_at: str
     """When it was recorded."""
     hits: list[dict[str, Any]]
-    """The memories found, best first, with the score of every channel, the calibrated
-    `probability`, and as `mark` the reviewer's mark, if there is one."""
+    """The memories found, best first, with the score of every channel, and the calibrated
+    `probability`."""
     cut: list[dict[str, Any]]
     """The best of the memories left out, with the reason; otherwise as in `hits`."""
     facts: list[dict[str, Any]]
@@ -1290,30 +1280,6 @@ class RecallEventInFull(TypedDict):
     """The memories in the prompt, verbatim."""
     prompt: dict[str, Any] | None
     """The prompt as it was sent, with the tokens of each section; null if not kept."""
-    calibration: Calibration
-    """Calibration of the probabilities."""
-
-
-class RecallMark(TypedDict):
-    """A reviewer's mark on a recalled memory."""
-
-    id: str
-    reply_id: str
-    """The reply that the memory was recalled for."""
-    message_id: str
-    """The memory."""
-    relevance: Literal["relevant", "not_relevant", "unsure"]
-    """The reviewer's opinion."""
-    probability: float
-    """Probability that the memory is relevant by the product's own calibration."""
-    author_kind: Literal["person", "program", "operator", "run", "system"]
-    """The kind of the author."""
-    author_id: NotRequired[str]
-    """Id of the person or the API key."""
-    author_name: NotRequired[str]
-    """Name of the author."""
-    created_at: str
-    """When it was marked."""
 
 
 class RecallWeights(TypedDict):
@@ -1374,8 +1340,6 @@ class SearchResult(TypedDict):
     results: list[Memory]
     abstained: bool
     """No message was relevant enough."""
-    calibration: Calibration | None
-    """Calibration of the messages' probabilities; null without messages."""
     facts: NotRequired[list[FoundFact]]
     """The facts found, if `include` names facts."""
 

@@ -147,15 +147,4 @@ export class Memories extends Resource {
   recallEvent(eventId: string, options: CallOptions = {}) {
     return this.call<"get_recall_event">("GET", pathOf("recall-events", eventId), {}, options);
   }
-
-  /** Mark a recalled memory. This changes the shown probabilities, not the recall. */
-  mark(eventId: string, messageId: string, params: Params<"mark_recalled_memory">, options: CallOptions = {}) {
-    const path = pathOf("recall-events", eventId, "marks", messageId);
-    return this.call<"mark_recalled_memory">("PUT", path, { body: params }, options);
-  }
-
-  /** Remove the mark from a recalled memory. */
-  removeMark(eventId: string, messageId: string, options: CallOptions = {}) {
-    return this.done("DELETE", pathOf("recall-events", eventId, "marks", messageId), {}, options);
-  }
 }

@@ -22,7 +22,6 @@ from memory.context.search import search_memory
 from memory.models import Message
 from memory.models.metadata_filters import parse_filters
 from memory.recall import RecallResult
-from memory.recall.marks import tenant_calibration
 from memory.recall.policy import MAX_TOP_K, MODES, PRESETS, RecallPolicy
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -107,9 +106,7 @@ class MemorySerializer(serializers.Serializer):
     score = serializers.FloatField(
         help_text="The score of the ranking; comparable within this response only."
     )
-    probability = serializers.FloatField(
-        help_text="Calibrated probability that it is relevant. See `calibration`."
-    )
+    probability = serializers.FloatField(help_text="Calibrated probability that it is relevant.")
     gate_value = serializers.FloatField(
         required=False,
         help_text="The gate's value, which is compared with the agent's thresholds; with explain.",
@@ -121,27 +118,11 @@ class MemorySerializer(serializers.Serializer):
     )
 
 
-class CalibrationSerializer(serializers.Serializer):
-    """How probabilities are calibrated."""
-
-    is_own = serializers.BooleanField(
-        help_text="true: with the tenant's own marks. false: with public data, until there are "
-        "enough marks."
-    )
-    marks = serializers.IntegerField(
-        help_text="Number of marks of the tenant's reviewers as relevant or not relevant."
-    )
-
-
 class SearchResultSerializer(serializers.Serializer):
     """The results, best first, one per message; and facts, with separate scores."""
 
     results = MemorySerializer(many=True)
     abstained = serializers.BooleanField(help_text="No message was relevant enough.")
-    calibration = CalibrationSerializer(
-        allow_null=True,
-        help_text="Calibration of the messages' probabilities; null without messages.",
-    )
     facts = FoundFactSerializer(
         many=True, required=False, help_text="The facts found, if `include` names facts."
     )
@@ -213,21 +194,12 @@ def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:
     The serializer itself would take a sixth of the time of a search.
     """
     if result is None:
-        return {"results": [], "abstained": False, "calibration": None}
+        return {"results": [], "abstained": False}
     names = _NAMES if explain else [name for name in _NAMES if name not in EXPLAINING]
-    calibration = tenant_calibration()
-    hits = [
-        {name: getattr(hit, name) for name in names}
-        | {"probability": calibration.adjust(hit.probability)}
-        for hit in result.hits
-    ]
+    hits = [{name: getattr(hit, name) for name in names} for hit in result.hits]
     if incomplete := {hit["message_id"]: hit for hit in hits if hit["metadata"] is None}:
         rows = Message.objects.filter(pk__in=list(incomplete)).values_list("pk", "metadata")
         metadata = dict(rows)
         for message_id, hit in incomplete.items():
             hit["metadata"] = metadata.get(message_id) or {}
-    return {
-        "results": hits,
-        "abstained": result.abstained,
-        "calibration": {"is_own": calibration.is_own, "marks": calibration.marks},
-    }
+    return {"results": hits, "abstained": result.abstained}

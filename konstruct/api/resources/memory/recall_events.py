@@ -3,21 +3,15 @@
 from uuid import UUID
 
 from django.db.models import Func, IntegerField, Q, QuerySet
-from django.http import Http404
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http import lists
-from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
-from konstruct.api.resources.memory.memories import CalibrationSerializer
-from memory.exceptions import NotRecalled
-from memory.models import Message, RecallEvent, RecallMark, Relevance
-from memory.recall.marks import mark_recalled, marks_of, tenant_calibration
-from tenants.audit.changes import row_state
+from memory.models import Message, RecallEvent
 from tenants.audit.models import Action
 
 
@@ -57,8 +51,8 @@ class RecallTraceSerializer(serializers.Serializer):
 
     hits = serializers.ListField(
         child=serializers.DictField(),
-        help_text="The memories found, best first, with the score of every channel, the calibrated "
-        "`probability`, and as `mark` the reviewer's mark, if there is one.",
+        help_text="The memories found, best first, with the score of every channel, and the "
+        "calibrated `probability`.",
     )
     cut = serializers.ListField(
         child=serializers.DictField(),
@@ -79,29 +73,6 @@ class RecallTraceSerializer(serializers.Serializer):
 
 class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializer):
     """The recall for one reply, with the reasons."""
-
-    calibration = CalibrationSerializer(
-        read_only=True, help_text="Calibration of the probabilities."
-    )
-
-
-class RecallMarkFields(StrictSerializer):
-    """A reviewer's mark."""
-
-    relevance = serializers.ChoiceField(
-        choices=Relevance.choices, help_text="Whether the memory was relevant to the question."
-    )
-
-
-class RecallMarkSerializer(serializers.ModelSerializer):
-    """A reviewer's mark on a recalled memory."""
-
-    class Meta:
-        model = RecallMark
-        fields = [
-            *("id", "reply_id", "message_id", "relevance", "probability"),
-            *("author_kind", "author_id", "author_name", "created_at"),
-        ]
 
 
 def with_counts(events: QuerySet[RecallEvent]) -> QuerySet[RecallEvent]:
@@ -180,70 +151,7 @@ class RecallEventView(ApiView):
         event = get_object_or_404(events, pk=event_id)
         self.caller.require_prompts()
         self.log(event)
-        calibration = tenant_calibration()
-        marks = marks_of(event.reply_id) if event.reply_id else {}
-        for memory in (*event.hits, *event.cut):
-            if (probability := calibration.probability(memory)) is not None:
-                memory["probability"] = probability
-            if mark := marks.get(memory.get("message_id")):
-                memory["mark"] = mark.relevance
-        document = self.document(event, RecallEventInFullSerializer)
-        return Response(document | {"calibration": CalibrationSerializer(calibration).data})
-
-
-@route("recall-events/<uuid:event_id>/marks/<uuid:message_id>/", name="recall-mark")
-class RecallMarkView(ApiView):
-    """The mark on one memory that was recalled for a reply."""
-
-    allows_bound_keys = True
-
-    def reply(self, event_id: UUID) -> Message:
-        """Return the reply of an event, for callers that may read the event."""
-        events = self.caller.rows(RecallEvent.objects.select_related("reply"))
-        reply = get_object_or_404(events, pk=event_id).reply
-        if reply is None:
-            raise Http404("The recall was for no reply.")
-        self.caller.require_prompts()
-        return reply
-
-    @operation(
-        Action.DECIDE,
-        "recall mark",
-        permission="memory.add_recallmark",
-        body=RecallMarkFields,
-        id="mark_recalled_memory",
-        returns=RecallMarkSerializer,
-    )
-    def put(self, request: Request, event_id: UUID, message_id: UUID) -> Response:
-        """Mark a recalled memory as relevant, not relevant or unsure.
-
-        A mark replaces the earlier mark on the same memory. It changes the probabilities that
-        people see, but not the results of recall. Keys that are bound to a user may not mark.
-        """
-        reply = self.reply(event_id)
-        before = RecallMark.objects.filter(reply=reply, message_id=message_id).first()
-        state_before = None if before is None else row_state(before)
-        try:
-            mark = mark_recalled(reply, message_id, author=self.caller.author, **self.fields)
-        except NotRecalled as error:
-            raise Http404(str(error)) from error
-        self.log(mark, before=state_before, after=row_state(mark))
-        return Response(self.document(mark, RecallMarkSerializer))
-
-    @operation(
-        Action.DELETE,
-        "recall mark",
-        permission="memory.add_recallmark",
-        id="remove_recall_mark",
-        returns={204: None},
-    )
-    def delete(self, request: Request, event_id: UUID, message_id: UUID) -> Response:
-        """Remove the mark from a recalled memory."""
-        reply = self.reply(event_id)
-        mark = get_object_or_404(RecallMark, reply=reply, message_id=message_id)
-        self.log(mark, before=row_state(mark))
-        mark.delete()
-        return Response(status=204)
+        return Response(self.document(event, RecallEventInFullSerializer))
 
 
 def _length(name: str) -> Func:

@@ -21,7 +21,6 @@ from memory.models import (
     PersonName,
     Posting,
     RecallEvent,
-    RecallMark,
     WindowClear,
 )
 from tenants.admin.sites import operator_site, tenant_site
@@ -66,16 +65,6 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
         with tenant_scope(program.tenant.id):
             message = Message.objects.filter(content__contains="Lisbon").earliest("number")
             exclude_from_recall(message, author=SYSTEM)
-            reply = Message.objects.filter(role="assistant").earliest("number")
-            RecallMark.objects.create(
-                agent_id=reply.agent_id,
-                user_id=reply.user_id,
-                reply=reply,
-                message=message,
-                relevance="unsure",
-                probability=0.5,
-                author_kind="person",
-            )
         propose(message, "Lisbon", "Maria's sister lives in Lisbon.")
     for model in SHOWN:
         page = client.get(changelist(model))

@@ -250,7 +250,6 @@ def test_user_without_a_role_can_open_no_page(
             "ask_again": f"messages/{UNKNOWN_ID}/ask-again/",
             "exclude_message": f"messages/{UNKNOWN_ID}/exclude/",
             "include_message": f"messages/{UNKNOWN_ID}/include/{UNKNOWN_ID}/",
-            "mark_recalled": f"messages/{UNKNOWN_ID}/recalled/{UNKNOWN_ID}/mark/",
             "invite_person": "team/1/invite/",
             "erasure_receipt": f"erasures/{UNKNOWN_ID}/",
             "message_receipt": f"erased-messages/{UNKNOWN_ID}/",

@@ -216,8 +216,7 @@ def test_recall_event_contains_its_reasons(seed: SeedData) -> None:
     )
     full = seed.program.get(row["url"]).json()
     (hit,) = full["hits"]
-    assert (hit["content"], hit["score"], hit["mark"]) == ("I drink tea.", 2.5, "unsure")
-    assert full["calibration"] == {"is_own": False, "marks": 0}
+    assert (hit["content"], hit["score"], hit["probability"]) == ("I drink tea.", 2.5, 0.5)
     assert full["injected"] == ["[then] user: I drink tea."]
     assert (full["cut"], full["facts"], full["prompt"]) == ([], [], None)
 

@@ -45,7 +45,6 @@ from memory.models import (
     MemoryEntry,
     Message,
     PendingEmbedding,
-    RecallMark,
 )
 from memory.models.facts import SYSTEM
 from memory.recall import recall
@@ -104,14 +103,6 @@ def extract(tenant: Tenant, agent: Agent, city: str) -> None:
         quote = Quote(message, len("I live in "), len(f"I live in {city}"))
         record_candidate(entry, [quote], author=Author(AuthorKind.RUN, str(run.pk)))
         exclude_from_recall(message, author=Author(AuthorKind.PERSON, "7"), start=0, end=1)
-        of_reply = {
-            "agent_id": agent.id,
-            "user_id": "maria",
-            "reply": Message.objects.filter(user_id="maria", role="assistant").latest("number"),
-        }
-        RecallMark.objects.create(
-            **of_reply, message=message, relevance="relevant", probability=0.5, author_kind="person"
-        )
 
 
 def recalled(tenant: Tenant, agent: Agent) -> list[list[tuple[Any, ...]]]:

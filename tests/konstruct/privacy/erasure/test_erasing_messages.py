@@ -22,7 +22,7 @@ from memory.conversations.copies import copy_for_agent
 from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import embedding_jobs as embeddings
-from memory.models import MemoryEntry, Message, RecallEvent, RecallMark
+from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from memory.recall.policy import RecallPolicy
 from tenants.audit.models import AccessEvent, Action, MessageErasure
@@ -79,15 +79,6 @@ def target(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message])
         )
     embeddings.drain(tenant_a.id)
     get_recent_messages(tenant_a.id, agent.id, "maria")
-    with tenant_scope(tenant_a.id):
-        first, *_, last = Message.objects.filter(role="assistant").order_by("number")
-        own = Message.objects.get(in_reply_to=target)
-        # As a memory of another reply, and another memory of its own reply.
-        for reply, memory in ((last, target), (own, first), (last, first)):
-            RecallMark.objects.create(
-                agent_id=agent.id, user_id="maria", reply=reply, message=memory,
-                relevance="relevant", probability=0.5, author_kind="person",
-            )  # fmt: skip
     return target
 
 
@@ -127,7 +118,6 @@ def test_erased_message_leaves_no_data(
     assert (receipt["state"], receipt["reason"]) == ("done", "asked by mail")
     assert receipt["receipt"]["tables"]["memory_message"]["removed"] == 3  # and the copy
     assert receipt["receipt"]["tables"]["memory_memoryentry"]["removed"] == 1
-    assert receipt["receipt"]["tables"]["memory_recallmark"]["removed"] == 2
     assert eraser.get(f"{MESSAGES}{target.pk}/").status_code == 404
     assert eraser.request("DELETE", address).status_code == 404
 

@@ -342,23 +342,3 @@ class Memories(Resource[S]):
     def recall_event(self, event_id: str) -> Call[documents.RecallEventInFull]:
         """Get the recall of a reply: results, omitted results with reasons, and the prompt."""
         return Call("GET", f"recall-events/{segment(event_id)}/")
-
-    @call
-    def mark(
-        self,
-        event_id: str,
-        message_id: str,
-        *,
-        relevance: Literal["relevant", "not_relevant", "unsure"],
-    ) -> Call[documents.RecallMark]:
-        """Mark a recalled memory. This changes the shown probabilities, not the recall."""
-        return Call("PUT", _mark_path(event_id, message_id), body={"relevance": relevance})
-
-    @call
-    def remove_mark(self, event_id: str, message_id: str) -> Call[None]:
-        """Remove the mark from a recalled memory."""
-        return Call("DELETE", _mark_path(event_id, message_id))
-
-
-def _mark_path(event_id: str, message_id: str) -> str:
-    return f"recall-events/{segment(event_id)}/marks/{segment(message_id)}/"
