@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 ec1e73b57fa320280ff89bd7ca76d8333f2d2a374c96e2814f1844757839fe8d
+// Written by `make typescript` from docs/openapi.yaml, sha256 b472f7d4a0290119f9ba31ba711cb560d839d9c8776379805406a78e5717923f
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1182,7 +1182,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get messages, replies by source, reply times, tokens and marks by day
+         * Get messages, replies by source, reply times and tokens by day
          * @description A day that has ended is counted once: later imports and erasures do not change its numbers until it is counted again in the admin.
          */
         get: operations["get_usage_by_day"];
@@ -4561,12 +4561,6 @@ export interface components {
              * @description Cost of replies at current prices, by LLM_PRICE_…
              */
             cost: string;
-            /** @description Reviewers' marks of that day. */
-            right: number;
-            /** @description Reviewers' marks of that day. */
-            wrong: number;
-            /** @description Reviewers' marks of that day. */
-            unsure: number;
         };
         /** @description The tenant's usage of a month. The fields are the columns of the CSV. */
         UsageOfMonth: {

@@ -1667,12 +1667,6 @@ class UsageOfDay(TypedDict):
     """Tokens of the extraction of facts."""
     cost: str
     """Cost of replies at current prices, by LLM_PRICE_…"""
-    right: int
-    """Reviewers' marks of that day."""
-    wrong: int
-    """Reviewers' marks of that day."""
-    unsure: int
-    """Reviewers' marks of that day."""
 
 
 class UsageOfMonth(TypedDict):

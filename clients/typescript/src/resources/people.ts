@@ -26,7 +26,7 @@ export class Users extends Resource {
     return this.call<"get_usage">("GET", "usage/", {}, options);
   }
 
-  /** Get messages, replies by source, reply times, tokens and marks of each day. */
+  /** Get messages, replies by source, reply times and tokens of each day. */
   usageByDay(params: Params<"get_usage_by_day">, options: CallOptions = {}) {
     return this.call<"get_usage_by_day">("GET", "usage/days/", { query: params }, options);
   }

@@ -126,9 +126,6 @@ class UsageOfDaySerializer(serializers.Serializer):
         decimal_places=6,
         help_text="Cost of replies at current prices, by LLM_PRICE_…",
     )
-    right = serializers.IntegerField(help_text="Reviewers' marks of that day.")
-    wrong = serializers.IntegerField(help_text="Reviewers' marks of that day.")
-    unsure = serializers.IntegerField(help_text="Reviewers' marks of that day.")
 
 
 class UsageByDaySerializer(serializers.Serializer):
@@ -153,7 +150,7 @@ class UsageByDayView(ApiView):
         returns=UsageByDaySerializer,
     )
     def get(self, request: Request) -> Response:
-        """Get messages, replies by source, reply times, tokens and marks by day.
+        """Get messages, replies by source, reply times and tokens by day.
 
         A day that has ended is counted once: later imports and erasures do not change its numbers
         until it is counted again in the admin.

@@ -106,7 +106,7 @@ class Users(Resource[S]):
     def usage_by_day(
         self, *, first: str, last: str, agent: str | None = None, channel: str | None = None
     ) -> Call[documents.UsageByDay]:
-        """Get messages, replies by source, reply times, tokens and marks of each day.
+        """Get messages, replies by source, reply times and tokens of each day.
 
         Args:
             first: the first day (UTC), as YYYY-MM-DD.
