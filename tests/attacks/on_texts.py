@@ -11,9 +11,12 @@ from typing import Any
 import django
 
 from tests.attacks.growing import BODY, Attack, attack_all, run_long
-from tests.attacks.on_patterns import KINDS
 
 Reading = Callable[[str], object]
+KINDS = (
+    " ", "\t", "\n", "a", "A", "1", ".", ",", "-", "_", "*", "~", "#", "`", "[", "]", "(", ")", "<",
+    "@", "|", ":", "/", "?", '"', "é", "\u0301", "好", "か", "。", "\x1f",
+)  # fmt: skip
 
 
 def readings() -> dict[str, Reading]:
@@ -126,6 +129,7 @@ def readings() -> dict[str, Reading]:
             text, text
         ),
         "facts of a language model, by topic": lambda text: wording.sensitive_topic("", text),
+        "facts of a language model, by period": wording.is_limited_in_time,
     }
 
 

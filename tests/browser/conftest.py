@@ -15,15 +15,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connections
+from django.test import override_settings
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.local import demo_conversations, demo_month
-from konstruct.orchestrator import pipeline
+from konstruct.local import demo
+from konstruct.management.commands.demo import USER
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.extraction import runs
+from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ExtractionCursor
 from konstruct.orchestrator.replies import queue
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
@@ -32,11 +34,11 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
+from tests.browser.states import add_states, send
 from tests.konstruct.extracted import propose
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PASSWORD = "audit-what-it-remembers"
-USER = demo_conversations.USER
 HERE = Path(__file__).parent
 
 
@@ -160,68 +162,52 @@ def demo_tenant(django_db_setup: None, django_db_blocker: Any) -> Iterator[Auror
 
 
 def _create_month() -> Aurora:
-    """Create the tenant like the demo, and send messages through the pipeline."""
+    """Create the tenant with the demo's history, and send messages through the pipeline."""
     with database.as_owner():  # after each test all tenants except the shared ones are deleted
         provisioning.create_tenant(slug="aurora", name="Aurora Travel")
     tenant = Tenant.objects.get(slug="aurora")
+    history, _ = demo.companies()
     agent = create_agent(
         tenant_id=tenant.id,
         name="Iris",
         system_prompt="You are Iris, the assistant of Aurora Travel.",
+        extracts_facts=True,
     )
+    otto = create_agent(tenant_id=tenant.id, name="Otto", tools=["remember_fact"])
     with tenant_scope(tenant.id):
         admin = User.objects.create_superuser("admin", password=PASSWORD)
         issue_key(tenant_id=tenant.id, name="website")
-        month = demo_month.add_month(agent, admin=admin)
-        for message in month.waiting:
-            pipeline.handle(tenant_id=tenant.id, message_id=message.id)
-        conversation = demo_conversations.AURORA
-        for text in conversation.messages[:16]:  # the first messages have left the window
-            _send(tenant, agent, text)
+        import_history(history["messages"], tenant_id=tenant.id)
+        with demo.serving_model() as url, override_settings(LLM_POOL_URL=url):
+            for cursor in ExtractionCursor.objects.all():
+                runs.extract(cursor.pk)
+        escalation = add_states(agent, otto, admin)
         drain(tenant.id)
-        messages = [_send(tenant, agent, question.text) for question in conversation.questions[:2]]
+        question, *_ = [
+            send(agent, question["text"], user=USER, thread="desk")
+            for question in history["questions"][:2]
+        ]
         drain(tenant.id)
-        _send(tenant, agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
-        failed = _send(tenant, agent, "Could you also book the lighthouse tour?", answered=False)
+        hebrew = "שלום, אני רוצה להזמין טיול <script>alert(1)</script>"
+        send(agent, hebrew, user="noa", thread="desk")
+        lighthouse = "Could you also book the lighthouse tour?"
+        failed = send(agent, lighthouse, user=USER, thread="desk", answered=False)
         queue.REPLIES.record_failure(
             failed.id, LLMRefused("The language model answered 400: no such model.")
         )
-        reply = Message.objects.get(in_reply_to=messages[0])
+        reply = Message.objects.get(in_reply_to=question)
         memory = Message.objects.get(content__contains="allergic to shellfish", role="user")
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")
         # Of another person: a corrected fact excludes its message from recall.
-        _propose_facts(_send(tenant, agent, "I am allergic to clams and shellfish.", user="zoe"))
+        _propose_facts(
+            send(agent, "I am allergic to clams and shellfish.", user="zoe", thread="desk")
+        )
         identity = ChannelIdentity.objects.get()
     with database.as_owner():  # the erasures of the month
         call_command("owner_worker", once=True, verbosity=0)
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
-    return Aurora(tenant, agent, failed, reply, memory, fact, month.escalation, identity)
-
-
-def _send(
-    tenant: Tenant,
-    agent: Agent,
-    text: str,
-    *,
-    answered: bool = True,
-    user: str = USER,
-) -> Message:
-    """Send a message like a program, and answer it immediately."""
-    message, _ = accept(
-        Incoming(
-            agent_id=agent.id,
-            user_id=user,
-            thread_id="desk",
-            channel="rest",
-            content=text,
-            name=user.title(),
-        ),
-        tenant_id=tenant.id,
-    )
-    if answered:
-        pipeline.handle(tenant_id=tenant.id, message_id=message.id)
-    return message
+    return Aurora(tenant, agent, failed, reply, memory, fact, escalation, identity)
 
 
 def _propose_facts(message: Message) -> None:

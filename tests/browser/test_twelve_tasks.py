@@ -18,7 +18,7 @@ from tests import database
 from tests.browser.conftest import USER, Aurora, BrowserUser
 
 MAX_CLICKS = 5
-OLD_HOME = "I just moved to Antwerp."
+OLD_HOME = "I just moved to Antwerp, please send the brochures there."
 # Enter in a form also makes a click event, with detail 0.
 COUNT = """
 for (const [name, clicks] of [["click", 1], ["change", 2]]) {

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 b472f7d4a0290119f9ba31ba711cb560d839d9c8776379805406a78e5717923f
+// Written by `make typescript` from docs/openapi.yaml, sha256 a5dc465653db8c8c9e6d26823bb5d388c3245518d7de2eef39f4bef0760678b1
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1395,7 +1395,7 @@ export interface components {
             };
             /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from idle conversations, with a language model, or with a few rules if there is none. */
+            /** @description Extract facts from idle conversations. This needs a language model (LLM_POOL_URL). */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;
@@ -1499,7 +1499,7 @@ export interface components {
             };
             /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from idle conversations, with a language model, or with a few rules if there is none. */
+            /** @description Extract facts from idle conversations. This needs a language model (LLM_POOL_URL). */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;
@@ -2179,7 +2179,7 @@ export interface components {
             replay_of: string | null;
             /** @description The person or key that requested it. Empty: the platform. */
             requested_by: string;
-            /** @description The language model. Empty: the rules. */
+            /** @description The language model. */
             model: string;
             /** @description Address of the language model. */
             endpoint: string;
@@ -2248,7 +2248,7 @@ export interface components {
             replay_of: string | null;
             /** @description The person or key that requested it. Empty: the platform. */
             requested_by: string;
-            /** @description The language model. Empty: the rules. */
+            /** @description The language model. */
             model: string;
             /** @description Address of the language model. */
             endpoint: string;
@@ -3490,7 +3490,7 @@ export interface components {
             };
             /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from idle conversations, with a language model, or with a few rules if there is none. */
+            /** @description Extract facts from idle conversations. This needs a language model (LLM_POOL_URL). */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;

@@ -1,1 +1,1 @@
-"""Extraction: a language model, or rules, propose facts of conversations; code checks them."""
+"""Extraction: a language model proposes facts of conversations; code checks them."""

@@ -136,8 +136,6 @@ class ReviewPolicy:
 
     review: str = FactReview.DOUBTFUL
     by_slot: Mapping[str, str] = field(default_factory=dict)
-    reason: str = ""
-    """If not empty, every fact needs a review, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,29 +320,6 @@ def _date(value: Any, precision: Any) -> tuple[date | None, str]:
     return date(year or 0, month or 1, day or 1), stated_precision
 
 
-def dump(candidates: Sequence[Candidate]) -> str:
-    """Return candidates as the answer of a language model, which `parse` reads."""
-    facts = [
-        {
-            "id": candidate.id,
-            "subject": candidate.subject,
-            "slot": candidate.slot,
-            "multi": candidate.is_multi_valued,
-            "value": candidate.value,
-            "fact": candidate.fact,
-            "kind": candidate.kind,
-            "speaker": candidate.speaker,
-            "evidence": [{"message": str(at), "quote": quote} for at, quote in candidate.evidence],
-            "valid_from": candidate.valid_from.isoformat() if candidate.valid_from else None,
-            "precision": candidate.precision or None,
-            "supersedes": candidate.supersedes,
-            "confidence": candidate.confidence,
-        }
-        for candidate in candidates
-    ]
-    return json.dumps({"facts": facts}, ensure_ascii=False)
-
-
 # --- Checks ---------------------------------------------------------------------------------------
 
 
@@ -469,13 +444,12 @@ def _accept(
 
 
 def _review_reason(slot: str, doubts: Sequence[str], policy: ReviewPolicy) -> str:
-    rule = policy.by_slot.get(slot, policy.review)
-    reasons = [policy.reason] if policy.reason else []
-    if rule != FactReview.NONE or policy.reason:
-        reasons += doubts
-    if rule == FactReview.ALL and not reasons:
-        reasons = [ALL]
-    return ", ".join(reasons)
+    required = policy.by_slot.get(slot, policy.review)
+    if required == FactReview.NONE:
+        return ""
+    if required == FactReview.ALL and not doubts:
+        return ALL
+    return ", ".join(doubts)
 
 
 def _valid_from(candidate: Candidate, spans: Sequence[Span]) -> datetime | None:

@@ -12,14 +12,13 @@ from konstruct.llm.completions import Completion, split_credentials
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator import metering, runner, usage
 from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
-from konstruct.orchestrator.extraction import prompt, rules
+from konstruct.orchestrator.extraction import prompt
 from konstruct.orchestrator.extraction.candidates import (
     AnswerInvalid,
     Candidate,
     KnownFact,
     RefusedCandidate,
     Source,
-    dump,
     parse,
 )
 from konstruct.orchestrator.messages import KonstructMessage, Thread
@@ -37,6 +36,7 @@ MAX_KNOWN_FACTS: Final = 100
 MAX_BATCH_CHARACTERS: Final = 60_000
 # HTTP statuses with which servers refuse an unknown response_format.
 UNKNOWN_FORMAT_STATUSES: Final = frozenset({400, 415, 422, 501})
+NO_MODEL: Final = "No facts are extracted: no language model is configured (LLM_POOL_URL)."
 
 # The slots of parallel requests for which clients wait, each in a thread of the web process. A
 # quarter is reserved for tenants without a request.
@@ -86,14 +86,15 @@ def truncate_batch(messages: list[Message]) -> list[Message]:
     return messages
 
 
-def require_token_budget(batch: Batch) -> None:
-    """Check that the agent and the tenant have enough tokens and money for a request.
+def require_model(batch: Batch) -> None:
+    """Check that there is a language model, and that tokens and money suffice for a request.
 
     Raises:
-        ExtractionLimitReached: the request would exceed a limit.
+        ExtractionFailed: no language model is configured.
+        ExtractionLimitReached: the request would exceed a limit of the agent or the tenant.
     """
     if not settings.LLM_POOL_URL:
-        return
+        raise ExtractionFailed(NO_MODEL)
     try:
         usage.require_room(usage.MODEL_CALL_QUOTAS)
     except QuotaExceeded as error:
@@ -112,15 +113,14 @@ def require_token_budget(batch: Batch) -> None:
 
 def build_run(batch: Batch, **values: Any) -> ExtractionRun:
     """Return an unsaved run for a batch."""
-    has_model = bool(settings.LLM_POOL_URL)
     url, _ = split_credentials(settings.LLM_POOL_URL)
     return ExtractionRun(
         tenant_id=required_tenant_id(),
         **batch.thread.as_filter,
         message_ids=[message.id for message in batch.messages],
-        model=_model(batch.agent) if has_model else "",
-        endpoint=url if has_model else "",
-        prompt_digest=prompt.PROMPT_DIGEST if has_model else "",
+        model=_model(batch.agent),
+        endpoint=url,
+        prompt_digest=prompt.PROMPT_DIGEST,
         **values,
     )
 
@@ -130,7 +130,7 @@ def _model(agent: Agent) -> str:
 
 
 def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
-    """Return the answer of the language model, or of the rules if none is configured.
+    """Return the answer of the language model.
 
     The answer, its format and its tokens are set on the run, which is not saved.
 
@@ -143,9 +143,6 @@ def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None
         LLMError: there is no answer.
         ExtractionFailed: the answer was cut at a limit, or withheld by a content filter.
     """
-    if not settings.LLM_POOL_URL:
-        run.output = dump(rules.candidates(batch.sources))
-        return run.output
     first = prompt.FORMATS.index(supported_format(run.endpoint, run.model))
     for response_format in prompt.FORMATS[first:]:
         run.response_format = response_format

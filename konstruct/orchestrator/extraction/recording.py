@@ -6,7 +6,6 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from konstruct.orchestrator.extraction import rules
 from konstruct.orchestrator.extraction.candidates import (
     AcceptedCandidate,
     ReviewPolicy,
@@ -35,11 +34,9 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
         answer.candidates,
         sources=batch.sources,
         known=known_facts(batch.thread, {candidate.slot for candidate in answer.candidates}),
-        policy=ReviewPolicy(
-            agent.fact_review, agent.fact_review_by_slot, "" if run.model else rules.REVIEW_REASON
-        ),
+        policy=ReviewPolicy(agent.fact_review, agent.fact_review_by_slot),
     )
-    author = Author(AuthorKind.RUN, str(run.id), run.model or "rules")
+    author = Author(AuthorKind.RUN, str(run.id), run.model)
     counts: Counter[str] = Counter()
     documents = []
     new_ids: dict[str, UUID] = {}

@@ -34,7 +34,7 @@ from konstruct.orchestrator.extraction.fact_requests import (
     parse_facts,
     request_facts,
     request_slot,
-    require_token_budget,
+    require_model,
     truncate_batch,
 )
 from konstruct.orchestrator.extraction.recording import end, record
@@ -64,8 +64,9 @@ KILLED: Final = "The process ended before the run was done."
 def extract(cursor_id: UUID) -> None:
     """Extract facts from the next messages of a conversation, or record the failure.
 
-    If the conversation is not idle yet, or the tokens of today are used, the job is postponed. A
-    batch without a valid answer after all attempts is skipped. Its failed run can be replayed.
+    The job is postponed if the conversation is not idle yet, if the tokens of today are used, or if
+    no language model is configured. A batch without a valid answer after all attempts is skipped.
+    Its failed run can be replayed.
 
     Args:
         cursor_id: the id of an ExtractionCursor of the current tenant.
@@ -136,8 +137,8 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         context = list(earlier[:MAX_CONTEXT_MESSAGES])[::-1]
         batch = Batch(agent, thread, [*context, *new], known_facts(thread))
         try:
-            require_token_budget(batch)
-        except ExtractionLimitReached as error:
+            require_model(batch)
+        except (ExtractionFailed, ExtractionLimitReached) as error:
             queue.EXTRACTIONS.postpone(cursor.pk, _until_tomorrow(), note=str(error))
             return None
         return batch
@@ -225,7 +226,8 @@ def preview(
         replay_of: the run that had these messages.
 
     Raises:
-        ExtractionFailed: there are no messages, or the answer has no list of facts.
+        ExtractionFailed: there are no messages or no language model, or the answer has no list of
+            facts.
         ExtractionLimitReached: the agent has not enough tokens left for today.
         Busy: the tenant has the maximum number of requests to the language model.
         LLMError: there is no answer.
@@ -237,7 +239,7 @@ def preview(
     if model is not None:
         agent.extraction_model = model
     batch = Batch(agent, thread, truncate_batch(list(messages)), known_facts(thread))
-    require_token_budget(batch)
+    require_model(batch)
     max_time = len(prompt.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
     with transaction.atomic():
         run = _create_run(
@@ -317,7 +319,7 @@ def extract_unsaved_messages(
     thread = Thread(agent.id, user_id, "")
     is_stored = not agent._state.adding and user_id
     batch = Batch(agent, thread, messages, known_facts(thread) if is_stored else [])
-    require_token_budget(batch)
+    require_model(batch)
     run = build_run(batch, requested_by=requested_by)
     with request_slot():
         return UnsavedExtraction(batch, run, parse_facts(request_facts(batch, run, timeout)))

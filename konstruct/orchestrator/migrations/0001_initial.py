@@ -331,7 +331,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Extract facts from idle conversations, with a language model, or with a few rules if there is none.",
+                        help_text="Extract facts from idle conversations. This needs a language model (LLM_POOL_URL).",
                         verbose_name="extracts facts",
                     ),
                 ),
@@ -1246,7 +1246,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="The language model. Empty: the rules.",
+                        help_text="The language model.",
                     ),
                 ),
                 (

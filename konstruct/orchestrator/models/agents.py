@@ -300,8 +300,8 @@ class Agent(TenantModel):
     extracts_facts = flag(
         "extracts facts",
         default=False,
-        help_text="Extract facts from idle conversations, with a language model, or with a few "
-        "rules if there is none.",
+        help_text="Extract facts from idle conversations. This needs a language model "
+        "(LLM_POOL_URL).",
     )
     extraction_model = optional_char(
         max_length=200, help_text="Model that extracts facts. Blank: the agent's model."

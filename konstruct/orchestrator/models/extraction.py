@@ -122,7 +122,7 @@ class ExtractionRun(AgentUserModel):
     requested_by = optional_text(
         help_text="The person or key that requested it. Empty: the platform."
     )
-    model = optional_text(help_text="The language model. Empty: the rules.")
+    model = optional_text(help_text="The language model.")
     endpoint = optional_text(help_text="Address of the language model.")
     response_format = optional_text(
         help_text="json_schema, json_object or text: what the endpoint supports."

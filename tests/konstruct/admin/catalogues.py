@@ -170,7 +170,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     from konstruct.admin.memory.recall_events import REASONS
     from konstruct.admin.memory.sources import SIGNALS
     from konstruct.api.models import KeyScope
-    from konstruct.orchestrator.extraction import candidates, rules, wording
+    from konstruct.orchestrator.extraction import candidates, wording
     from konstruct.orchestrator.models import Escalation, Event, ModelTier
     from konstruct.orchestrator.monthly import PURPOSES
     from memory.facts import lifecycle
@@ -186,7 +186,6 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     doubts = (
         *(candidates.INFERRED, candidates.UNVERIFIED, candidates.CONFLICT, candidates.ALL),
         *(candidates.LOW_CONFIDENCE, candidates.UNCERTAIN_PERIOD, candidates.ENDS_ONE_VALUE),
-        rules.REVIEW_REASON,
         *(lifecycle.REJECTED_BEFORE, lifecycle.NO_REVIEW, lifecycle.MORE_EVIDENCE),
         *(topic.replace("_", " ") for topic in wording.TOPIC_WORDS),
     )

@@ -11,6 +11,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.openai import views
 from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.extraction import runs
 from tenants.context import public_scope
 from tenants.models import Tenant
 from tenants.servers import MAIN
@@ -24,6 +25,13 @@ from tests.konstruct.conftest import Program
 def _no_wait_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Completions do not wait for replies, because no worker runs in these tests."""
     monkeypatch.setattr(views, "WAIT_SECONDS", 0)
+
+
+@pytest.fixture
+def model_without_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A language model that finds no facts, without a server."""
+    monkeypatch.setattr(runs, "require_model", lambda batch: None)
+    monkeypatch.setattr(runs, "request_facts", lambda batch, run: '{"facts": []}')
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,7 @@ def messages_of(seed: SeedData, method: str, address: str, body: Any = None) -> 
     return messages
 
 
+@pytest.mark.usefixtures("model_without_facts")
 @pytest.mark.parametrize(("route", "method"), sorted(CASES, key=clears_last))
 def test_a_request_keeps_its_budget(committed_seed: SeedData, route: str, method: str) -> None:
     case, seed = CASES[route, method], committed_seed

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from konstruct.llm.responder import NOTED, NOTHING
-from konstruct.local import demo_conversations
+from konstruct.local import demo
 from memory.conversations.transcript import record_message
 from memory.indexing.service import index_messages
 from memory.models import Message
@@ -62,6 +62,13 @@ def hold(tenant: Tenant, contents: list[str], replies: list[str], user: str) -> 
     return [message.id for message in messages[::2]]
 
 
+def said_to(slug: str) -> list[str]:
+    """Return the messages of the demo's user to the agent of a company."""
+    (company,) = (company for company in demo.companies() if company["slug"] == slug)
+    lines = company["messages"]
+    return [line["content"] for line in lines if (line["user_id"], line["role"]) == ("sam", "user")]
+
+
 def tally(tenant: Tenant, conversations: list[dict[str, Any]]) -> Tally:
     tally = Tally()
     for conversation in conversations:
@@ -85,19 +92,20 @@ def test_matching_messages_are_found_and_few_others(tenant_a: Tenant, english: b
 
 
 def test_the_demo_is_answered(tenant_a: Tenant) -> None:
-    for script in demo_conversations.TENANTS:
-        hold(tenant_a, list(script.messages), [NOTED], script.slug)
-        for question in script.questions:
-            hits = recall(tenant_a.id, AGENT, script.slug, question.text).hits
-            if question.answer:
-                assert any(question.answer in hit.content for hit in hits[:3]), question.text
+    for company in demo.companies():
+        slug = company["slug"]
+        hold(tenant_a, said_to(slug), [NOTED], slug)
+        for question in company["questions"]:
+            hits = recall(tenant_a.id, AGENT, slug, question["text"]).hits
+            if question["answer"]:
+                assert any(question["answer"] in hit.content for hit in hits[:3]), question["text"]
 
 
 QUESTION = "What am I allergic to?"
 
 
 def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenant) -> None:
-    contents = list(demo_conversations.AURORA.messages)
+    contents = said_to("aurora")
     ids = hold(tenant_a, contents, [NOTED], "sam")
     again = [QUESTION, "what am I allergic to", "So, what am I allergic to?"]
     for number, question in enumerate(again):
@@ -176,7 +184,7 @@ def test_a_statement_with_the_form_of_a_question_is_recalled(
 
 
 def test_repeated_question_without_an_answer_finds_nothing(tenant_a: Tenant) -> None:
-    hold(tenant_a, list(demo_conversations.BIRCH.messages), [NOTED], "sam")
+    hold(tenant_a, said_to("birch"), [NOTED], "sam")
     add_messages(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
     add_messages(
         tenant_a, NOTHING, user="sam", role="assistant", start=START + timedelta(days=1, minutes=1)
@@ -185,8 +193,8 @@ def test_repeated_question_without_an_answer_finds_nothing(tenant_a: Tenant) -> 
 
 
 def test_message_is_found_by_its_exact_words(tenant_a: Tenant) -> None:
-    contents = demo_conversations.AURORA.messages
-    ids = hold(tenant_a, list(contents), [NOTED], "sam")
+    contents = said_to("aurora")
+    ids = hold(tenant_a, contents, [NOTED], "sam")
     for text, message_id in zip(contents, ids, strict=True):
         policy = RecallPolicy(gate=not text.endswith("?"))
         hits = recall(tenant_a.id, AGENT, "sam", text, policy=policy).hits

@@ -77,8 +77,7 @@ class Agent(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from idle conversations, with a language model, or with a few rules if
-    there is none."""
+    """Extract facts from idle conversations. This needs a language model (LLM_POOL_URL)."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]
@@ -158,8 +157,7 @@ class NewAgent(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from idle conversations, with a language model, or with a few rules if
-    there is none."""
+    """Extract facts from idle conversations. This needs a language model (LLM_POOL_URL)."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]
@@ -552,7 +550,7 @@ class ExtractionRun(TypedDict):
     requested_by: str
     """The person or key that requested it. Empty: the platform."""
     model: str
-    """The language model. Empty: the rules."""
+    """The language model."""
     endpoint: str
     """Address of the language model."""
     response_format: str
@@ -596,7 +594,7 @@ class ExtractionRunInFull(TypedDict):
     requested_by: str
     """The person or key that requested it. Empty: the platform."""
     model: str
-    """The language model. Empty: the rules."""
+    """The language model."""
     endpoint: str
     """Address of the language model."""
     response_format: str
@@ -1121,8 +1119,7 @@ class AgentChanges(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from idle conversations, with a language model, or with a few rules if
-    there is none."""
+    """Extract facts from idle conversations. This needs a language model (LLM_POOL_URL)."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]

@@ -14,6 +14,7 @@ from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
+from tests.servers.llm import Answer, LLMServer
 
 REVIEW = "/admin/facts/review/"
 
@@ -155,8 +156,14 @@ def test_search_is_ordered_by_similarity_and_has_no_results_for_unknown_words(
 
 
 def test_extraction_run_is_previewed_compared_and_rolled_back(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+    program_a: Program,
+    browser: Callable[..., Client],
+    home: Callable[..., UUID],
+    llm_server: LLMServer,
+    settings: Any,
 ) -> None:
+    settings.LLM_POOL_URL = llm_server.url
+    llm_server.default = Answer({"content": '{"facts": []}'})
     fact, client = home("Oslo"), browser(program_a.tenant)
     with tenant_scope(program_a.tenant.id):
         run = ExtractionRun.objects.get()

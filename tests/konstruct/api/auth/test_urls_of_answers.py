@@ -41,6 +41,7 @@ def urls_in(document: Any) -> Iterator[str]:
             yield from urls_in(value)
 
 
+@pytest.mark.usefixtures("model_without_facts")
 @pytest.mark.parametrize("key", ROUTES, ids=" ".join)
 def test_a_url_is_readable_with_the_scope_that_got_it(
     seed: SeedData, by_scope: list[Program], key: tuple[str, str]

@@ -18,6 +18,7 @@ from tests.konstruct.conftest import MESSAGES, access_events, json_bytes
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.usefixtures("model_without_facts")
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))
 def test_request_has_one_record_of_its_action(seed: SeedData, route: str, method: str) -> None:
     case = CASES[route, method]

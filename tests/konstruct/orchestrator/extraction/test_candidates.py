@@ -15,7 +15,6 @@ from konstruct.orchestrator.extraction.candidates import (
     ReviewPolicy,
     Source,
     check_candidates,
-    dump,
     parse,
 )
 from konstruct.orchestrator.extraction.wording import is_instruction, is_other_language
@@ -157,8 +156,6 @@ def test_doubtful_facts_are_reviewed(fields: dict[str, Any], review: str) -> Non
     if fields.get("slot") is None:
         assert accepted(policy=everything, **fields).review == ""
     assert accepted(policy=ReviewPolicy("all"), **fields).review == (review or candidates.ALL)
-    by_rule = ReviewPolicy("none", reason="found by a rule")
-    assert accepted(policy=by_rule, **fields).review.startswith("found by a rule")
 
 
 def test_words_outside_an_instruction_are_unverified() -> None:
@@ -196,11 +193,10 @@ def test_an_answer_has_one_object_with_a_list(answer: str) -> None:
         parse(json.dumps({"facts": [{}] * 201}))
 
 
-def test_candidates_are_dumped_as_they_are_parsed() -> None:
+def test_an_answer_may_have_text_around_its_object() -> None:
     text = json.dumps({"facts": [fact("Oslo", "I live in Oslo", valid_from="2025-02")]})
     found, refused = parse(f"```json\n{text}\n```")
-    assert refused == []
-    assert parse(dump(found))[0] == found
+    assert ([candidate.value for candidate in found], refused) == (["Oslo"], [])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.extraction import queue, runs
+from konstruct.orchestrator.extraction.fact_requests import NO_MODEL
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.models import Agent, ExtractionCursor, ExtractionRun, RunState
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -48,6 +49,17 @@ def test_agent_without_extraction_enqueues_nothing(program: Program) -> None:
     pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
     assert waiting() == set()
     assert not ExtractionCursor.objects.exists()
+
+
+def test_the_job_waits_for_a_language_model(
+    add_message: Callable[..., Message], settings: Any
+) -> None:
+    settings.LLM_POOL_URL = ""
+    add_message("I live in Oslo.")
+    runs.extract(cursor_id())
+    job = queue.EXTRACTIONS.jobs().get()
+    assert (job.last_error, job.failed_at) == (NO_MODEL, None)
+    assert not ExtractionRun.objects.exists()
 
 
 def test_an_import_enqueues_its_conversations_and_is_processed_in_batches(

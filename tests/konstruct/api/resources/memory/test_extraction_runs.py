@@ -1,7 +1,11 @@
-"""Extraction runs by REST: preview, replay, compare, apply, roll back. Facts are found by rules."""
+"""Extraction runs by REST: preview, replay, compare, apply, roll back."""
 
+import json
 from typing import Any
 
+import pytest
+
+from konstruct.orchestrator.extraction.fact_requests import NO_MODEL
 from konstruct.orchestrator.models import Agent, ExtractionRun, RunState
 from memory.models import Message
 from tenants.audit.models import AccessEvent
@@ -9,13 +13,24 @@ from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import FACTS
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run
+from tests.konstruct.orchestrator.extraction.conftest import fact
+from tests.servers.llm import Answer, LLMServer
 
 RUNS = "/api/v1/extraction-runs/"
 
 
-def preview(program: Program, content: str = "I live in Oslo.") -> dict[str, Any]:
+@pytest.fixture(autouse=True)
+def model(llm_server: LLMServer, settings: Any) -> LLMServer:
+    """A language model that finds one fact in the message of `preview`, for a review."""
+    settings.LLM_POOL_URL = llm_server.url
+    found = fact("Oslo", "I live in Oslo", confidence=0.1)
+    llm_server.default = Answer({"content": json.dumps({"facts": [found]})})
+    return llm_server
+
+
+def preview(program: Program) -> dict[str, Any]:
     """Send a message, and preview the facts of its conversation."""
-    program.send(content, user_id="maria", thread_id="t1", name="Maria")
+    program.send("I live in Oslo.", user_id="maria", thread_id="t1", name="Maria")
     body = {"agent": "ada", "user_id": "maria", "thread_id": "t1"}
     answer = program.post(RUNS, body)
     assert answer.status_code == 201, answer.content
@@ -31,7 +46,7 @@ def proposed(program: Program) -> list[str]:
 def test_preview_shows_changes_and_stores_none(program_a: Program) -> None:
     run = preview(program_a)
     (candidate,) = run["candidates"]
-    assert (run["state"], candidate["slot"], candidate["value"]) == ("preview", "home", "Oslo")
+    assert (run["state"], candidate["slot"], candidate["value"]) == ("preview", "home_city", "Oslo")
     assert run["requested_by"].startswith("program:")
     assert proposed(program_a) == []
     (listed,) = program_a.get(f"{RUNS}?state=preview&user_id=maria").json()["results"]
@@ -79,6 +94,13 @@ def test_a_conversation_without_messages_is_refused(program_a: Program) -> None:
     answer = program_a.post(RUNS, body)
     kind = "urn:konstruct:problem:extraction-failed"
     assert (answer.status_code, answer.json()["type"]) == (422, kind)
+
+
+def test_a_preview_without_a_language_model_is_refused(program_a: Program, settings: Any) -> None:
+    settings.LLM_POOL_URL = ""
+    program_a.send("I live in Oslo.", user_id="maria", thread_id="t1")
+    answer = program_a.post(RUNS, {"agent": "ada", "user_id": "maria", "thread_id": "t1"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, NO_MODEL)
 
 
 def test_a_tenant_with_an_equal_id_sees_its_own_run(program_a: Program, program_b: Program) -> None:
