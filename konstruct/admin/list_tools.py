@@ -1,4 +1,4 @@
-"""Tools of all lists: a range of dates, export of the filtered rows, and saved views."""
+"""Tools of all lists: a range of dates, and export of the filtered rows."""
 
 import csv
 import json
@@ -7,37 +7,34 @@ from datetime import datetime, timedelta
 from datetime import time as clock
 from typing import Any, ClassVar, Final
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import flatten
 from django.core.exceptions import PermissionDenied
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import DateTimeField, GeneratedField, Model, Q, QuerySet
+from django.db.models import DateTimeField, GeneratedField, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_date
-from django.utils.http import content_disposition_header, urlencode
+from django.utils.http import content_disposition_header
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import BitField, VectorField
 
 from konstruct.admin.lists import model_page
 from konstruct.api.http.lists import keyset_condition
-from konstruct.orchestrator.models import SavedView
-from tenants import transaction
 from tenants.admin.recorded_admin import RecordedAdmin
 from tenants.admin.sites import ExtraContext
-from tenants.audit.changes import is_secret, row_state
+from tenants.audit.changes import is_secret
 
-EXPORT: Final = "orchestrator.export_list"
+EXPORT: Final = "audit.export_list"
+EXPORT_ROUTE: Final = "export/<str:kind>/"
 # Rows of one statement of an export.
 BATCH_ROWS: Final = 1_000
 # A cell that begins so is a formula to spreadsheets.
 FORMULA_PREFIXES: Final = tuple("=+-@\t\r\n＝＋－＠")
-MAX_QUERY_CHARACTERS: Final = 2_000
-MAX_VIEWS: Final = 50
 FIRST_YEAR: Final = 1970
 
 
@@ -96,14 +93,14 @@ def parse_day(text: str) -> datetime | None:
 
 
 class ListTools:
-    """A range of dates, export and saved views of one list.
+    """A range of dates and export of one list.
 
     Abstract: a subclass is a ModelAdmin or a page. It is no abc.ABC, since the metaclass of
     ModelAdmin is another one.
     """
 
     def list_name(self) -> str:
-        """Return the name of the list, under which views are saved."""
+        """Return the name of the list, for the name of an exported file."""
         raise NotImplementedError
 
     def url_of(self, page: str, *arguments: Any) -> str:
@@ -118,10 +115,6 @@ class ListTools:
         """Return the parameters of a place in the list, which another range begins without."""
         raise NotImplementedError
 
-    def saved_parameters(self, request: HttpRequest) -> set[str]:
-        """Return the parameters that a view may keep: filters with known values."""
-        raise NotImplementedError
-
     def export_data(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
         """Return the columns and the filtered rows.
 
@@ -134,17 +127,13 @@ class ListTools:
         """Return whether the user may see the list."""
         raise NotImplementedError
 
-    def record(
-        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
-    ) -> None:
-        """Log an action on a row, or on the list."""
+    def record(self, request: HttpRequest, action: str, **detail: Any) -> None:
+        """Log an action on the list."""
         raise NotImplementedError
 
     def list_tools(self, request: HttpRequest) -> dict[str, Any]:
         """Return the values of list_tools.html."""
         parameters = request.GET
-        rows = SavedView.objects.filter(page=self.list_name())
-        views = rows.filter(Q(owner_id=request.user.pk) | Q(is_shared=True)).order_by("name")
         kinds = EXPORT_FORMATS if request.user.has_perm(EXPORT) else ()
         dates_and_paging = {"from", "to", *self.paging_parameters(request)}
         return {
@@ -154,11 +143,6 @@ class ListTools:
             "others": [item for item in parameters.items() if item[0] not in dates_and_paging],
             "query": parameters.urlencode(),
             "kinds": [(kind.upper(), self.url_of("export", kind)) for kind in kinds],
-            "save": self.url_of("save_view"),
-            "views": [
-                (view, self.url_of("delete_view", view.pk) if _may_delete(request, view) else "")
-                for view in views[:MAX_VIEWS]
-            ],
         }
 
     def export_view(self, request: HttpRequest, kind: str) -> Any:
@@ -180,70 +164,9 @@ class ListTools:
             headers={"Content-Disposition": content_disposition_header(True, name) or ""},
         )
 
-    def save_view_view(self, request: HttpRequest) -> HttpResponse:
-        """Save the filters and the order of the list under a name, or change them."""
-        if request.method != "POST" or not self.has_view_permission(request):
-            raise PermissionDenied
-        saved = self.saved_parameters(request) | {"from", "to"}
-        parameters = request.GET.dict().items()
-        query = urlencode(
-            {name: str(value).replace("\0", "") for name, value in parameters if name in saved}
-        )
-        back = redirect(f"{self.url_of('changelist')}?{query}")
-        name = request.POST.get("name", "").replace("\0", "").strip()[:80]
-        owner_id = int(request.user.pk or 0)
-        own_views = SavedView.objects.filter(page=self.list_name(), owner_id=owner_id)
-        if not name or len(query) > MAX_QUERY_CHARACTERS or own_views.count() >= MAX_VIEWS:
-            messages.warning(
-                request,
-                gettext("Give a name; a list has at most %(max_views)s views of yours.")
-                % {"max_views": MAX_VIEWS},
-            )
-            return back
-        with transaction.atomic():
-            view, _ = SavedView.objects.update_or_create(
-                page=self.list_name(),
-                owner_id=owner_id,
-                name=name,
-                defaults={"query": query, "is_shared": "shared" in request.POST},
-            )
-            self.record(request, "create", view, after=row_state(view))
-        messages.success(
-            request,
-            gettext("Saved as %(name)s. Ids of users and search words are not saved.")
-            % {"name": name},
-        )
-        return back
-
-    def delete_view_view(self, request: HttpRequest, pk: Any) -> HttpResponse:
-        """Delete a saved view."""
-        view = SavedView.objects.filter(pk=pk, page=self.list_name()).first()
-        if view is None or not (view.is_shared or view.owner_id == request.user.pk):
-            raise Http404("There is no such view.")
-        if request.method != "POST" or not _may_delete(request, view):
-            raise PermissionDenied
-        with transaction.atomic():
-            self.record(request, "delete", view, before=row_state(view))
-            view.delete()
-        messages.success(request, gettext("Deleted %(name)s.") % {"name": view.name})
-        return redirect(self.url_of("changelist"))
-
-
-# The views of a list below its address, by the end of their names.
-ROUTES: Final = {
-    "export": "export/<str:kind>/",
-    "save_view": "views/save/",
-    "delete_view": "views/<uuid:pk>/delete/",
-}
-
-
-def _may_delete(request: HttpRequest, view: SavedView) -> bool:
-    """Whether the user has saved the view, or manages the team."""
-    return view.owner_id == request.user.pk or request.user.has_perm("auth.change_user")
-
 
 class ListToolsAdmin(RecordedAdmin, ListTools):
-    """The list of a model with a range of dates, export and saved views."""
+    """The list of a model with a range of dates and export."""
 
     list_before_template = "konstruct/list_tools.html"
     time_column: ClassVar[str] = "created_at"
@@ -261,16 +184,9 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
         return (*filters, DateRangeFilter) if self.has_date_range() else filters
 
     def get_urls(self) -> list[URLPattern]:
-        base = f"{self.opts.app_label}_{self.opts.model_name}"
-        urls = [
-            path(
-                route,
-                self.admin_site.admin_view(getattr(self, f"{name}_view")),
-                name=f"{base}_{name}",
-            )
-            for name, route in ROUTES.items()
-        ]
-        return [*urls, *super().get_urls()]
+        name = f"{self.opts.app_label}_{self.opts.model_name}_export"
+        export = path(EXPORT_ROUTE, self.admin_site.admin_view(self.export_view), name=name)
+        return [export, *super().get_urls()]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None
@@ -287,20 +203,6 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
 
     def paging_parameters(self, request: HttpRequest) -> set[str]:
         return {"p"} if self.get_search_fields(request) else {"p", "q"}
-
-    def saved_parameters(self, request: HttpRequest) -> set[str]:
-        saved = {"o"}
-        for list_filter in self.get_list_filter(request):
-            if isinstance(list_filter, str):
-                saved |= {
-                    list_filter,
-                    *(f"{list_filter}__{lookup}" for lookup in ("exact", "gte", "lt", "isnull")),
-                }
-            elif isinstance(list_filter, tuple):
-                saved |= {f"{list_filter[0]}__isempty"}
-            elif parameter := getattr(list_filter, "parameter_name", None):
-                saved.add(parameter)
-        return saved - {"user"}
 
     def export_data(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
         rows = self.get_changelist_instance(request).queryset

@@ -3,27 +3,25 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from konstruct.admin.access import log_list_access
-from konstruct.admin.list_tools import ROUTES, ListTools
+from konstruct.admin.list_tools import EXPORT_ROUTE, ListTools
 from tenants.admin.sites import tenant_site
 
 Rows = Iterable[tuple[Any, ...]]
 
 
 class PageTools(ListTools):
-    """Tools of one page, with their views.
+    """Tools of one page.
 
     Args:
         name: the name of the page, which is its address, too.
         permission: the permission of the page.
         columns: the columns of an export.
         rows: returns the filtered rows of a request.
-        filters: the parameters that a saved view keeps.
         paging: the parameters of a place in the list.
     """
 
@@ -34,15 +32,15 @@ class PageTools(ListTools):
         permission: str,
         columns: list[str],
         rows: Callable[[HttpRequest], Rows],
-        filters: Iterable[str] = (),
         paging: Iterable[str] = (),
     ) -> None:
         self.name, self.permission = name, permission
         self.columns, self.rows = columns, rows
-        self.filters, self.paging = {*filters}, {*paging}
-        for view, route in ROUTES.items():
-            page = tenant_site.page(f"{name}/{route}", name=f"{name}_{view}", permission=permission)
-            page(getattr(self, f"{view}_view"))
+        self.paging = {*paging}
+        page = tenant_site.page(
+            f"{name}/{EXPORT_ROUTE}", name=f"{name}_export", permission=permission
+        )
+        page(self.export_view)
 
     def list_name(self) -> str:
         return self.name
@@ -57,19 +55,14 @@ class PageTools(ListTools):
     def paging_parameters(self, request: HttpRequest) -> set[str]:
         return self.paging
 
-    def saved_parameters(self, request: HttpRequest) -> set[str]:
-        return self.filters
-
     def export_data(self, request: HttpRequest) -> tuple[list[str], Rows]:
         return self.columns, self.rows(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.has_perm(self.permission)
 
-    def record(
-        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
-    ) -> None:
-        log_list_access(request, action, row, self.name, **detail)
+    def record(self, request: HttpRequest, action: str, **detail: Any) -> None:
+        log_list_access(request, action, None, self.name, **detail)
 
 
 def date_range_query(request: HttpRequest) -> dict[str, str]:

@@ -111,6 +111,7 @@ class AccessEvent(TenantModel):
             ("export_person", "Can export all data of a person"),
             ("try_agent", "Can try an agent without storing anything"),
             ("clear_session", "Can clear sessions of graphs"),
+            ("export_list", "Can export the rows of lists as CSV and JSON"),
         ]
 
     def __str__(self) -> str:

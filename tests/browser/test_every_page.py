@@ -270,10 +270,9 @@ def operators_pages(tenant: Tenant) -> Iterator[tuple[str, str]]:
 
 
 def not_walked(site: Any, own: list[tuple[str, str]]) -> set[str]:
-    """Return names of pages without an address here, except exports and saved views of lists."""
+    """Return names of pages without an address here, except exports of lists."""
     walked = NO_PAGES | {name for name, _ in own}
-    of_lists = ("_export", "_save_view", "_delete_view")
-    return {name for name in site.pages if name not in walked and not name.endswith(of_lists)}
+    return {name for name in site.pages if name not in walked and not name.endswith("_export")}
 
 
 # In the page: return Hebrew text with the direction of the text around it.

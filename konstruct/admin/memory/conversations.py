@@ -178,7 +178,6 @@ TOOLS: Final = PageTools(
     permission=READ,
     columns=["agent", *EXPORT_COLUMNS],
     rows=_export_rows,
-    filters=["agent"],
     paging=["before", "until"],
 )
 

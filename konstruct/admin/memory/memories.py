@@ -152,7 +152,6 @@ TOOLS = PageTools(
     permission=RECALL,
     columns=EXPORT_COLUMNS,
     rows=_export_rows,
-    filters=["agent", "compare", *PolicyForm.base_fields],
 )
 
 

@@ -30,7 +30,6 @@ PRIVILEGES = {
     "orchestrator_modelcall": ["INSERT", "UPDATE"],
     "orchestrator_dailyactivity": ["INSERT", "DELETE"],
     "orchestrator_dailyusage": ["INSERT", "UPDATE", "DELETE"],
-    "orchestrator_savedview": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_teamtimezone": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_notificationrecipient": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_notification": ["INSERT", "UPDATE", "DELETE"],
@@ -1695,68 +1694,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="SavedView",
-            fields=[
-                (
-                    "tenant_id",
-                    models.UUIDField(db_default=CurrentTenant(), editable=False),
-                ),
-                (
-                    "id",
-                    models.UUIDField(
-                        db_default=RandomUUID(),
-                        default=uuid.uuid4,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("page", models.TextField(help_text="The list, by its model: memory.message …")),
-                (
-                    "name",
-                    models.CharField(
-                        help_text="Name of the view.",
-                        max_length=80,
-                        validators=[validators.ProhibitNullCharactersValidator()],
-                    ),
-                ),
-                (
-                    "query",
-                    models.TextField(
-                        help_text="Filters and order as parameters of an address; no user's id and no search words."
-                    ),
-                ),
-                (
-                    "owner_id",
-                    models.BigIntegerField(help_text="Id of the member of the team who saved it."),
-                ),
-                (
-                    "is_shared",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Whether all members of the team see it.",
-                    ),
-                ),
-                (
-                    "created_at",
-                    models.DateTimeField(
-                        db_default=Now(),
-                        help_text="When it was saved.",
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "saved view",
-                "permissions": [("export_list", "Can export the rows of lists as CSV and JSON")],
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("page", "owner_id", "name"), name="saved_view_name"
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="TeamTimeZone",
             fields=[
                 (
@@ -2340,7 +2277,6 @@ class Migration(migrations.Migration):
                 "NotificationRecipient": "A person or a Slack channel that receives notifications, with its events.",
                 "QuestionAnswer": "An agent's answer to a saved question, by one version of the agent.",
                 "SavedQuestion": "A question that an agent is asked again after each change.",
-                "SavedView": "The filters and the order of a list, for one member of the team or for all of them.",
                 "TeamTimeZone": "The time zone of a member of the team, or the default of all others.",
                 "ToolCall": "A tool call that an agent requested while it answered a message.",
             },

@@ -28,7 +28,6 @@ from konstruct.orchestrator.models.notifications import (
     NotificationRecipient,
 )
 from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.models.saved_views import SavedView
 from konstruct.orchestrator.models.time_zones import TeamTimeZone
 from konstruct.orchestrator.models.tool_calls import ToolCall
 from konstruct.orchestrator.models.usage import DailyUsage
@@ -60,7 +59,6 @@ __all__ = [
     "ReplyMark",
     "RunState",
     "SavedQuestion",
-    "SavedView",
     "TeamTimeZone",
     "ToolCall",
 ]

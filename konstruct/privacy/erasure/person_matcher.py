@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
-from urllib.parse import unquote_plus
 from uuid import UUID
 
 from django.apps import apps
@@ -69,12 +68,9 @@ class PersonMatcher:
         self._names = names
 
     def __call__(self, text: str) -> bool:
-        """Return whether the text contains an id or a name, also in URL encoding."""
-        return any(
-            (self._ids is not None and self._ids.search(variant))
-            or contains_name(split_words(variant), self._names)
-            for variant in {text, unquote_plus(text)}
-        )
+        """Return whether the text contains an id or a name."""
+        has_id = self._ids is not None and self._ids.search(text) is not None
+        return has_id or contains_name(split_words(text), self._names)
 
 
 def subjects_with_texts() -> list[str]:
@@ -94,9 +90,9 @@ def rows_naming_person(matcher: PersonMatcher, agent_id: UUID | None) -> Iterato
         agent_id: only rows of this agent; None: all rows.
     """
     for table, data in personal_tables().items():
-        if not data.named_in or (agent_id is not None and not data.agent):
+        if not data.named_in:
             continue
-        where = f"{data.agent} = %(agent)s" if agent_id is not None else "true"
+        where = f"{data.agent} = %(agent)s OR %(agent)s::uuid IS NULL"
         texts = ", ".join(f"{column}::text" for column in data.named_in)
         statement = f"SELECT {data.key}::text, concat_ws(' ', {texts}) FROM {table} WHERE {where}"
         for key, text in stream(statement, {"agent": agent_id}, BATCH):

@@ -90,10 +90,6 @@ document.addEventListener("keydown", (event) => {
     if (clicked.includes("!")) opener.click();
     opener.focus();
   }
-  for (const tool of document.querySelectorAll("details.k-tool[open]")) {
-    tool.open = false;
-    tool.querySelector("summary").focus();
-  }
 });
 
 /* The filters stand after the list in the page: the focus goes into them when they open. */

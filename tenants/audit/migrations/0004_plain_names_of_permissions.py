@@ -16,6 +16,7 @@ class Migration(migrations.Migration):
                     ("export_person", "Can export all data of a person"),
                     ("try_agent", "Can try an agent without storing anything"),
                     ("clear_session", "Can clear sessions of graphs"),
+                    ("export_list", "Can export the rows of lists as CSV and JSON"),
                 ],
                 "verbose_name": "access",
                 "verbose_name_plural": "access log",

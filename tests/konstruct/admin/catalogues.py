@@ -28,7 +28,7 @@ CONSTANT: Final = re.compile(r"""_\(("[^"]+"|'[^']+')\)""")
 PROJECT_TEXTS: Final = frozenset(
     (
         *("History", "Save and add another", "Save and continue editing"),
-        *("Arguments", "Field", "Messages", "None", "Save", "Sessions", "Views", "active"),
+        *("Arguments", "Field", "Messages", "None", "Save", "Sessions", "active"),
         *("content", "Disabled", "Enabled", "Password-based authentication", "message", "name"),
     )
 )

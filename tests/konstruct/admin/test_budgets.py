@@ -81,11 +81,7 @@ WITHOUT_A_GET = {
     "include_message",
     "ask_again",
     "slack_finish",
-    *(
-        f"{page}_{view}"
-        for page in ("conversations", "people", "memories")
-        for view in ("export", "save_view", "delete_view")
-    ),
+    *(f"{page}_export" for page in ("conversations", "people", "memories")),
 }
 DASHBOARD = 31
 LIST = 14

@@ -1,4 +1,4 @@
-"""Tools of lists: a range of days, export in pieces, and saved views."""
+"""Tools of lists: a range of days, and export in pieces."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 from django.utils.translation import gettext, override
@@ -16,7 +16,6 @@ from django.utils.translation import gettext, override
 from konstruct.admin import list_tools
 from konstruct.admin.list_tools import ListTools
 from konstruct.admin.lists import model_page
-from konstruct.orchestrator.models import SavedView
 from memory.models import Message
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent
@@ -177,57 +176,6 @@ def test_a_range_has_its_first_and_its_last_day(
         add(program_a, "x", created_at=start + timedelta(days=days))
     page = browser(program_a.tenant).get(MESSAGES + query)
     assert page.context["cl"].result_count == number
-
-
-def save(client: Client, name: str, query: str, **fields: str) -> Any:
-    return client.post(f"{MESSAGES}views/save/{query}", {"name": name, **fields})
-
-
-def views(client: Client) -> list[tuple[str, str]]:
-    tools = client.get(MESSAGES).context["list_tools"]
-    return [(view.name, view.query) for view, _ in tools["views"]]
-
-
-def test_a_view_keeps_filters_and_no_user_and_no_words(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(program_a.tenant)
-    query = "?role__exact=user&from=2026-01-01&user=maria&q=secret&user_id__exact=maria&o=1"
-    answer = save(client, "<b>Users", query)
-    kept = "role__exact=user&from=2026-01-01&o=1"
-    assert answer["Location"] == f"{MESSAGES}?{kept}"
-    assert views(client) == [("<b>Users", kept)]
-    assert "&lt;b&gt;Users" in client.get(MESSAGES).text
-    save(client, "<b>Users", "?role__exact=assistant")
-    assert views(client) == [("<b>Users", "role__exact=assistant")]
-    save(client, " \0 ", "?role__exact=user")
-    assert len(views(client)) == 1
-
-
-def test_a_view_is_the_users_own_unless_it_is_shared(
-    program_a: Program, program_b: Program, browser: Callable[..., Client]
-) -> None:
-    owner, other = (browser(program_a.tenant, "view_message") for _ in range(2))
-    save(owner, "Mine", "?role__exact=user")
-    save(owner, "Shared", "?role__exact=user", shared="on")
-    assert [name for name, _ in views(owner)] == ["Mine", "Shared"]
-    assert [name for name, _ in views(other)] == ["Shared"]
-    with tenant_scope(program_a.tenant.id):
-        keys = dict(SavedView.objects.values_list("name", "pk"))
-        ids = set(User.objects.values_list("pk", flat=True))
-    assert ids
-    statuses = {
-        name: other.post(f"{MESSAGES}views/{key}/delete/").status_code for name, key in keys.items()
-    }
-    assert statuses == {"Mine": 404, "Shared": 403}
-    foreign = browser(program_b.tenant)
-    assert foreign.post(f"{MESSAGES}views/{keys['Shared']}/delete/").status_code == 404
-    assert views(foreign) == []
-    assert owner.get(f"{MESSAGES}views/{keys['Mine']}/delete/").status_code == 403
-    assert owner.post(f"{MESSAGES}views/{keys['Mine']}/delete/").status_code == 302
-    assert [name for name, _ in views(owner)] == ["Shared"]
-    stranger = browser(program_a.tenant, "view_agent")
-    assert save(stranger, "x", "").status_code == 403
 
 
 def test_a_long_id_is_cut_with_a_button_that_copies_all_of_it(

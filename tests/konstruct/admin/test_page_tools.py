@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.urls import reverse
 from django.utils import timezone
 
 from konstruct.admin.memory import conversations
 from konstruct.admin.people import users
-from konstruct.orchestrator.models import SavedView
 from memory.browse.threads import latest_threads
 from memory.indexing.embedding_jobs import drain
 from memory.models import Message
@@ -150,26 +148,3 @@ def test_an_export_of_a_page_takes_its_permission_and_that_to_export(
     assert f"{page}/export/csv/" in client.get(f"/admin/{page}/").text
     other = browser(program_b.tenant)
     assert exported(other, page, "json", question(program)) == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_view_of_a_page_keeps_no_user_and_no_words(
-    program: Program, browser: Callable[..., Client], page: str
-) -> None:
-    client = browser(program.tenant)
-    query = f"?agent={program.agent.pk}&user=ann&q=secret&from=2026-01-01&before=9&after=ann"
-    answer = client.post(f"/admin/{page}/views/save/{query}", {"name": "<b>Mine"})
-    agent = "" if page == "people" else f"agent={program.agent.pk}&"
-    assert answer["Location"] == f"{reverse(f'admin:{page}')}?{agent}from=2026-01-01"
-    text = client.get(f"/admin/{page}/").text
-    assert "&lt;b&gt;Mine" in text
-    with tenant_scope(program.tenant.id):
-        view = SavedView.objects.get()
-    assert view.page == page
-    stranger = browser(program.tenant, PERMISSIONS[page])
-    delete = f"/admin/{page}/views/{view.pk}/delete/"
-    assert stranger.post(delete).status_code == 404
-    assert client.get(delete).status_code == 403
-    assert client.post(delete).status_code == 302
-    with tenant_scope(program.tenant.id):
-        assert not SavedView.objects.exists()

@@ -1,4 +1,4 @@
-"""Saved questions and saved views that name an erased person are deleted with the person."""
+"""Saved questions that name an erased person are deleted with the person."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion, SavedView
+from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import save_question
 from konstruct.privacy.erasure import carry_out
 from memory.models import Message
@@ -31,7 +31,7 @@ OTHERS = ["Who is Ana?", "Is Joséphine Lopez in?", "José likes Lopez.", "Pepal
 
 
 def save(agent: Agent, tenant: Tenant) -> None:
-    """Save questions and views, some of which name Maria."""
+    """Save questions, some of which name Maria."""
     for content in [*NAMING, *OTHERS]:
         question = save_question(agent, content=content)
         QuestionAnswer.objects.create(
@@ -42,13 +42,10 @@ def save(agent: Agent, tenant: Tenant) -> None:
             after=RowState({"content": content}, {}),
         )  # fmt: skip
     save_question(agent, content="Who is it?", expected=["Pepa"])
-    for name, query in (("Of Pepa", "o=1"), ("x", "name=Jos%C3%A9+Lopez"), ("All", "o=1")):
-        SavedView.objects.create(page="memory.message", name=name, query=query, owner_id=1)
 
 
-def kept() -> tuple[set[str], set[str]]:
-    questions = SavedQuestion.objects.values_list("content", flat=True)
-    return set(questions), set(SavedView.objects.values_list("name", flat=True))
+def kept() -> set[str]:
+    return set(SavedQuestion.objects.values_list("content", flat=True))
 
 
 @pytest.fixture
@@ -72,14 +69,13 @@ def test_rows_naming_the_person_are_deleted_in_this_tenant_only(
     with database.as_owner(), tenant_scope(tenant_a.id):
         save(agent, tenant_a)
         receipt: Any = carry_out(request_erasure(MARIA, by=EVA)).receipt
-        assert kept() == (set(OTHERS), {"All"})
+        assert kept() == set(OTHERS)
         assert set(
             QuestionAnswer.objects.values_list("question__content", flat=True)
         ) == set(OTHERS)  # fmt: skip
         tables = receipt["tables"]
         assert tables["orchestrator_savedquestion"]["removed"] == 5
         assert tables["orchestrator_questionanswer"]["removed"] == 4
-        assert tables["orchestrator_savedview"]["removed"] == 2
         events = AccessEvent.objects.filter(subject="saved question").order_by("pk")
         texts = [event.detail["after"]["content"] for event in events]
         assert texts == ["(erased)"] * 4 + OTHERS
@@ -102,7 +98,7 @@ def test_entries_about_deleted_questions_lose_the_names(
         assert texts == ["(erased)", "Who is Rex?"]
 
 
-def test_an_erasure_by_one_agent_leaves_views_and_the_questions_to_others(
+def test_an_erasure_by_one_agent_leaves_the_questions_to_others(
     tenant_a: Tenant, agent: Agent, named_people: None
 ) -> None:
     with database.as_owner(), tenant_scope(tenant_a.id):
@@ -112,7 +108,6 @@ def test_an_erasure_by_one_agent_leaves_views_and_the_questions_to_others(
         carry_out(request_erasure(MARIA, by=EVA, agent_id=agent.pk))
         assert not SavedQuestion.objects.filter(agent_id=agent.pk).exists()
         assert SavedQuestion.objects.filter(agent_id=other.pk).count() == 9
-        assert SavedView.objects.count() == 3
 
 
 def test_the_search_for_residue_counts_the_names(
