@@ -348,9 +348,8 @@ def _cut_exchange(exchange: Sequence[dict[str, Any]], room: int) -> list[dict[st
     If too little of them would be left, turns after the first one are dropped, oldest first.
     """
     head, rest = exchange[0], list(exchange[1:])
-    while rest and room < (1 + len(rest)) * (MESSAGE_OVERHEAD_TOKENS + MIN_TURN_TOKENS):
-        del rest[0]
-    exchange = [head, *rest]
+    fitting = max(room // (MESSAGE_OVERHEAD_TOKENS + MIN_TURN_TOKENS) - 1, 0)
+    exchange = [head, *rest[max(len(rest) - fitting, 0) :]]
     frames = [_overhead_tokens(turn) for turn in exchange]
     left = room - sum(frames)
     if left < 1:

@@ -170,6 +170,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
     from konstruct.interfaces.openai import conversation
     from konstruct.interfaces.openai.errors import error_document
     from konstruct.interfaces.openai.requests import read_request
+    from konstruct.orchestrator.models import Agent
     from konstruct.strict_json import read_json
     from memory.models.metadata_filters import metadata_values, parse_filters
 
@@ -191,7 +192,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
                 chat = read_request({"model": "a", **wrap(document)})
             except Exception as error:  # refused input is correct
                 return error_document(problem_of(error))
-            return chat.previous_user_text, conversation._digest(chat.turns)
+            return conversation.fit_history(chat, Agent(), ())
 
         return check
 

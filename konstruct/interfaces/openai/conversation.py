@@ -1,93 +1,80 @@
-"""Repeated requests, and results of the client's tool calls: matching them with messages.
+"""The conversation that a client sends: its earlier turns, and results of its tool calls.
 
-A client sends its whole history with each request. Only the user's last message can be new. It is
-not new if the same request was sent before: a client's library retries failed requests, and users
-ask for an answer again. A client knows a tool call by an id of ours, not by the language model's.
+The earlier turns go to the language model, within the session's share of the prompt, and are not
+stored in memory. A client knows a tool call by an id of ours, not by the language model's.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
-
-from django.db.models.functions import Now
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import invalid_parameter
 from konstruct.interfaces.openai.requests import ChatRequest
 from konstruct.llm.completions import make_storable
+from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import ToolCall
+from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.tools import tool_calls
-from memory.models import Message, Role
+from memory.context import WorkingContextCompiler
+from memory.context.prompt import reserved_tokens
+from memory.context.working import MESSAGE_OVERHEAD_TOKENS
+from memory.models import Message
 
 CALL_PREFIX: Final = "call_"
-# A client's library stops its retries within this time: it waits ten minutes for each answer.
-RETRIES_END_AFTER = timedelta(minutes=35)
-RETRY_COUNT = "X-Stainless-Retry-Count"
+# Many chat templates refuse a conversation that begins with an assistant's turn.
+ASSISTANT_BEGINS: Final = "(The assistant speaks first.)"
+# The characters of a history whose tokens are counted. Texts have about 4 characters a token.
+MAX_CHARACTERS_PER_TOKEN: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """The existing message that a request repeats, and the idempotency key of a new one."""
+class History:
+    """The turns of a client's history that fit into an agent's prompt."""
 
-    existing: Message | None
-    idempotency_key: str
-    """The same for equal requests that arrive at the same time."""
+    turns: list[dict[str, str]]
+    """{"role", "content"}, oldest first."""
+    left_out: int = 0
+    """The number of older messages that do not fit."""
+    shortened: int = 0
+    """The number of turns that are cut, with a mark."""
 
 
-def find_match(
-    chat: ChatRequest,
-    instructions: Sequence[str],
-    *,
-    caller: str,
-    thread: Thread,
-    is_retry: bool,
-) -> Match:
-    """Find the message that a request repeats, in its thread.
+def fit_history(chat: ChatRequest, agent: Agent, instructions: Sequence[str]) -> History:
+    """Fit the client's history into the session's share of the agent's prompt, newest first.
 
-    A request with other instructions or options still repeats the same message. Two requests that
-    arrive at the same time and differ in them are two messages.
-
-    Args:
-        chat: the request.
-        instructions: the instructions that are followed.
-        caller: the id of the API key or the person.
-        thread: the message's thread.
-        is_retry: whether the client says that it is a retry.
+    The time is linear in the length of the request.
     """
-    user_messages = Message.objects.filter(role=Role.USER, **thread.as_filter).order_by(
-        "-created_at", "-number"
+    compiler = WorkingContextCompiler(
+        agent.model_tier, reserved_tokens=reserved_tokens(instructions_for(agent, instructions))
     )
-    latest, previous = [*user_messages[:2], None, None][:2]
-    turns = [str(thread.agent_id), thread.user_id, thread.thread_id, chat.turns]
-    key_prefix = f"{caller}/{_digest(turns)}/"
-    is_latest = latest is not None and key_prefix in (latest.idempotency_key or "")
-    existing = None
-    # The client's history and ours agree on the user's text before.
-    if is_latest and previous is not None and chat.previous_user_text == previous.content:
-        existing = latest
-    elif is_retry:
-        recent = user_messages.filter(created_at__gt=Now() - RETRIES_END_AFTER)
-        existing = recent.filter(idempotency_key__contains=key_prefix).first()
-    key = f"{key_prefix}{latest.id.hex if latest is not None else ''}"
-    if instructions or chat.options:
-        key += f"/{_digest([instructions, chat.options])[:16]}"
-    return Match(existing, key)
+    room = compiler.share("session_history")
+    newest: list[dict[str, str]] = []
+    left = room * MAX_CHARACTERS_PER_TOKEN
+    for turn in reversed(chat.history[-(room // MESSAGE_OVERHEAD_TOKENS) - 1 :]):
+        text = _beginning_and_end(turn["content"], left // 2)
+        if not text:
+            break
+        newest.append({**turn, "content": text})
+        left -= len(text)
+    if newest and newest[-1]["role"] == "assistant":
+        newest.append({"role": "user", "content": ASSISTANT_BEGINS})
+    turns = compiler.fitting_turns(reversed(newest))
+    kept = [turn["content"] for turn in turns if turn["content"] != ASSISTANT_BEGINS]
+    texts = {turn["content"] for turn in chat.history}
+    return History(turns, len(chat.history) - len(kept), sum(text not in texts for text in kept))
 
 
-def is_retry(retry_count: str) -> bool:
-    """Return whether the header of a client's library marks the request as a retry."""
-    return retry_count.isdecimal() and retry_count.strip("0") != ""
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+def _beginning_and_end(text: str, limit: int) -> str:
+    """Return at most `limit` characters of the text, three quarters of them its beginning."""
+    if len(text) <= limit:
+        return text
+    end = limit // 4
+    return text[: limit - end] + text[len(text) - end :]
 
 
 @dataclass(frozen=True, slots=True)

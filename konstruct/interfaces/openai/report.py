@@ -7,6 +7,7 @@ from django.conf import settings
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
+from konstruct.interfaces.openai.conversation import MAX_CHARACTERS_PER_TOKEN, History
 from konstruct.interfaces.openai.errors import invalid_parameter
 from konstruct.interfaces.openai.requests import (
     SAMPLING,
@@ -40,12 +41,10 @@ _NO_MODEL: Final = "No language model is configured here: the built-in responder
 # An answer names at most this many unsupported parameters, and so much of each name.
 MAX_NAMED: Final = 20
 MAX_NAME_CHARACTERS: Final = 64
-# A longer text is refused before its tokens are counted. Texts have about 4 characters a token.
-MAX_CHARACTERS_PER_TOKEN: Final = 16
 
 
 def report_of(
-    chat: ChatRequest, agent: Agent, caller: Caller, *, is_repeated: bool
+    chat: ChatRequest, agent: Agent, caller: Caller, history: History, *, is_repeated: bool
 ) -> dict[str, Any]:
     """Return the field `konstruct` of an answer: the options that the agent does not follow.
 
@@ -53,16 +52,29 @@ def report_of(
         chat: the request.
         agent: the agent that answers.
         caller: the caller.
+        history: the part of the client's history that fits into the agent's prompt.
         is_repeated: whether the answer is that of an earlier request.
 
     Returns:
         `ignored` has the parameters without effect, `adjusted` those with another value, each with
         the reason. {} if the request is followed.
     """
-    ignored = {}
-    reason = _refusal_of_instructions(agent, caller)
-    if reason and joined_instructions(chat.instructions):
-        ignored["messages"] = f"System and developer messages are not followed: {reason}"
+    reasons = []
+    if (reason := _refusal_of_instructions(agent, caller)) and joined_instructions(
+        chat.instructions
+    ):
+        reasons.append(f"System and developer messages are not followed: {reason}")
+    if history.left_out or history.shortened:
+        reasons.append(
+            f"Of the earlier messages, {history.left_out:,} are left out and {history.shortened:,}"
+            " are shortened: together they are too long for the prompt of this agent."
+        )
+    if chat.messages_with_other_parts:
+        reasons.append(
+            f"Of {chat.messages_with_other_parts:,} earlier messages only the text is sent to the"
+            " language model: they have images, audio or files."
+        )
+    ignored: dict[str, str] = {}
     limited = limited_options(agent, chat.options)
     if not settings.LLM_POOL_URL:
         limited = dict(chat.options)
@@ -70,7 +82,10 @@ def report_of(
     ignored |= dict.fromkeys(_unsupported(chat.body), "This parameter is not supported here.")
     limit = f"An answer of this agent has at most {agent.max_completion_tokens} tokens."
     report = {
-        "ignored": [{"param": name, "reason": reason} for name, reason in ignored.items()],
+        "ignored": [
+            *({"param": "messages", "reason": reason} for reason in reasons),
+            *({"param": name, "reason": reason} for name, reason in ignored.items()),
+        ],
         "adjusted": [
             {"param": name, "value": limited[name], "reason": limit}
             for name in LENGTH_LIMITS

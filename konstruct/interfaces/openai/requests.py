@@ -1,12 +1,13 @@
 """Requests for chat completions: reading and validating them.
 
-Of the history, only the user's last message is new. System and developer messages are
-instructions (report.py). A parameter that would give the answer another form is refused.
+Only the user's last message is stored. The turns before it are the history (conversation.py).
+System and developer messages are instructions (report.py). A parameter that would give the answer
+another form is refused.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
@@ -16,7 +17,7 @@ from rest_framework.request import Request
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import invalid_parameter
-from konstruct.llm.completions import make_storable_value
+from konstruct.llm.completions import make_storable, make_storable_value
 from konstruct.orchestrator.builder import LENGTH_LIMITS
 from memory.arguments import is_unicode
 
@@ -62,11 +63,13 @@ class ChatRequest:
 
     model: str
     content: str
-    """The text of the user's last message, the only new one; "" if `continues`."""
+    """The text of the user's last message, which is stored; "" if `continues`."""
     name: str
     """The display name of the speaker, or ""."""
-    turns: tuple[tuple[str, str], ...]
-    """The history and the new message: role and text of each turn, without instructions."""
+    history: tuple[dict[str, str], ...]
+    """The turns before the user's last message, as {"role", "content"}, without instructions."""
+    messages_with_other_parts: int
+    """The number of messages before it with images, audio or files, which are left out."""
     instructions: tuple[str, ...]
     """The texts of system and developer messages, in their order."""
     results: Mapping[str, str]
@@ -78,17 +81,6 @@ class ChatRequest:
     stream: bool
     body: Mapping[str, Any]
     """The whole body."""
-
-    @property
-    def previous_user_text(self) -> str | None:
-        """The user's text before the new one in the client's history.
-
-        None if the history has no answer: a client that keeps a history sends the answers too.
-        """
-        before = self.turns[:-1]
-        if not any(role == "assistant" for role, _ in before):
-            return None
-        return next((text for role, text in reversed(before) if role == "user"), None)
 
 
 def read_request(body: Any) -> ChatRequest:
@@ -120,6 +112,9 @@ def read_request(body: Any) -> ChatRequest:
         raise Refusal(invalid_parameter(f"messages[{index}].name", "A name is text."))
     results = [(_call_id(*turn), turn[1]) for turn in turns if turn[1]["role"] == "tool"]
     last = takewhile(lambda turn: turn[1]["role"] == "tool", reversed(turns))
+    roles = [turn["role"] for _, turn in turns]
+    last_user = len(roles) - 1 - roles[::-1].index("user") if "user" in roles else 0
+    before = [turn for _, turn in turns[:last_user]]
     return ChatRequest(
         model=model,
         content=content,
@@ -132,7 +127,8 @@ def read_request(body: Any) -> ChatRequest:
             for index, message in enumerate(messages)
             if message["role"] in _INSTRUCTIONS
         ),
-        turns=tuple((turn["role"], _text(turn.get("content"))) for _, turn in turns),
+        history=tuple(_history(before)),
+        messages_with_other_parts=sum(map(_has_other_parts, before)),
         stream=bool(stream),
         body=body,
     )
@@ -154,9 +150,9 @@ def user_of(request: Request, chat: ChatRequest, caller: Caller) -> str:
     return caller.user(user_id)
 
 
-def thread_of(request: Request, chat: ChatRequest, user_id: str) -> str:
-    """Return the conversation that the request names, or the user's default conversation."""
-    return next(_sent_values(request, chat.body, THREAD_HEADERS, THREAD_PARAMETERS), user_id)
+def thread_of(request: Request, chat: ChatRequest) -> str | None:
+    """Return the conversation that the request names, or None."""
+    return next(_sent_values(request, chat.body, THREAD_HEADERS, THREAD_PARAMETERS), None)
 
 
 def option_needing_model(options: Mapping[str, Any]) -> str | None:
@@ -209,6 +205,40 @@ def _messages(messages: Any) -> Sequence[Mapping[str, Any]]:
             detail = f"Each message is an object with a role that is one of {roles}."
             raise Refusal(invalid_parameter(f"messages[{index}]", detail))
     return messages
+
+
+def _history(turns: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    """Yield the turns of users and assistants that are not blank.
+
+    A prompt has texts only, so calls of tools and their results become texts of the assistant.
+    """
+    names: dict[str, str] = {}
+    for turn in turns:
+        lines = [_text(turn.get("content"))]
+        if turn["role"] in ("tool", "function"):
+            name = names.get(str(turn.get("tool_call_id"))[:100], "a tool")
+            lines = [f"(Result of {name}: {lines[0]})"]
+        elif turn["role"] == "assistant":
+            for call_id, name, arguments in _calls(turn.get("tool_calls")):
+                names[call_id] = name
+                lines.append(f"(Called {name} with {arguments})")
+        content = make_storable("\n".join(filter(None, lines)))
+        if content.strip():
+            yield {"role": "user" if turn["role"] == "user" else "assistant", "content": content}
+
+
+def _calls(tool_calls: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield id, name and arguments of each readable call."""
+    for call in tool_calls if isinstance(tool_calls, list) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping) and isinstance(name := function.get("name"), str):
+            arguments = function.get("arguments")
+            yield str(call.get("id"))[:100], name, arguments if isinstance(arguments, str) else ""
+
+
+def _has_other_parts(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(_type_of(part) != "text" for part in content)
 
 
 def _instruction(content: Any, parameter: str) -> str:

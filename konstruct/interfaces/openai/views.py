@@ -1,6 +1,6 @@
 """Chat completions, and the agents as models."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -21,13 +21,10 @@ from konstruct.channels.rest.responses import event, respond_when_settled, strea
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces.openai.completions import DONE, Answer, Completion
 from konstruct.interfaces.openai.conversation import (
-    RETRY_COUNT,
-    Match,
     Results,
     call_document,
-    find_match,
     find_results,
-    is_retry,
+    fit_history,
     results_to_continue,
 )
 from konstruct.interfaces.openai.errors import error_document, invalid_parameter
@@ -42,7 +39,7 @@ from konstruct.interfaces.openai.requests import (
 )
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import Agent, ToolCall
+from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.replies.partial_reply import watch
 from konstruct.orchestrator.replies.queue import CLOSED
@@ -60,18 +57,19 @@ from tenants.context import required_tenant_id
 
 CHANNEL: Final = "openai"
 CompletionOf = Callable[[Answer], Completion]
-# After this time the client's library retries, which is recognised as the same request.
 WAIT_SECONDS: Final = 180.0
+NO_RETRY: Final = {"X-Should-Retry": "false"}
 REPLY_LATE: Final = Problem(
     504,
     "reply-late",
     f"There is no answer after {WAIT_SECONDS:g} seconds. The message is accepted and will be "
-    "answered: send the same request again to get the answer.",
+    "answered: a request with the same Idempotency-Key gets the answer.",
 )
 REPLY_INTERRUPTED: Final = Problem(
     503,
     "reply-interrupted",
-    "The answer broke off, and is being given anew: send the same request again to get it.",
+    "The answer broke off, and is being given anew: a request with the same Idempotency-Key gets "
+    "it.",
 )
 
 
@@ -100,7 +98,7 @@ class ChatCompletionsView(ApiView):
     )
     def post(self, request: Request) -> Any:
         """Accept the user's last message, and answer with its reply."""
-        chat = read_request(request.data)
+        chat, key = read_request(request.data), idempotency_key(request)
         if not settings.LLM_POOL_URL and (parameter := option_needing_model(chat.options)):
             detail = (
                 "No language model is configured here: answers are text, and no tool is called."
@@ -108,19 +106,23 @@ class ChatCompletionsView(ApiView):
             raise Refusal(invalid_parameter(parameter, detail, code="unsupported_parameter"))
         agent = self.caller.agent(chat.model, active=True)
         user_id = user_of(request, chat, self.caller)
-        thread = Thread(agent.id, user_id, thread_of(request, chat, user_id))
+        thread_id = thread_of(request, chat)
+        thread = Thread(agent.id, user_id, thread_id or user_id)
         instructions = instructions_of(chat, agent, self.caller)
-        message, is_new, rounds = self._store(chat, thread, instructions)
-        is_repeated = not is_new and not _try_again(message, chat.options, instructions)
-
-        def report(agent: Agent) -> dict[str, Any]:
-            return report_of(chat, agent, self.caller, is_repeated=is_repeated)
-
+        history = fit_history(chat, agent, instructions)
+        answer_options = AnswerOptions(
+            options=chat.options,
+            instructions=list(instructions),
+            # The window is for a thread that the client names without its turns.
+            history=None if thread_id and not chat.history else history.turns,
+        )
+        message, is_new, rounds = self._store(chat, thread, answer_options, key)
+        is_repeated = not is_new and not _try_again(message, answer_options)
         completion = Completion(
             message_id=message.id,
             created_at=message.created_at,
             model=agent.name,
-            report=report(agent),
+            report=report_of(chat, agent, self.caller, history, is_repeated=is_repeated),
             rounds=rounds,
             with_usage=wants_usage(chat.body),
         )
@@ -130,8 +132,14 @@ class ChatCompletionsView(ApiView):
             if answer.answered_by in (None, agent.id):
                 return completion
             answering = Agent.objects.filter(pk=answer.answered_by).first()
-            return replace(completion, report=report(answering)) if answering else completion
+            if answering is None:
+                return completion
+            fitting = fit_history(chat, answering, instructions)
+            report = report_of(chat, answering, self.caller, fitting, is_repeated=is_repeated)
+            return replace(completion, report=report)
 
+        # Without a key, a retry of the client's library would be another message.
+        late = REPLY_LATE if key else replace(REPLY_LATE, headers=NO_RETRY)
         if chat.stream:
             return stream_events(
                 self,
@@ -148,11 +156,11 @@ class ChatCompletionsView(ApiView):
             WAIT_SECONDS,
             lambda: self._respond(message.id, completion_of),
             is_settled=lambda response: response.status_code != 202,
-            late=lambda: problem_response(self.request._request, REPLY_LATE),
+            late=lambda: problem_response(self.request._request, late),
         )
 
     def _store(
-        self, chat: ChatRequest, thread: Thread, instructions: Sequence[str]
+        self, chat: ChatRequest, thread: Thread, options: AnswerOptions, key: str | None
     ) -> tuple[Message, bool, int]:
         """Accept the user's message, or the results of tool calls.
 
@@ -168,32 +176,25 @@ class ChatCompletionsView(ApiView):
             if chat.continues:
                 sent = results_to_continue(chat, results)
                 message, rounds = sent.message, sent.rounds
-                is_new = self._take_results(sent, chat.options, instructions)
+                is_new = self._take_results(sent, options)
                 self.log(message, action=Action.EDIT if is_new else Action.VIEW)
             else:
                 for sent in results:  # without a request for an answer
-                    self._take_results(sent, None, ())
-                message, is_new = self._accept(chat, thread, instructions)
+                    self._take_results(sent, None)
+                message, is_new = self._accept(chat, thread, options, key)
                 self.log(message, action=None if is_new else Action.VIEW)
             self.write_log_entry()
         return message, is_new, rounds
 
-    def _take_results(
-        self, sent: Results, options: Mapping[str, Any] | None, instructions: Sequence[str]
-    ) -> bool:
+    def _take_results(self, sent: Results, options: AnswerOptions | None) -> bool:
         return tool_calls.record_program_results(
-            sent.message,
-            sent.texts,
-            by=f"{self.caller.name}, by the API",
-            options=options,
-            instructions=instructions,
+            sent.message, sent.texts, by=f"{self.caller.name}, by the API", options=options
         )
 
     def _accept(
-        self, chat: ChatRequest, thread: Thread, instructions: Sequence[str]
+        self, chat: ChatRequest, thread: Thread, options: AnswerOptions, key: str | None
     ) -> tuple[Message, bool]:
         """Return the message, and whether it is new."""
-        request = self.request
         serializer = SendSerializer(
             data={
                 "agent": chat.model,
@@ -204,18 +205,6 @@ class ChatCompletionsView(ApiView):
             }
         )
         serializer.is_valid(raise_exception=True)
-        if (sent_key := idempotency_key(request)) is not None:
-            match = Match(None, key_of_caller(request, sent_key))
-        else:
-            match = find_match(
-                chat,
-                instructions,
-                caller=self.caller.id,
-                thread=thread,
-                is_retry=is_retry(request.headers.get(RETRY_COUNT, "")),
-            )
-        if match.existing is not None:
-            return match.existing, False
         incoming = Incoming(
             agent_id=thread.agent_id,
             user_id=thread.user_id,
@@ -223,9 +212,8 @@ class ChatCompletionsView(ApiView):
             channel=CHANNEL,
             content=chat.content,
             name=chat.name,
-            idempotency_key=match.idempotency_key,
-            options=chat.options,
-            instructions=instructions,
+            idempotency_key=None if key is None else key_of_caller(self.request, key),
+            options=options,
         )
         return accept(incoming, tenant_id=required_tenant_id())
 
@@ -286,21 +274,15 @@ def _error_events(problem: Problem) -> bytes:
     return event(error_document(problem)) + DONE
 
 
-def _try_again(message: Message, options: Mapping[str, Any], instructions: Sequence[str]) -> bool:
+def _try_again(message: Message, options: AnswerOptions) -> bool:
     """Retry a failed message. Return whether it had failed.
 
-    The retry uses the options and instructions of this request: the former ones may be the cause
-    of the failure.
+    The retry uses the options of this request: the former ones may be the cause of the failure.
     """
     progress = progress_of(message)
     if progress.status is Status.FAILED and progress.error_code != CLOSED:
         with suppress(NothingToRetry):  # a concurrent request retries it
-            retry_reply(
-                message.id,
-                tenant_id=required_tenant_id(),
-                options=options,
-                instructions=instructions,
-            )
+            retry_reply(message.id, tenant_id=required_tenant_id(), options=options)
             return True
     return False
 
@@ -308,9 +290,8 @@ def _try_again(message: Message, options: Mapping[str, Any], instructions: Seque
 def _failure(progress: MessageProgress) -> Problem:
     """Return the error of a failed message. Clients must not retry: it would fail again."""
     status = 504 if progress.error_code == "llm_timeout" else 503
-    headers = {"X-Should-Retry": "false"}
     kind = progress.error_code.replace("_", "-") or "internal-error"
-    return Problem(status, kind, progress.last_error, headers=headers)
+    return Problem(status, kind, progress.last_error, headers=NO_RETRY)
 
 
 class ModelsView(ApiView):

@@ -57,6 +57,21 @@ def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
     return with_window(message, agent, turns)
 
 
+def program_turns(message: KonstructMessage, history: Sequence[Mapping[str, Any]]) -> PromptTurns:
+    """Return the turns that the program sent with the message.
+
+    A turn that the thread has as a message gets its id, so that it is not recalled as well.
+    """
+    newest = Message.objects.filter(**Thread.of(message).as_filter).order_by(
+        "-created_at", "-number"
+    )
+    rows = newest.values_list("role", "content", "pk")[: 2 * len(history)]
+    ids = {(role, content): str(pk) for role, content, pk in rows}
+    return PromptTurns(
+        [{**turn, "message_id": ids.get((turn["role"], turn["content"]), "")} for turn in history]
+    )
+
+
 def with_window(
     message: KonstructMessage, agent: Agent, turns: Sequence[Mapping[str, Any]]
 ) -> PromptTurns:

@@ -1101,6 +1101,13 @@ class Migration(migrations.Migration):
                         size=None,
                     ),
                 ),
+                (
+                    "history",
+                    models.JSONField(
+                        help_text="The turns of the prompt, as the program sent them. Null: those of the window.",
+                        null=True,
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "answer options",

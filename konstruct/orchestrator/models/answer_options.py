@@ -1,7 +1,4 @@
-"""Table of the options of answers: instructions, tools, sampling and the answer's form."""
-
-from collections.abc import Mapping, Sequence
-from typing import Any
+"""Table of the options of answers: history, instructions, tools, sampling, the answer's form."""
 
 from django.db import models
 
@@ -14,16 +11,10 @@ from tenants.personal_data import PersonalData
 class AnswerOptionsManager(models.Manager["AnswerOptions"]):
     """Writes the options of an answer."""
 
-    def replace(
-        self, message: Message, options: Mapping[str, Any], instructions: Sequence[str]
-    ) -> None:
-        """Replace the options and instructions of the answer to a message.
-
-        Call it in a transaction. Empty options and instructions leave no row.
-        """
+    def replace(self, message: Message, options: "AnswerOptions") -> None:
+        """Replace the options of the answer to a message. Call it in a transaction."""
         self.filter(pk=message.pk).delete()
-        if options or instructions:
-            self.create(message=message, options=options, instructions=list(instructions))
+        options.save_for(message)
 
 
 class AnswerOptions(TenantModel):
@@ -42,6 +33,10 @@ class AnswerOptions(TenantModel):
     instructions = text_list(
         help_text="The program's system and developer messages, in their order."
     )
+    history = models.JSONField(
+        null=True,
+        help_text="The turns of the prompt, as the program sent them. Null: those of the window.",
+    )
 
     objects = AnswerOptionsManager()
 
@@ -51,6 +46,12 @@ class AnswerOptions(TenantModel):
     class Meta:
         verbose_name = "answer options"
         verbose_name_plural = "answer options"
+
+    def save_for(self, message: Message) -> None:
+        """Save the options of the answer to a message; nothing if there are none."""
+        if self.options or self.instructions or self.history is not None:
+            self.message = message
+            self.save(force_insert=True)
 
     def __str__(self) -> str:
         return f"options of the answer to {self.message_id}"

@@ -1,7 +1,7 @@
 """Accepts messages into the pipeline, and retries failed ones."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -40,10 +40,8 @@ class Incoming:
     """The id of the message in its channel; with the caller, if the channel has several."""
     metadata: Mapping[str, Any] | None = None
     """Labels of the program."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the answer, as in AnswerOptions."""
-    instructions: Sequence[str] = ()
-    """The program's system and developer messages, in their order."""
+    options: AnswerOptions | None = None
+    """Options of the answer, not saved yet."""
 
 
 def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
@@ -78,12 +76,8 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         )
         if created:
             queue.enqueue(message)
-            if incoming.options or incoming.instructions:
-                AnswerOptions.objects.create(
-                    message=message,
-                    options=incoming.options,
-                    instructions=list(incoming.instructions),
-                )
+            if incoming.options is not None:
+                incoming.options.save_for(message)
             thread_turns.append_to_shared_window(message)
             usage.count(messages=1, memories=1)
     if created:
@@ -93,21 +87,14 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     return message, created
 
 
-def retry_reply(
-    message_id: UUID,
-    *,
-    tenant_id: UUID,
-    options: Mapping[str, Any] | None = None,
-    instructions: Sequence[str] = (),
-) -> None:
+def retry_reply(message_id: UUID, *, tenant_id: UUID, options: AnswerOptions | None = None) -> None:
     """Retry the failed reply to a message.
 
     Args:
         message_id: the user's message.
         tenant_id: its tenant.
         options: the options of the program's new request. They replace the former ones, which may
-            have caused the failure. None keeps the former options and instructions.
-        instructions: the system and developer messages of the program's new request.
+            have caused the failure. None keeps the former options.
 
     Raises:
         NothingToRetry: the reply has not failed.
@@ -116,7 +103,7 @@ def retry_reply(
         queue.retry(message_id)
         if options is not None:
             message = Message.objects.get(pk=message_id)
-            AnswerOptions.objects.replace(message, options, instructions)
+            AnswerOptions.objects.replace(message, options)
         delivery_hooks.notify_changed(load_message(message_id))
 
 

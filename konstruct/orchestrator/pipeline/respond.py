@@ -103,7 +103,9 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
     if isinstance(calls, Hold):
         return calls
     session = None
-    if agent.id != snapshot.thread.agent_id or thread_turns.is_shared_channel(message.channel):
+    if snapshot.history is not None:
+        session = thread_turns.program_turns(message, snapshot.history)
+    elif agent.id != snapshot.thread.agent_id or thread_turns.is_shared_channel(message.channel):
         session = thread_turns.prompt_turns(message, agent)
     instructions = instructions_for(agent, snapshot.instructions)
     prompt = build_prompt(agent, gather_context(message, agent, session, instructions), session)

@@ -1,6 +1,6 @@
 """The data that a reply depends on, read in one place into a frozen value."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -61,6 +61,8 @@ class Snapshot:
     """Agents whose rules have handed the thread over for this message."""
     can_hand_back: bool
     """Whether the answering agent got the thread by a handover."""
+    history: Sequence[Mapping[str, Any]] | None = None
+    """The turns of the prompt that a program sent; None: those of the window."""
 
     @property
     def thread_agent(self) -> Agent:
@@ -201,6 +203,7 @@ def _snapshot(row: Any, thread: Thread) -> Snapshot:
         was_handled_by_person=row.was_handled_by_person,
         handed_over_by=frozenset(row.handed_over_by),
         can_hand_back=handover_id is not None,
+        history=None if answer_options is None else answer_options.history,
     )
 
 

@@ -195,7 +195,7 @@ def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> Non
     if reply is None:
         return
     append_to_window(message, reply)
-    has_options = bool(snapshot.options or snapshot.instructions)
+    has_options = bool(snapshot.options or snapshot.instructions or snapshot.history is not None)
     agents = (snapshot.thread_agent_or_none, snapshot.handover_agent)
     extracting = {agent.id for agent in agents if agent is not None and agent.extracts_facts}
     finish(message, reply, lease, has_options=has_options, extracting=extracting)

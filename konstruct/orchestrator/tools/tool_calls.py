@@ -329,8 +329,7 @@ def record_program_results(
     results: Mapping[UUID, str],
     *,
     by: str,
-    options: Mapping[str, Any] | None,
-    instructions: Sequence[str] = (),
+    options: AnswerOptions | None,
 ) -> bool:
     """Record results that a program sends; return False if all were recorded before.
 
@@ -340,9 +339,8 @@ def record_program_results(
         message: the message.
         results: the results by the ids of the calls. Those of other calls are ignored.
         by: the sender, for the record.
-        options: the new options of the answer, as in AnswerOptions. None: the program wants no
-            answer, and the message is closed.
-        instructions: the program's new system and developer messages.
+        options: the new options of the answer, not saved yet. None: the program wants no answer,
+            and the message is closed.
     """
     calls = list(ToolCall.objects.of_message(message.id).select_for_update())
     answered = [call for call in calls if awaits_program(call) and call.pk in results]
@@ -355,7 +353,7 @@ def record_program_results(
         if options is None:
             queue.close(konstruct_message(message), CONTINUED_WITHOUT_ANSWER)
         else:
-            AnswerOptions.objects.replace(message, options, instructions)
+            AnswerOptions.objects.replace(message, options)
             queue.release(konstruct_message(message))
     return bool(answered)
 

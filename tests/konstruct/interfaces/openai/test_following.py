@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from konstruct.interfaces.openai.report import MAX_NAME_CHARACTERS, MAX_NAMED
-from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING, max_instruction_tokens
 from konstruct.orchestrator.models import AnswerOptions
-from konstruct.orchestrator.tools import tool_calls
 from memory.context import WorkingContextCompiler, tokens
 from memory.context.chat import CONTEXT_OPENING
 from memory.indexing import embedding_jobs as embeddings
@@ -26,7 +24,6 @@ from tests.konstruct.interfaces.openai.test_chat_completions import error_of, ev
 from tests.konstruct.interfaces.openai.test_description import errors
 from tests.konstruct.interfaces.openai.test_tools import (
     QUESTION,
-    WEATHER,
     Client,
     calling,
     client,
@@ -283,49 +280,14 @@ def test_instructions_and_sampling_apply_to_tool_results_too(client: Client) -> 
         assert not AnswerOptions.objects.exists()
 
 
-def test_a_request_with_other_instructions_is_the_same_message(client: Client) -> None:
-    messages: list[Any] = [QUESTION]
-    messages += [
-        post(client, *messages)["choices"][0]["message"],
-        {"role": "user", "content": "And now?"},
-    ]
-    first = post(client, PIRATE, *messages, temperature=0.1)
-    again = post(client, {"role": "system", "content": "Speak like a queen."}, *messages)
-    assert again["id"] == first["id"]
-    assert again["konstruct"] == {"repeated": True}
-    retried = client.post(
-        PIRATE, QUESTION, tools=(), temperature=0.1, headers={"X-Stainless-Retry-Count": "1"}
-    )
-    assert retried.status_code == 200
-    assert [text for role, text in client.transcript() if role == "user"] == [
-        QUESTION["content"],
-        "And now?",
-    ] + [QUESTION["content"]] * (len(client.transcript()) // 2 - 2)
-
-
-def test_two_requests_at_once_with_other_instructions_are_two_messages(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pipeline, "handle", lambda **arguments: None)
-    keys = []
-    for instruction in (PIRATE, {"role": "system", "content": "Speak like a queen."}, PIRATE):
-        error_of(client.post(instruction, QUESTION, tools=()), 504)
-        with tenant_scope(client.program.tenant.id):
-            keys.append(Message.objects.latest("number").idempotency_key.split("/"))
-    assert keys[0][-1] != keys[1][-1]
-    assert keys[0][-1] == keys[2][-1]
-
-
 def test_failed_message_is_retried_with_the_options_of_the_new_request(client: Client) -> None:
     refused = Answer({"error": {"message": "temperature is not supported"}}, 400)
-    messages: list[Any] = [QUESTION]
-    messages += [
-        post(client, *messages)["choices"][0]["message"],
-        {"role": "user", "content": "And now?"},
-    ]
     client.llm.answers = [refused]
-    assert error_of(client.post(PIRATE, *messages, tools=(), temperature=2), 503)
-    document = post(client, *messages)
+    body = {"model": "ada", "user": "maria", "messages": [PIRATE, QUESTION], "temperature": 2}
+    headers = {"Idempotency-Key": "k"}
+    assert error_of(client.program.post(CHAT, body, headers=headers), 503)
+    body = {"model": "ada", "user": "maria", "messages": [QUESTION]}
+    document = client.program.post(CHAT, body, headers=headers).json()
     assert "konstruct" not in document
     assert document["choices"][0]["message"]["content"] == "It is sunny."
     assert "temperature" not in sent_to(client)
@@ -344,25 +306,6 @@ def test_an_agent_to_which_the_thread_was_handed_has_its_own_rule(client: Client
     report = document["konstruct"]
     assert [parameter["param"] for parameter in report["ignored"]] == ["messages"]
     assert report["adjusted"][0]["value"] == 9
-
-
-def test_options_of_code_from_before_are_read(client: Client) -> None:
-    tenant_id = client.program.tenant.id
-    client.llm.answers = [calling("weather")]
-    choice = client.ask(QUESTION)
-    with tenant_scope(tenant_id):
-        AnswerOptions.objects.all().delete()
-        message = Message.objects.get(role="user")
-        tool_calls.record_program_results(
-            message,
-            {call.pk: "22" for call in tool_calls.calls_awaiting_program(message.pk)},
-            by="tests",
-            options={"tools": [WEATHER]},
-        )
-        assert AnswerOptions.objects.get().instructions == []
-    pipeline.handle(tenant_id=tenant_id, message_id=message.pk)
-    assert choice["finish_reason"] == "tool_calls"
-    assert client.transcript()[-1] == ("assistant", "It is sunny.")
 
 
 SECRET = "The passphrase of the application is heliotrope."

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Problem, Refusal
+from konstruct.interfaces.openai.conversation import fit_history
 from konstruct.interfaces.openai.errors import error_document
 from konstruct.interfaces.openai.report import MAX_NAMED, report_of
 from konstruct.interfaces.openai.requests import ROLES, SAMPLING, ChatRequest, read_request
@@ -33,6 +34,7 @@ MESSAGES = st.lists(
             "content": st.text() | PARTS | JSON_VALUES,
             "name": JSON_VALUES,
             "tool_call_id": st.text() | JSON_VALUES,
+            "tool_calls": st.lists(st.fixed_dictionaries({"function": JSON_VALUES})) | JSON_VALUES,
         },
     ),
     max_size=4,
@@ -67,15 +69,15 @@ def read_and_reported(body: Any) -> None:
         assert found.status == 400
         assert json.dumps(error_document(found))
         return
-    role = "tool" if found.continues else "user"
-    assert found.turns[-1][0] == role
-    assert role == "tool" or found.turns[-1] == ("user", found.content)
-    assert found.previous_user_text is None or isinstance(found.previous_user_text, str)
+    history = fit_history(found, AGENT, ())
+    assert {turn["role"] for turn in found.history} <= {"user", "assistant"}
+    assert all(turn["content"].strip() for turn in found.history)
+    assert json.dumps(history.turns, ensure_ascii=False).encode()
     caller = Caller("key-1", "tests", frozenset(), user_id="maria")
-    report = report_of(found, AGENT, caller, is_repeated=False)
+    report = report_of(found, AGENT, caller, history, is_repeated=False)
     # As REST framework renders it: UTF-8, which has no unpaired surrogates.
     assert json.dumps(report, ensure_ascii=False).encode()
-    assert len(report.get("ignored", ())) <= MAX_NAMED + len(SAMPLING) + 1
+    assert len(report.get("ignored", ())) <= MAX_NAMED + len(SAMPLING) + 3
 
 
 @given(BODIES | JSON_VALUES)
