@@ -50,7 +50,7 @@ P, O = "UCANARY77", "UOTHER1"  # noqa: E741
 V1 = "/api/v1/"
 INTERFACES = (
     *("rest", "metadata", "stream", "import", "openai", "mcp", "mem0", "slack", "file", "name"),
-    *("fact", "item", "checkpoint", "task", "tool", "search", "lookup"),
+    *("turn", "turned", "fact", "item", "checkpoint", "task", "tool", "search", "lookup"),
     *("extracted", "value"),
 )
 
@@ -207,7 +207,9 @@ def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> N
     line = {**thread, "role": "user", "content": canary("import")}
     line |= {"external_id": "e1", "created_at": "2025-03-15T09:00:00Z"}
     send("messages/import/", {"messages": [line]})
-    messages = [{"role": "user", "content": canary("openai")}]
+    texts = {"user": canary("turn"), "assistant": canary("turned")}
+    messages = [{"role": role, "content": text} for role, text in texts.items()]
+    messages += [{"role": "user", "content": canary("openai")}]
     completion = {"model": program.agent.name, "user": P, "messages": messages, "stream": True}
     assert program.post("/v1/chat/completions", completion).status_code == 200
     call(program, "remember", **person, content=canary("mcp"))
