@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from django.db.models import Model
 
-from konstruct.orchestrator.models import Escalation, ToolCall
+from konstruct.orchestrator.models import AnswerOptions, Escalation, ToolCall
 from konstruct.orchestrator.replies import queue
 from memory.conf import ERASED_TEXT
 from memory.models import (
@@ -56,6 +56,14 @@ COPIES: Final = (
     CopyColumns(
         PendingEmbedding,
         ("recall_trace",),
+        thread="reply.thread_id",
+        user="reply.user_id",
+        agent="reply.agent_id",
+        join=f"{_REPLY}message_id",
+    ),
+    CopyColumns(
+        AnswerOptions,
+        ("history",),
         thread="reply.thread_id",
         user="reply.user_id",
         agent="reply.agent_id",
@@ -118,7 +126,7 @@ def redact_copies(
     redact = _redaction(texts, names)
     changed = _redact_access_log(facts)
     for copies in COPIES:
-        with_same_user = copies.model is RecallEvent or bool(facts)
+        with_same_user = copies.model in (RecallEvent, AnswerOptions) or bool(facts)
         keys = _matching_keys(copies, values, with_same_user=with_same_user)
         for row in copies.model._default_manager.filter(pk__in=keys):
             before = {column: getattr(row, column) for column in copies.columns}

@@ -14,7 +14,7 @@ from konstruct.channels.delivery import queue as deliveries
 from konstruct.consistency import verify
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
-from konstruct.orchestrator.models import Agent, Escalation, ExtractionRun
+from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, ExtractionRun
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
 from konstruct.privacy.erasure import carry_out, messages
@@ -61,8 +61,10 @@ def target(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message])
         STATEMENT, thread_id="t", metadata={"label": SECRET, "about": {SECRET: 1}}
     )
     send_message("Good morning.", thread_id="t")
-    send_message("And what was it before?", thread_id="other")
+    last = send_message("And what was it before?", thread_id="other")
     with tenant_scope(tenant_a.id):
+        history = [{"role": "user", "content": STATEMENT}, {"role": "assistant", "content": "Yes."}]
+        AnswerOptions.objects.create(message=last, options={}, history=history)
         context = ToolContext(agent.id, "maria", target.pk)
         TOOLS["remember_fact"].run({"fact": f"Maria avoids {SECRET}."}, context)
         Escalation.objects.create(
