@@ -60,19 +60,18 @@ def report_of(
         the reason. {} if the request is followed.
     """
     reasons = []
-    if (reason := _refusal_of_instructions(agent, caller)) and joined_instructions(
-        chat.instructions
-    ):
+    reason = _refusal_of_instructions(agent, caller)
+    if reason and joined_instructions(chat.instructions):
         reasons.append(f"System and developer messages are not followed: {reason}")
     if history.left_out or history.shortened:
         reasons.append(
-            f"Of the earlier messages, {history.left_out:,} are left out and {history.shortened:,}"
-            " are shortened: together they are too long for the prompt of this agent."
+            f"Earlier messages that are left out: {history.left_out:,}, shortened: "
+            f"{history.shortened:,}. Together they are too long for the prompt of this agent."
         )
     if chat.messages_with_other_parts:
         reasons.append(
-            f"Of {chat.messages_with_other_parts:,} earlier messages only the text is sent to the"
-            " language model: they have images, audio or files."
+            f"Earlier messages with images, audio or files: {chat.messages_with_other_parts:,}. "
+            "Only their text is sent to the language model."
         )
     ignored: dict[str, str] = {}
     limited = limited_options(agent, chat.options)

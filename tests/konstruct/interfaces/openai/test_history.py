@@ -124,15 +124,15 @@ def test_oldest_turns_are_cut_to_the_share_and_the_answer_says_so(client: Client
     assert share - 2 * 310 < size <= share
     (ignored,) = document["konstruct"]["ignored"]
     assert ignored["param"] == "messages"
-    assert f"{40 - len(kept)} are left out and 0 are shortened" in ignored["reason"]
+    assert f"left out: {40 - len(kept)}, shortened: 0." in ignored["reason"]
     pictures = [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "See."}]
     long = {"role": "assistant", "content": "sun and rain " * 10_000}
     document = post(client, [{"role": "user", "content": pictures}, long, *turns("Well?")])
     assert sent(client)[0]["content"] == "See."
     assert "truncated" in sent(client)[1]["content"]
     first, second = (ignored["reason"] for ignored in document["konstruct"]["ignored"])
-    assert "0 are left out and 1 are shortened" in first
-    assert "Of 1 earlier messages only the text" in second
+    assert "left out: 0, shortened: 1." in first
+    assert "images, audio or files: 1. Only their text" in second
 
 
 @pytest.mark.parametrize("text", ["a" * 2_300_000, "x ", ""], ids=["long", "many", "blank"])
