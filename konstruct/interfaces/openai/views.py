@@ -117,12 +117,13 @@ class ChatCompletionsView(ApiView):
             history=None if thread_id and not chat.history else history.turns,
         )
         message, is_new, rounds = self._store(chat, thread, answer_options, key)
-        is_repeated = not is_new and not _try_again(message, answer_options)
+        if not is_new:
+            _retry_if_failed(message)
         completion = Completion(
             message_id=message.id,
             created_at=message.created_at,
             model=agent.name,
-            report=report_of(chat, agent, self.caller, history, is_repeated=is_repeated),
+            report=report_of(chat, agent, self.caller, history, is_repeated=not is_new),
             rounds=rounds,
             with_usage=wants_usage(chat.body),
         )
@@ -135,7 +136,7 @@ class ChatCompletionsView(ApiView):
             if answering is None:
                 return completion
             fitting = fit_history(chat, answering, instructions)
-            report = report_of(chat, answering, self.caller, fitting, is_repeated=is_repeated)
+            report = report_of(chat, answering, self.caller, fitting, is_repeated=not is_new)
             return replace(completion, report=report)
 
         # Without a key, a retry of the client's library would be another message.
@@ -274,17 +275,11 @@ def _error_events(problem: Problem) -> bytes:
     return event(error_document(problem)) + DONE
 
 
-def _try_again(message: Message, options: AnswerOptions) -> bool:
-    """Retry a failed message. Return whether it had failed.
-
-    The retry uses the options of this request: the former ones may be the cause of the failure.
-    """
+def _retry_if_failed(message: Message) -> None:
     progress = progress_of(message)
     if progress.status is Status.FAILED and progress.error_code != CLOSED:
         with suppress(NothingToRetry):  # a concurrent request retries it
-            retry_reply(message.id, tenant_id=required_tenant_id(), options=options)
-            return True
-    return False
+            retry_reply(message.id, tenant_id=required_tenant_id())
 
 
 def _failure(progress: MessageProgress) -> Problem:

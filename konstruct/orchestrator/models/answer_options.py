@@ -8,15 +8,6 @@ from tenants.models import TenantModel
 from tenants.personal_data import PersonalData
 
 
-class AnswerOptionsManager(models.Manager["AnswerOptions"]):
-    """Writes the options of an answer."""
-
-    def replace(self, message: Message, options: "AnswerOptions") -> None:
-        """Replace the options of the answer to a message. Call it in a transaction."""
-        self.filter(pk=message.pk).delete()
-        options.save_for(message)
-
-
 class AnswerOptions(TenantModel):
     """Options for the answer, given by the program that sent the message; kept until the answer."""
 
@@ -37,8 +28,6 @@ class AnswerOptions(TenantModel):
         null=True,
         help_text="The turns of the prompt, as the program sent them. Null: those of the window.",
     )
-
-    objects = AnswerOptionsManager()
 
     # Not exported: rows exist only until the answer does.
     personal_data = PersonalData(message="message_id", key="message_id")

@@ -87,23 +87,18 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     return message, created
 
 
-def retry_reply(message_id: UUID, *, tenant_id: UUID, options: AnswerOptions | None = None) -> None:
+def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
     """Retry the failed reply to a message.
 
     Args:
         message_id: the user's message.
         tenant_id: its tenant.
-        options: the options of the program's new request. They replace the former ones, which may
-            have caused the failure. None keeps the former options.
 
     Raises:
         NothingToRetry: the reply has not failed.
     """
     with tenant_scope(tenant_id), transaction.atomic():
         queue.retry(message_id)
-        if options is not None:
-            message = Message.objects.get(pk=message_id)
-            AnswerOptions.objects.replace(message, options)
         delivery_hooks.notify_changed(load_message(message_id))
 
 

@@ -353,7 +353,8 @@ def record_program_results(
         if options is None:
             queue.close(konstruct_message(message), CONTINUED_WITHOUT_ANSWER)
         else:
-            AnswerOptions.objects.replace(message, options)
+            AnswerOptions.objects.filter(pk=message.pk).delete()
+            options.save_for(message)
             queue.release(konstruct_message(message))
     return bool(answered)
 

@@ -256,7 +256,9 @@ def test_failed_reply_is_reported_once_and_retried_by_the_next_request(
         given_up(chat, failure)
         view_of = {"message": str(failure), "code": failure.code}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("konstruct.interfaces.openai.views._try_again", lambda *arguments: False)
+            patch.setattr(
+                "konstruct.interfaces.openai.views._retry_if_failed", lambda message: None
+            )
             response = chat.ask("Hello", headers=KEY)
         assert error_of(response, status).items() >= view_of.items()
         assert response.headers["X-Should-Retry"] == "false"

@@ -280,20 +280,6 @@ def test_instructions_and_sampling_apply_to_tool_results_too(client: Client) -> 
         assert not AnswerOptions.objects.exists()
 
 
-def test_failed_message_is_retried_with_the_options_of_the_new_request(client: Client) -> None:
-    refused = Answer({"error": {"message": "temperature is not supported"}}, 400)
-    client.llm.answers = [refused]
-    body = {"model": "ada", "user": "maria", "messages": [PIRATE, QUESTION], "temperature": 2}
-    headers = {"Idempotency-Key": "k"}
-    assert error_of(client.program.post(CHAT, body, headers=headers), 503)
-    body = {"model": "ada", "user": "maria", "messages": [QUESTION]}
-    document = client.program.post(CHAT, body, headers=headers).json()
-    assert "konstruct" not in document
-    assert document["choices"][0]["message"]["content"] == "It is sunny."
-    assert "temperature" not in sent_to(client)
-    assert instructions_sent(client) == ""
-
-
 def test_an_agent_to_which_the_thread_was_handed_has_its_own_rule(client: Client) -> None:
     tenant_id = client.program.tenant.id
     other = create_agent(
