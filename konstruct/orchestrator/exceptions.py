@@ -40,10 +40,6 @@ class TooManyQuestions(KonstructError):
     """The agent has the maximum number of saved questions."""
 
 
-class TrialUnreadable(KonstructError):
-    """A text is not a trial of this author with this agent, or has expired."""
-
-
 class MessageNotFound(KonstructError):
     """This tenant has no such message."""
 

@@ -1,6 +1,5 @@
 """Saved questions: dry runs that ask an agent again after each change."""
 
-from collections.abc import Sequence
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -8,27 +7,20 @@ from django.db.models import Max
 
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.exceptions import TooManyQuestions
-from konstruct.orchestrator.handoff.detection import find_phrase
 from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.pipeline.dry_run import DryReply, DryThread, dry_run
+from konstruct.orchestrator.pipeline.dry_run import DryRun, dry_run
 from tenants import transaction
 from tenants.jobs import Lease
 
 PURPOSE: Final = "saved questions"
 # Each run sends at least one request to the language model for each question.
 MAX_QUESTIONS: Final = 20
-MAX_EXPECTED: Final = 10
 # Answers of older versions are deleted.
 MAX_VERSIONS: Final = 20
 
 
 def save_question(
-    agent: Agent,
-    *,
-    content: str,
-    user_id: str | None = None,
-    expected: Sequence[str] = (),
-    question_id: UUID | None = None,
+    agent: Agent, *, content: str, user_id: str | None = None, question_id: UUID | None = None
 ) -> SavedQuestion:
     """Save a question to an agent.
 
@@ -36,7 +28,6 @@ def save_question(
         agent: the agent, of the current tenant.
         content: the message.
         user_id: the person who asks; None: a person without memories.
-        expected: words or phrases that the answer should have.
         question_id: the id of its row; None: a new one.
 
     Raises:
@@ -49,11 +40,7 @@ def save_question(
                 f"{agent.name} has {MAX_QUESTIONS} saved questions. Delete one first."
             )
         return SavedQuestion.objects.create(
-            id=question_id or uuid4(),
-            agent_id=agent.pk,
-            content=content,
-            user_id=user_id,
-            expected=list(expected),
+            id=question_id or uuid4(), agent_id=agent.pk, content=content, user_id=user_id
         )
 
 
@@ -89,10 +76,8 @@ def version_of(agent_id: UUID) -> int:
 
 
 def _ask(question: SavedQuestion, agent: Agent, version: int, lease: Lease) -> None:
-    reply = dry_run(DryThread(), question.content, agent, user_id=question.user_id, purpose=PURPOSE)
-    exchange = reply.exchange
-    missing = [phrase for phrase in question.expected if not find_phrase(exchange.reply, [phrase])]
-    message_ids, source_count = _sources(reply)
+    run = dry_run(agent, question.content, user_id=question.user_id, purpose=PURPOSE)
+    message_ids, source_count = _sources(run)
     with lease.transaction():
         # The question may have been deleted, or its person erased.
         if not SavedQuestion.objects.select_for_update().filter(pk=question.pk).exists():
@@ -105,25 +90,21 @@ def _ask(question: SavedQuestion, agent: Agent, version: int, lease: Lease) -> N
             agent_id=question.agent_id,
             user_id=question.user_id,
             version=version,
-            content=exchange.reply,
-            steps=list(exchange.steps),
-            problem=exchange.problem,
-            is_expected=not missing if question.expected else None,
+            content=run.reply,
+            steps=run.steps,
+            problem=run.problem,
             message_ids=message_ids,
             source_count=source_count,
         )
 
 
-def _sources(reply: DryReply) -> tuple[list[UUID], int]:
+def _sources(run: DryRun) -> tuple[list[UUID], int]:
     """Return the messages that the prompt quotes, and the number of recalled sources."""
-    if reply.prompt is None:
+    if run.prompt is None:
         return [], 0
-    gathered = reply.prompt.gathered
+    gathered = run.prompt.gathered
     recalled_ids = {hit.message_id for hit in gathered.recalled.hits}
-    message_ids = set(recalled_ids)
-    for fact in gathered.facts:
-        message_ids.update(UUID(str(message_id)) for message_id in fact.message_ids)
-    for turn in gathered.session_messages:
-        if turn.get("message_id"):
-            message_ids.add(UUID(turn["message_id"]))
+    of_facts = {UUID(str(pk)) for fact in gathered.facts for pk in fact.message_ids}
+    turn_ids = (turn.get("message_id") for turn in gathered.session_messages)
+    message_ids = recalled_ids | of_facts | {UUID(pk) for pk in turn_ids if pk}
     return sorted(message_ids), len(recalled_ids) + len(gathered.facts)

@@ -234,7 +234,6 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "window": ((), fields),
         "clear_window": ((), fields),
         "try_agent": ((agent.pk,), {"user": user_id}),
-        "agent_questions": ((agent.pk,), {}),
         "agent_versions": ((agent.pk,), {}),
         "restore_agent": ((agent.pk, 1), {}),
         "activity": ((), {}),

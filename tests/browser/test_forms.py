@@ -91,12 +91,12 @@ def test_entries_are_for_the_same_person_and_without_passwords(
         User.objects.create_superuser("other", password=PASSWORD)
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    page = admin.open(f"/admin/agents/{demo_tenant.agent.pk}/questions/")
-    page.get_by_label("Question", exact=True).fill("Of admin alone?")
+    page = admin.open(f"/admin/agents/{demo_tenant.agent.pk}/try/")
+    page.get_by_label("Message", exact=True).fill("Of admin alone?")
     end_session(page)
-    page.get_by_role("button", name="Save and ask").click()
+    page.get_by_role("button", name="Save as a question").click()
     log_in_again(page, "other")
-    expect(page.get_by_label("Question", exact=True)).to_have_value("")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
     assert page.evaluate("() => sessionStorage.getItem('k-entries')") is None
     admin.open("/admin/password_change/")
     page.get_by_label("Old password").fill(PASSWORD)
@@ -111,17 +111,17 @@ def test_entries_outlive_a_connection_error(
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    address = f"/admin/agents/{demo_tenant.agent.pk}/questions/"
+    address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
     page = admin.open(address)
-    page.get_by_label("Question", exact=True).fill("Sent without a network?")
-    page.route("**/questions/", lambda route: route.abort(), times=1)
-    page.get_by_role("button", name="Save and ask").click()
+    page.get_by_label("Message", exact=True).fill("Sent without a network?")
+    page.route("**/try/", lambda route: route.abort(), times=1)
+    page.get_by_role("button", name="Save as a question").click()
     page.wait_for_url("chrome-error://chromewebdata/")
     page.go_back()
     assert page.url == f"{admin.url}/admin/"  # the error page has replaced that of the form
     admin.open(address)
     expect(page.get_by_text(FILLED_IN)).to_be_visible()
-    expect(page.get_by_label("Question", exact=True)).to_have_value("Sent without a network?")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("Sent without a network?")
 
     page = admin.open(f"/admin/escalations/{demo_tenant.escalation.pk}/")
     answer = page.locator("form[action$='/answer/'] textarea")
@@ -139,17 +139,17 @@ def test_entries_outlive_a_connection_error_without_a_step_back(
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    address = f"/admin/agents/{demo_tenant.agent.pk}/questions/"
+    address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
     for pages in (["/admin/", address], [address]):
         page = admin.open(address)
-        page.get_by_label("Question", exact=True).fill("Sent while the server restarts?")
-        page.route("**/questions/", lambda route: route.abort(), times=1)
-        page.get_by_role("button", name="Save and ask").click()
+        page.get_by_label("Message", exact=True).fill("Sent while the server restarts?")
+        page.route("**/try/", lambda route: route.abort(), times=1)
+        page.get_by_role("button", name="Save as a question").click()
         page.wait_for_url("chrome-error://chromewebdata/")
         for each in pages:
             admin.open(each)
         expect(page.get_by_text(FILLED_IN)).to_be_visible()
-        question = page.get_by_label("Question", exact=True)
+        question = page.get_by_label("Message", exact=True)
         expect(question).to_have_value("Sent while the server restarts?")
 
 
@@ -162,7 +162,7 @@ def test_a_form_with_a_slow_answer_stays_sent(
     page = admin.open(f"/admin/agents/{demo_tenant.agent.pk}/try/")
     page.get_by_label("Message", exact=True).fill("Think for a minute.")
     page.route("**/try/", lambda route: route.fulfill(status=204))  # stays on the page
-    button = page.locator("button[value=ask]")
+    button = page.locator(".k-button-main")
     button.click()
     expect(button).to_have_text("Working…")
     page.clock.fast_forward(60_000)
@@ -174,17 +174,17 @@ def test_entries_outlive_a_visit_of_today(
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    address = f"/admin/agents/{demo_tenant.agent.pk}/questions/"
+    address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
     page = admin.open(address)
-    page.get_by_label("Question", exact=True).fill("Kept on Today?")
+    page.get_by_label("Message", exact=True).fill("Kept on Today?")
     page.context.clear_cookies(name="csrftoken")
-    page.get_by_role("button", name="Save and ask").click()
+    page.get_by_role("button", name="Save as a question").click()
     expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
     admin.errors.clear()  # of the answer 403
     admin.open("/admin/")
     admin.open(address)
     expect(page.get_by_text(FILLED_IN)).to_be_visible()
-    expect(page.get_by_label("Question", exact=True)).to_have_value("Kept on Today?")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("Kept on Today?")
 
 
 def test_a_login_in_another_tab_keeps_entries_too(
@@ -192,18 +192,18 @@ def test_a_login_in_another_tab_keeps_entries_too(
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    address = f"/admin/agents/{demo_tenant.agent.pk}/questions/"
+    address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
     page = admin.open(address)
-    page.get_by_label("Question", exact=True).fill("Sent with an old token?")
+    page.get_by_label("Message", exact=True).fill("Sent with an old token?")
     page.context.clear_cookies(name="csrftoken")
-    page.get_by_role("button", name="Save and ask").click()
+    page.get_by_role("button", name="Save as a question").click()
     expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
     assert [text for text in admin.errors if "403" not in text] == []
     admin.errors.clear()
     admin.open(address)
     expect(page.get_by_text(FILLED_IN)).to_be_visible()
-    expect(page.get_by_label("Question", exact=True)).to_have_value("Sent with an old token?")
-    page.get_by_role("button", name="Save and ask").click()
+    expect(page.get_by_label("Message", exact=True)).to_have_value("Sent with an old token?")
+    page.get_by_role("button", name="Save as a question").click()
     expect(page.get_by_role("rowheader", name="Sent with an old token?")).to_be_visible()
     expect(page.get_by_text(FILLED_IN)).to_have_count(0)
     with tenant_scope(demo_tenant.tenant.id):

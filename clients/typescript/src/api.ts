@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 a5dc465653db8c8c9e6d26823bb5d388c3245518d7de2eef39f4bef0760678b1
+// Written by `make typescript` from docs/openapi.yaml, sha256 588af91696b12636a3231c3e35e0da556b8fb88bb7cda03ba2c53df87ae91626
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -50,7 +50,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to an agent in a dry run
-         * @description Applies the rules of a channel (for people, consent and other agents), and calls the language model with the prompt, the memory and the tools of a reply. It stores only the usage of the language model and an entry in the access log, and describes tool calls instead of running them. `conversation` continues a dry run for up to a day. `draft` shows the effect of other settings. The response arrives when the language model has answered; the agent and the draft may each take as long as a reply. If there is no answer, `problem` has the reason.
+         * @description Applies the rules of a channel (for people and other agents), and calls the language model with the prompt, the memory and the tools of a reply. It stores only the usage of the language model and an entry in the access log, and describes tool calls instead of running them. `draft` shows the effect of other settings. The response arrives when the language model has answered; the agent and the draft may each take as long as a reply. If there is no answer, `problem` has the reason.
          */
         post: operations["dry_run_agent"];
         delete?: never;
@@ -1812,8 +1812,6 @@ export interface components {
         };
         /** @description The replies of an agent and of its draft. */
         DryRun: {
-            /** @description Send it with the next message, within a day. null: the conversation has 20 messages, or is too long for more. */
-            conversation: string | null;
             /** @description The person who writes. */
             user_id: string | null;
             /** @description Names of the settings in which the draft differs from the agent. */
@@ -3260,12 +3258,10 @@ export interface components {
         NewDryRun: {
             /** @description The message. */
             content: string;
-            /** @description The user who writes. Default: the conversation's user, or one without memories. */
+            /** @description The user who writes. Default: a user without memories. */
             user_id?: string | null;
-            /** @description Settings of a draft, which gets the same messages. */
+            /** @description Settings of a draft, which gets the same message. */
             draft?: components["schemas"]["DraftFields"];
-            /** @description `conversation` of the last answer, to continue it. Default: a new conversation. */
-            conversation?: string;
         };
         /** @description The user to erase. */
         NewErasure: {
@@ -3369,8 +3365,6 @@ export interface components {
             content: string;
             /** @description The user who asks. null: a user without memories. */
             user_id?: string | null;
-            /** @description Words or phrases that the answer should have, all of them. */
-            expected?: string[];
         };
         /** @description The conversation to preview the facts of. */
         NewRun: {
@@ -3594,8 +3588,6 @@ export interface components {
             steps?: string[];
             /** @description Why there is no answer. */
             problem?: string;
-            /** @description Whether it has all expected words. Empty: none are expected. */
-            is_expected?: boolean | null;
             /** @description Recalled messages and facts in the prompt. */
             source_count?: number;
             /** @description The messages in the prompt: recalled ones and recent turns. */
@@ -3893,8 +3885,6 @@ export interface components {
              * @description The person who asks. Empty: none.
              */
             user_id?: string | null;
-            /** @description Words or phrases that the answer should have, all of them. */
-            expected?: string[];
             /**
              * Format: date-time
              * @description When it was saved.

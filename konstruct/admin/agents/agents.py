@@ -7,6 +7,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.postgres.forms import SimpleArrayField
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst, format_lazy
@@ -16,6 +17,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AuditedAdmin, author_of
+from konstruct.admin.agents.versions import PROMPT_FIELDS
 from konstruct.admin.lists import agent_names, link
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -102,7 +104,9 @@ class AgentForm(forms.ModelForm):
         )
 
     def clean(self) -> dict[str, Any] | None:
-        """Clear thresholds that stay as they are when another preset is chosen."""
+        """Use plain line ends; clear thresholds that stay when another preset is chosen."""
+        for name in PROMPT_FIELDS & self.cleaned_data.keys():
+            self.cleaned_data[name] = self.cleaned_data[name].replace("\r\n", "\n")
         thresholds = {"recall_open_at", "recall_keep_at"}
         if "recall_preset" in self.changed_data and not thresholds & {*self.changed_data}:
             self.cleaned_data |= dict.fromkeys(thresholds)
@@ -224,13 +228,16 @@ class AgentAdmin(AuditedAdmin):
 
     @display(description=_("Try it"))
     def trial(self, agent: Agent) -> SafeString | str:
-        """Links to the dry runs and the saved questions."""
+        """A link to the dry runs, and a button that sends them the edited form in a new tab."""
         if agent._state.adding:
             return gettext("Once it is saved.")
         return format_html(
-            "{} · {}",
-            link(gettext("Try it, and compare a draft: nothing is stored"), "try_agent", agent.pk),
-            link(gettext("Saved questions"), "agent_questions", agent.pk),
+            # The first button of a form is pressed by the Enter key.
+            '<button name="_save" hidden></button>{} · <button class="k-link" formaction="{}"'
+            ' formtarget="_blank">{}</button>',
+            link(gettext("Try it"), "try_agent", agent.pk),
+            reverse("admin:try_agent", args=[agent.pk]),
+            gettext("Compare the edited form, in a new tab"),
         )
 
     @display(description=_("Conversations"))

@@ -26,7 +26,7 @@ from tenants.audit.models import Action
 VIEW: Final = "orchestrator.view_agent"
 CHANGE: Final = "orchestrator.change_agent"
 PER_PAGE: Final = 20
-TEXTS: Final = frozenset({"system_prompt", "identity", "persona"})
+PROMPT_FIELDS: Final = frozenset({"system_prompt", "identity", "persona"})
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dic
             continue
         field = fields[name]
         difference: dict[str, Any] = {"label": capfirst(str(field.verbose_name))}
-        if name in TEXTS:
+        if name in PROMPT_FIELDS:
             difference["text"] = mark_difference(before[name], after[name])
         else:
             difference |= {

@@ -50,7 +50,6 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     orchestrator.ExtractionRunNotFound: (404, "not-found", ""),
     orchestrator.AgentVersionNotFound: (404, "not-found", ""),
     orchestrator.TooManyQuestions: (409, "too-many-questions", ""),
-    orchestrator.TrialUnreadable: (400, "invalid-fields", "conversation"),
     orchestrator.ExtractionFailed: (422, "extraction-failed", ""),
     orchestrator.ExtractionLimitReached: (422, "extraction-limit-reached", ""),
     orchestrator.WrongRunState: (409, "wrong-state", ""),

@@ -2117,20 +2117,6 @@ class Migration(migrations.Migration):
                 ),
                 ("content", models.TextField(help_text="The message.", verbose_name="question")),
                 (
-                    "expected",
-                    ArrayField(
-                        base_field=models.TextField(),
-                        blank=True,
-                        db_default=models.Value(
-                            [],
-                            output_field=ArrayField(base_field=models.TextField(), size=None),
-                        ),
-                        default=list,
-                        help_text="Words or phrases that the answer should have, all of them.",
-                        size=None,
-                    ),
-                ),
-                (
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
@@ -2208,13 +2194,6 @@ class Migration(migrations.Migration):
                     "problem",
                     models.TextField(
                         blank=True, db_default="", default="", help_text="Why there is no answer."
-                    ),
-                ),
-                (
-                    "is_expected",
-                    models.BooleanField(
-                        help_text="Whether it has all expected words. Empty: none are expected.",
-                        null=True,
                     ),
                 ),
                 (

@@ -18,16 +18,13 @@ class SavedQuestion(TenantModel):
         "person", null=True, blank=True, help_text="The person who asks. Empty: none."
     )
     content = models.TextField("question", help_text="The message.")
-    expected = text_list(
-        blank=True, help_text="Words or phrases that the answer should have, all of them."
-    )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was saved.")
 
     personal_data = PersonalData(
         subject="user_id",
         agent="agent_id",
         key="id",
-        named_in=("content", "expected"),
+        named_in=("content",),
         export=Export(kind="saved_questions", position=25),
     )
 
@@ -60,9 +57,6 @@ class QuestionAnswer(TenantModel):
     content = optional_text("answer", help_text="The answer; may be empty.")
     steps = text_list(help_text="The decision and its reason.")
     problem = optional_text(help_text="Why there is no answer.")
-    is_expected = models.BooleanField(
-        null=True, help_text="Whether it has all expected words. Empty: none are expected."
-    )
     message_ids = ArrayField(
         models.UUIDField(),
         default=list,

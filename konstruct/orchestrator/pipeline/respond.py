@@ -2,11 +2,10 @@
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final
 from uuid import UUID
 
 from konstruct.llm.completions import Completion, OnText
-from konstruct.orchestrator import builder, runner, usage
+from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import find_phrase
@@ -35,14 +34,11 @@ from konstruct.orchestrator.runner import RunOptions
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Prompt, PromptParts
-from memory.conversations import short_term
 from tenants import traces
 from tenants.jobs import Lease
 
 # A message may be handed from agent to agent, and back; each other change happens once.
 MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
-# Purpose of the calls of `draft_reply`, for the meter.
-TRIAL_PURPOSE: Final = "asking again"
 
 # No session store: no channel has a graph, and the id of a channel's thread may equal that of a
 # graph's thread, which belongs to other users.
@@ -132,33 +128,6 @@ def _streaming(
         return nullcontext()
     return stream_reply(
         message.tenant_id, message.id, lease.token, delivery_hooks.partial_reply_callback(message)
-    )
-
-
-def draft_reply(
-    message: KonstructMessage, agent: Agent, *, without: Collection[UUID] = ()
-) -> Draft:
-    """Recall, and ask the language model without tools. Nothing is stored.
-
-    Args:
-        message: the message to answer. It need not be stored.
-        agent: the agent that answers.
-        without: messages to leave out of the prompt.
-
-    Raises:
-        QuotaExceeded: the tenant has no tokens or money left.
-    """
-    usage.require_room(usage.MODEL_CALL_QUOTAS)
-    session = None
-    if without:
-        turns = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)
-        excluded = set(map(str, without))
-        session = PromptTurns([turn for turn in turns if turn.get("message_id") not in excluded])
-    gathered = gather_context(message, agent, session, exclude=without)
-    prompt = build_prompt(agent, gathered, session)
-    options = RunOptions(purpose=TRIAL_PURPOSE, agent_id=agent.id)
-    return Draft.from_completion(
-        runner.complete(message, agent, prompt.messages, options), agent, prompt
     )
 
 

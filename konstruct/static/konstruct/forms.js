@@ -133,7 +133,8 @@ data-kept are not kept. */
       return;
     }
     form.dataset.sent = "1";
-    const isDownload = form.matches("[data-download]");
+    // The page stays here too if its button opens a new tab.
+    const isDownload = form.matches("[data-download]") || event.submitter?.formTarget === "_blank";
     // Without a login there is no session that could have ended.
     if (!isDownload && person()) keep(entriesOf(form));
     // The request has the name of the pressed button, so it is disabled afterwards.

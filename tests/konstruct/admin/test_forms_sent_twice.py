@@ -26,7 +26,7 @@ RECIPIENT = {
 FORMS: list[tuple[type[Model], str, dict[str, Any], int]] = [
     (ApiKey, "/admin/api/apikey/add/", KEY, 200),
     (NotificationRecipient, "/admin/orchestrator/notificationrecipient/add/", RECIPIENT, 302),
-    (SavedQuestion, "/admin/agents/{agent}/questions/", {"content": "Who are you?"}, 302),
+    (SavedQuestion, "/admin/agents/{agent}/try/", {"content": "Who are you?", "do": "save"}, 302),
 ]
 
 

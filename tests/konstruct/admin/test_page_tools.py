@@ -126,7 +126,7 @@ def test_memories_of_a_range_are_recalled_and_exported(
     assert row["content"].startswith("=1+1")
     assert exported(client, "memories", "csv", query)[0]["content"].startswith("'=1+1")
     page = client.get(f"/admin/memories/{query}&from=2026-01-02")
-    assert page.context["sides"][0]["hits"] == []
+    assert page.context["found"]["hits"] == []
     assert page.context["days"] == {"from": "2026-01-02"}
     assert exported(client, "memories", "json", f"{query}&to=2025-12-31") == []
     assert len(exported(client, "memories", "json", f"{query}&to=2026-01-01")) == 1

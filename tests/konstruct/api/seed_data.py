@@ -173,14 +173,13 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
 
 def _save_question(agent: Agent, content: str) -> UUID:
     """Save a question with its answer; no question is waiting."""
-    question = save_question(agent, content=content, user_id="maria", expected=["tea"])
+    question = save_question(agent, content=content, user_id="maria")
     QuestionAnswer.objects.create(
         question=question,
         agent_id=agent.pk,
         user_id=question.user_id,
         version=2,
         content=f"I am Bo. {content}",
-        is_expected=False,
     )
     return question.pk
 

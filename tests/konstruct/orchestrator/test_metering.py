@@ -12,7 +12,7 @@ from django.utils import timezone
 from konstruct.llm.exceptions import LLMUnavailable
 from konstruct.orchestrator import metering, runner, usage
 from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall
-from konstruct.orchestrator.pipeline.dry_run import DryThread, dry_run
+from konstruct.orchestrator.pipeline.dry_run import dry_run
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.metered import counts_of_month, metered_call
@@ -45,7 +45,8 @@ def test_replies_and_dry_runs_are_metered(
     program: Program, send_message: Callable[..., Any], llm_server: LLMServer
 ) -> None:
     send_message("How are you?")
-    dry_run(DryThread(), "Hello", program.agent, user_id=None)
+    used = dry_run(program.agent, "Hello", user_id=None).usage
+    assert used == {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
     assert metered() == ledger(llm_server) == (2, 220)
     rows = ModelCall.objects.values_list("purpose", "agent_id", "outcome", "prompt_tokens", "cost")
     assert sorted(rows) == [

@@ -16,8 +16,9 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
-from konstruct.orchestrator.pipeline import respond, snapshot, write
+from konstruct.orchestrator.pipeline import snapshot, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.pipeline.decisions import Draft
 from konstruct.orchestrator.replies import queue
 from konstruct.privacy import jobs
 from konstruct.privacy import merge as merging
@@ -191,7 +192,7 @@ def test_late_rows_of_the_old_id_are_merged_unless_unlinked(
     answered = snapshot.read_snapshot(konstruct_message(late))
     lease = queue.REPLIES.begin(late.id, answered.thread.lane)
     assert lease is not None
-    draft = respond.draft_reply(answered.message, agent)
+    draft = Draft(agent, "Noted.")
     assert move(populated)
     # A worker that started with the old id leaves the message to a new attempt.
     write.write_reply(answered, draft, lease)

@@ -341,9 +341,6 @@ class DryReply(TypedDict):
 class DryRun(TypedDict):
     """The replies of an agent and of its draft."""
 
-    conversation: str | None
-    """Send it with the next message, within a day. null: the conversation has 20 messages, or
-    is too long for more."""
     user_id: str | None
     """The person who writes."""
     changes: list[str]
@@ -1172,8 +1169,6 @@ class QuestionAnswer(TypedDict):
     """The decision and its reason."""
     problem: NotRequired[str]
     """Why there is no answer."""
-    is_expected: NotRequired[bool | None]
-    """Whether it has all expected words. Empty: none are expected."""
     source_count: NotRequired[int]
     """Recalled messages and facts in the prompt."""
     message_ids: NotRequired[list[str]]
@@ -1315,8 +1310,6 @@ class SavedQuestion(TypedDict):
     """The message."""
     user_id: NotRequired[str | None]
     """The person who asks. Empty: none."""
-    expected: NotRequired[list[str]]
-    """Words or phrases that the answer should have, all of them."""
     created_at: str
     """When it was saved."""
 

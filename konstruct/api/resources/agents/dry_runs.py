@@ -1,12 +1,10 @@
 """Dry runs by REST: answers of an agent and of its draft. Nothing is stored."""
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -21,18 +19,21 @@ from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.agents.agents import AgentFields
 from konstruct.api.resources.memory.recall_events import RecallTraceSerializer
 from konstruct.orchestrator import usage
-from konstruct.orchestrator.agents import draft_of
+from konstruct.orchestrator.agents import draft_of, settings_of
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.pipeline.dry_run import MAX_MESSAGES, DryReply
-from konstruct.orchestrator.pipeline.trials import (
-    DRAFT_FIELDS,
-    MAX_TRIAL_CHARACTERS,
-    Trial,
-    changes_of,
-)
+from konstruct.orchestrator.pipeline.dry_run import dry_run
 from tenants.audit.models import Action
 
 TRY = "audit.try_agent"
+# The settings of an agent that change what it answers.
+DRAFT_FIELDS = frozenset(
+    {
+        *("system_prompt", "identity", "persona", "model_tier", "model", "max_completion_tokens"),
+        *("tools", "escalate_on", "hands_to", "hand_over_on", "hand_back_on"),
+        *("recall_mode", "recall_top_k", "recall_neighbours", "recall_gate", "recall_preset"),
+        *("recall_open_at", "recall_keep_at", "recall_weights"),
+    }
+)
 
 
 class DraftFields(AgentFields):
@@ -55,15 +56,10 @@ class NewDryRunSerializer(StrictSerializer):
     user_id = ChannelIdField(
         required=False,
         allow_null=True,
-        help_text="The user who writes. Default: the conversation's user, or one without memories.",
+        help_text="The user who writes. Default: a user without memories.",
     )
     draft = DraftFields(
-        required=False, help_text="Settings of a draft, which gets the same messages."
-    )
-    conversation = StrictCharField(
-        required=False,
-        max_length=MAX_TRIAL_CHARACTERS,
-        help_text="`conversation` of the last answer, to continue it. Default: a new conversation.",
+        required=False, help_text="Settings of a draft, which gets the same message."
     )
 
 
@@ -80,8 +76,8 @@ class DryReplySerializer(serializers.Serializer):
     """The result of a dry run."""
 
     reply = serializers.CharField(help_text="The reply. Empty: no reply, or none yet.")
-    agent = serializers.CharField(source="agent_name", help_text="Name of the agent that answers.")
-    agent_id = serializers.UUIDField()
+    agent = serializers.CharField(source="agent.name", help_text="Name of the agent that answers.")
+    agent_id = serializers.UUIDField(source="agent.pk")
     steps = serializers.ListField(
         child=serializers.CharField(), help_text="The decision and its reason."
     )
@@ -90,17 +86,14 @@ class DryReplySerializer(serializers.Serializer):
     )
     asked_at = serializers.DateTimeField(help_text="When the message was sent.")
     answered_at = serializers.DateTimeField(help_text="When the reply was there.")
-    recall = DryTraceSerializer(allow_null=True, help_text="null: no language model is called.")
+    recall = DryTraceSerializer(
+        source="trace", allow_null=True, help_text="null: no language model is called."
+    )
 
 
 class DryRunSerializer(serializers.Serializer):
     """The replies of an agent and of its draft."""
 
-    conversation = serializers.CharField(
-        allow_null=True,
-        help_text="Send it with the next message, within a day. null: the conversation has"
-        f" {MAX_MESSAGES} messages, or is too long for more.",
-    )
     user_id = serializers.CharField(allow_null=True, help_text="The person who writes.")
     changes = serializers.ListField(
         child=serializers.CharField(),
@@ -130,53 +123,27 @@ class DryRunsView(ApiView):
     def post(self, request: Request, agent_id: UUID) -> Response:
         """Send a message to an agent in a dry run.
 
-        Applies the rules of a channel (for people, consent and other agents), and calls the
-        language model with the prompt, the memory and the tools of a reply. It stores only the
-        usage of the language model and an entry in the access log, and describes tool calls instead
-        of running them. `conversation` continues a dry run for up to a day. `draft` shows the
-        effect of other settings. The response arrives when the language model has answered; the
-        agent and the draft may each take as long as a reply. If there is no answer, `problem` has
-        the reason.
+        Applies the rules of a channel (for people and other agents), and calls the language model
+        with the prompt, the memory and the tools of a reply. It stores only the usage of the
+        language model and an entry in the access log, and describes tool calls instead of running
+        them. `draft` shows the effect of other settings. The response arrives when the language
+        model has answered; the agent and the draft may each take as long as a reply. If there is no
+        answer, `problem` has the reason.
         """
         agent = get_object_or_404(Agent, pk=agent_id)
-        trial = self._trial(agent)
+        content, user_id = self.fields["content"], self.fields.get("user_id")
+        if user_id is not None:
+            self.caller.user(user_id)
         draft = draft_of(agent, **self.fields["draft"]) if "draft" in self.fields else agent
-        changes = changes_of(draft, agent)
+        live_settings, draft_settings = settings_of(agent), settings_of(draft)
+        changes = [name for name in live_settings if draft_settings[name] != live_settings[name]]
         usage.require_room(usage.MODEL_CALL_QUOTAS)
-        content = self.fields["content"]
         self.log(agent, query=content)
-        trial, replies = trial.ask(content, agent, draft if changes else None)
-        signed = "" if trial.is_full else trial.sign(agent, self.caller.id)
+        live = dry_run(agent, content, user_id=user_id)
         document = {
-            "conversation": signed if 0 < len(signed) <= MAX_TRIAL_CHARACTERS else None,
-            "user_id": trial.user_id,
-            "changes": list(changes),
-            "live": _reply_document(replies["live"]),
-            "draft": _reply_document(replies["draft"]) if "draft" in replies else None,
+            "user_id": user_id,
+            "changes": changes,
+            "live": live,
+            "draft": dry_run(draft, content, user_id=user_id) if changes else None,
         }
         return Response(DryRunSerializer(document).data)
-
-    def _trial(self, agent: Agent) -> Trial:
-        user_id = self.fields.get("user_id")
-        trial = Trial(user_id)
-        if "conversation" in self.fields:
-            trial = Trial.read(self.fields["conversation"], agent, self.caller.id)
-            if user_id not in (None, trial.user_id):
-                raise ValidationError({"user_id": "The conversation is another person's."})
-        if trial.user_id is not None:
-            self.caller.user(trial.user_id)
-        return trial
-
-
-def _reply_document(reply: DryReply) -> dict[str, Any]:
-    exchange = reply.exchange
-    return {
-        "reply": exchange.reply,
-        "agent_name": exchange.agent_name,
-        "agent_id": exchange.agent_id,
-        "steps": exchange.steps,
-        "problem": exchange.problem,
-        "asked_at": exchange.asked_at,
-        "answered_at": exchange.answered_at,
-        "recall": None if reply.prompt is None else reply.prompt.trace(),
-    }

@@ -12,7 +12,6 @@ from rest_framework.reverse import reverse
 
 from konstruct.api.http.bodies import (
     NOT_BLANK,
-    BoundedListField,
     ChannelIdField,
     StrictCharField,
     StrictSerializer,
@@ -27,7 +26,6 @@ from konstruct.api.resources.agents.dry_runs import TRY
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import (
-    MAX_EXPECTED,
     MAX_QUESTIONS,
     MAX_VERSIONS,
     enqueue_questions,
@@ -57,12 +55,6 @@ class NewQuestionSerializer(StrictSerializer):
         allow_null=True,
         help_text="The user who asks. null: a user without memories.",
     )
-    expected = BoundedListField(
-        required=False,
-        child=StrictCharField(max_length=200, validators=[NOT_BLANK]),
-        max_length=MAX_EXPECTED,
-        help_text=_help(SavedQuestion, "expected"),
-    )
 
 
 class SavedQuestionSerializer(serializers.ModelSerializer):
@@ -72,7 +64,7 @@ class SavedQuestionSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = SavedQuestion
-        fields = ["id", "url", "agent_id", "content", "user_id", "expected", "created_at"]
+        fields = ["id", "url", "agent_id", "content", "user_id", "created_at"]
 
     def get_url(self, question: SavedQuestion) -> str:
         """Return the URL of the question."""
@@ -89,7 +81,7 @@ class QuestionAnswerSerializer(serializers.ModelSerializer):
         model = QuestionAnswer
         fields = [
             *("id", "question_id", "version", "user_id", "content", "steps", "problem"),
-            *("is_expected", "source_count", "message_ids", "created_at"),
+            *("source_count", "message_ids", "created_at"),
         ]
 
 

@@ -1,4 +1,4 @@
-"""Trying an agent: dry runs in the admin, beside a draft. Only the log is stored."""
+"""Trying an agent: dry runs in the admin, beside the edited form. Only the log is stored."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +21,6 @@ MAY_CHANGE = (
     *("audit_accessevent", "orchestrator_modelcall", "orchestrator_dailyusage"),
     *("auth_user", "auth_user_user_permissions", "django_session"),
 )
-DRAFT = {"draft-model_tier": "fast", "draft-recall_mode": "hybrid", "draft-recall_weights": "{}",
-         "draft-recall_gate": "on", "draft-recall_preset": "balanced"}  # fmt: skip
 
 
 def counts(program: Program) -> dict[str, int]:
@@ -45,107 +43,71 @@ def address(populated_a: Program) -> str:
     return f"/admin/agents/{populated_a.agent.pk}/try/"
 
 
-def last(answer: Any, side: int = 0) -> Any:
-    return answer.context["sides"][side]["thread"].exchanges[-1]
+def edited(person: Client, program: Program, **changes: str) -> dict[str, Any]:
+    """Return the form of the agent's page, with changed values."""
+    page = person.get(f"/admin/orchestrator/agent/{program.agent.pk}/change/")
+    form = page.context["adminform"].form
+    values = {name: form[name].value() for name in form.fields}
+    return {name: value for name, value in values.items() if value not in (None, False)} | changes
 
 
-def test_a_trial_is_answered_with_memories_and_not_stored(
+def run(page: Any, side: int = 0) -> Any:
+    return page.context["sides"][side][1]
+
+
+def test_an_agent_answers_with_memories_and_nothing_is_stored(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
     clear_window(populated_a.tenant.id, populated_a.agent.pk, "maria")
     before = counts(populated_a)
-    answer = browser(populated_a.tenant).post(
-        f"{address}?user=maria", {"user_id": "maria", "content": "Where does my sister live?"}
-    )
-    assert "Lisbon" in last(answer).reply
-    sources = answer.context["sides"][0]["why"]
+    person = browser(populated_a.tenant)
+    assert "This field is required" not in person.get(f"{address}?user=maria").text
+    page = person.post(address, {"user_id": "maria", "content": "Where does my sister live?"})
+    assert "Lisbon" in run(page).reply
+    ((_, _, sources),) = page.context["sides"]
     assert any("Lisbon" in hit["content"] for hit in sources["hits"])
     assert counts(populated_a) == before
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="try")
     assert (event.user_id, event.detail["query"]) == ("maria", "Where does my sister live?")
+    nobody = person.post(address, {"content": "Where does my sister live?"})
+    assert "Lisbon" not in run(nobody).reply
 
 
-def test_the_page_opens_without_a_complaint(
-    populated_a: Program, browser: Callable[..., Client], address: str
-) -> None:
-    assert "This field is required" not in browser(populated_a.tenant).get(address).text
-
-
-def test_turns_of_a_trial_are_stored_only_in_the_form(
-    populated_a: Program, browser: Callable[..., Client], address: str
-) -> None:
-    before = counts(populated_a)
-    person = browser(populated_a.tenant)
-    first = person.post(address, {"content": "talk to a human"})
-    assert "It would be handed to a person (the user asks for one)." in first.text
-    state = first.context["state"]
-    second = person.post(address, {"content": "Hello?", "state": state})
-    assert len(second.context["sides"][0]["thread"].exchanges) == 2
-    assert "the message would wait for them" in second.text
-    assert counts(populated_a) == before
-    # The form of another person, or a changed one, is refused.
-    for state_of_another in (state, state[:-1] + "x", "", "\0"):
-        stranger = browser(populated_a.tenant)
-        answer = stranger.post(address, {"content": "Hello", "state": state_of_another})
-        assert len(answer.context["sides"][0]["thread"].exchanges) == 1
-
-
-def test_a_draft_is_asked_the_same_and_saved_when_wanted(
+def test_the_edited_form_answers_beside_the_agent_and_is_sent_again(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
     person = browser(populated_a.tenant)
-    form = {**DRAFT, "content": "I want a refund", "draft-escalate_on": "refund"}
-    answer = person.post(address, form)
-    assert answer.context["changes"] == {"escalate_on": ["refund"]}
-    assert "handed to a person" not in str(last(answer).steps)
-    assert "handed to a person (a rule)" in last(answer, 1).steps[0]
-    with tenant_scope(populated_a.tenant.id):
-        assert Agent.objects.get(pk=populated_a.agent.pk).escalate_on == []
-    answer = person.post(address, {**form, "do": "save", "state": answer.context["state"]})
-    assert answer.status_code == 302
-    with tenant_scope(populated_a.tenant.id):
-        assert Agent.objects.get(pk=populated_a.agent.pk).escalate_on == ["refund"]
-        event = AccessEvent.objects.get(action="edit", subject="agent")
-    assert event.detail == {"before": {"escalate_on": []}, "after": {"escalate_on": ["refund"]}}
-
-
-def test_a_draft_that_does_not_differ_is_not_asked(
-    populated_a: Program, browser: Callable[..., Client], address: str
-) -> None:
-    answer = browser(populated_a.tenant).post(address, {**DRAFT, "content": "Hello"})
-    assert (answer.context["changes"], len(answer.context["sides"])) == ({}, 1)
-
-
-def test_invalid_draft_is_refused_with_the_reason(
-    populated_a: Program, browser: Callable[..., Client], address: str
-) -> None:
-    form = {**DRAFT, "content": "Hello", "draft-recall_top_k": "500"}
-    answer = browser(populated_a.tenant).post(address, form)
-    assert "top_k=500 is more than 100" in answer.text
-    assert answer.context["sides"][0]["thread"].exchanges == ()
-
-
-def test_saving_a_draft_requires_the_permission_to_change_agents(
-    populated_a: Program, browser: Callable[..., Client], address: str
-) -> None:
-    form = {**DRAFT, "do": "save", "draft-escalate_on": "refund"}
-    client = browser(populated_a.tenant, "try_agent")
-    assert "Save draft" not in client.get(address).text
-    assert client.post(address, form).status_code == 403
+    change = person.get(f"/admin/orchestrator/agent/{populated_a.agent.pk}/change/").text
+    assert f'formaction="{address}" formtarget="_blank"' in change
+    form = edited(person, populated_a, escalate_on="refund")
+    opened = person.post(address, form)
+    assert (len(opened.context["sides"]), len(opened.context["changes"])) == (0, 1)
+    assert '<input type="hidden" name="escalate_on" value="refund">' in opened.text
+    page = person.post(address, {**form, "content": "I want a refund"})
+    assert run(page).steps == []
+    assert "handed to a person (a rule)" in run(page, 1).steps[0]
     with tenant_scope(populated_a.tenant.id):
         assert Agent.objects.get(pk=populated_a.agent.pk).escalate_on == []
 
 
-def test_finding_people_requires_the_permission_to_view_them(
+def test_a_form_that_is_equal_or_invalid_is_not_asked(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
-    found = browser(populated_a.tenant).get(f"{address}?find=MAR").context["found"]
-    assert [call["user_id"] for call in found] == ["maria"]
-    assert found[0]["address"] == f"{address}?user=maria"
-    assert (
-        browser(populated_a.tenant, "try_agent").get(f"{address}?find=mar").context["found"] == []
-    )
+    person = browser(populated_a.tenant)
+    same = person.post(address, {**edited(person, populated_a), "content": "Hello"})
+    assert (same.context["changes"], len(same.context["sides"])) == ([], 1)
+    wrong = edited(person, populated_a, recall_top_k="500", content="Hello")
+    refused = person.post(address, wrong)
+    assert "top_k=500 is more than 100" in refused.text
+    assert refused.context["sides"] == []
+
+
+def test_people_are_suggested_to_those_who_may_view_them(
+    populated_a: Program, browser: Callable[..., Client], address: str
+) -> None:
+    assert '<option value="maria">' in browser(populated_a.tenant).get(address).text
+    assert "maria" not in browser(populated_a.tenant, "try_agent").get(address).text
 
 
 def test_another_tenants_agent_is_not_tried(
@@ -158,44 +120,38 @@ def test_another_tenants_agent_is_not_tried(
 def test_hostile_text_is_shown_as_text(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
-    client = browser(populated_a.tenant)
-    answer = client.post(f"{address}?user=<b>x", {"content": "<script>alert(1)</script> \u202e"})
-    assert "<script>alert(1)" not in answer.text
-    assert "&lt;script&gt;alert(1)" in answer.text
+    person = browser(populated_a.tenant)
+    hostile = {"user_id": "<b>x", "content": "<script>alert(1)</script> \u202e"}
+    page = person.post(address, hostile)
+    assert "<script>alert(1)" not in page.text
+    assert "&lt;script&gt;alert(1)" in page.text
     for content in ("x" * 100_000, "a\0b"):
-        answer = client.post(address, {"content": content})
-        assert answer.context["form"].errors["content"]
+        page = person.post(address, {"content": content})
+        assert page.context["form"].errors["content"]
 
 
-def test_a_trial_passes_through_run_agent(
-    populated_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+def test_a_dry_run_passes_through_run_agent(
+    populated_a: Program,
+    browser: Callable[..., Client],
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
 ) -> None:
     monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: f"{agent.name}!")
-    answer = browser(populated_a.tenant).post(
-        f"/admin/agents/{populated_a.agent.pk}/try/", {"content": "Hello"}
-    )
-    assert last(answer).reply == "ada!"
-
-
-def test_unknown_user_gets_no_memories(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    answer = browser(populated_a.tenant).post(
-        f"/admin/agents/{populated_a.agent.pk}/try/", {"content": "Where does my sister live?"}
-    )
-    assert answer.context["sides"][0]["why"]["hits"] == []
-    assert "Lisbon" not in last(answer).reply
+    page = browser(populated_a.tenant).post(address, {"content": "Hello"})
+    assert run(page).reply == "ada!"
 
 
 def test_refusal_of_the_language_model_is_shown(
-    populated_a: Program, browser: Callable[..., Client], llm_server: LLMServer, settings: Any
+    populated_a: Program,
+    browser: Callable[..., Client],
+    llm_server: LLMServer,
+    settings: Any,
+    address: str,
 ) -> None:
     client._known_apis.clear()
     settings.LLM_POOL_URL = llm_server.url
     llm_server.default = Answer({"error": "no such model"}, status=400)
-    answer = browser(populated_a.tenant).post(
-        f"/admin/agents/{populated_a.agent.pk}/try/", {"content": "Hello"}
-    )
-    assert "No reply:" in answer.text
-    assert "The language model refused the request (HTTP 400)." in answer.text
-    assert "no such model" not in answer.text
+    page = browser(populated_a.tenant).post(address, {"content": "Hello"})
+    assert "No reply:" in page.text
+    assert "The language model refused the request (HTTP 400)." in page.text
+    assert "no such model" not in page.text

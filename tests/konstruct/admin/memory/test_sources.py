@@ -181,12 +181,11 @@ def test_repeated_question_shows_both_replies_and_stores_nothing(
         count = Message.objects.count()
     page = client.post(address)
     assert page.status_code == 200
-    assert page.context["reply"].content in page.text
-    assert [fact["content"] for fact in page.context["after"]["facts_given"]] == [
-        "Likes black tea."
-    ]
+    (_, before, _), (_, _, after) = page.context["sides"]
+    assert before.reply == reply.content
+    assert reply.content in page.text
+    assert [fact["content"] for fact in after["facts_given"]] == ["Likes black tea."]
     ids = {str(reply.pk), str(reply.in_reply_to_id)}
-    after = page.context["after"]
     assert ids.isdisjoint(source["message_id"] for source in (*after["hits"], *after["turns"]))
     with tenant_scope(populated_a.tenant.id):
         assert Message.objects.count() == count

@@ -15,6 +15,7 @@ from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.pipeline import respond, worker, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
+from konstruct.orchestrator.pipeline.decisions import Draft
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tasks import handle_message
 from memory.conversations.short_term import get_recent_messages
@@ -124,10 +125,9 @@ def test_stored_reply_is_finished_without_a_second_model_call(
     send: Callable[..., Message], llm_server: LLMServer, program: Program
 ) -> None:
     message = send()
-    row = konstruct_message(message)
-    write.record_reply(row, respond.draft_reply(row, program.agent))
+    write.record_reply(konstruct_message(message), Draft(program.agent, "Noted."))
     handle(message)
-    assert len(llm_server.requests) == 1
+    assert llm_server.requests == []
     assert replies() == [("Hello", "Noted.")]
     assert window(message) == [("user", "Hello"), ("assistant", "Noted.")]
     assert not PendingReply.objects.exists()
@@ -137,12 +137,11 @@ def test_first_reply_of_two_workers_is_stored(
     send: Callable[..., Message], llm_server: LLMServer, program: Program
 ) -> None:
     """The first one lost its lease after it had recorded its reply."""
-    llm_server.answers = [Answer({"content": "First."}), Answer({"content": "Second."})]
     message = konstruct_message(send())
-    for is_late in (True, False):
+    for content, is_late in (("First.", True), ("Second.", False)):
         lease = queue.REPLIES.begin(message.id)
         assert lease is not None
-        reply = write.record_reply(message, respond.draft_reply(message, program.agent))
+        reply = write.record_reply(message, Draft(program.agent, content))
         assert reply.content == "First."
         write.append_to_window(message, reply)
         if is_late:

@@ -94,16 +94,14 @@ class Agents(Resource[S]):
         *,
         user_id: str | None = None,
         draft: documents.DraftFields | None = None,
-        conversation: str | None = None,
     ) -> Call[documents.DryRun]:
         """Get an agent's answer to a message without storing anything.
 
         Args:
             user_id: the person who writes; by default a person without memories.
-            draft: settings of a draft of the agent, which gets the same messages.
-            conversation: that of the last answer, to continue it.
+            draft: settings of a draft of the agent, which gets the same message.
         """
-        body = given(content=content, user_id=user_id, draft=draft, conversation=conversation)
+        body = given(content=content, user_id=user_id, draft=draft)
         return Call("POST", f"{_path(agent_id)}dry-runs/", body=body, repeatable=False)
 
 
@@ -117,17 +115,14 @@ class Questions(Resource[S]):
         content: str,
         *,
         user_id: str | None = None,
-        expected: Iterable[str] | None = None,
         idempotency_key: str | None = None,
     ) -> Call[documents.SavedQuestion]:
         """Save a question to an agent, which is asked it now.
 
         Args:
             user_id: the person who asks; by default a person without memories.
-            expected: words or phrases that the answer should have.
         """
-        phrases = None if expected is None else list(expected)
-        body = given(content=content, user_id=user_id, expected=phrases)
+        body = given(content=content, user_id=user_id)
         return Call("POST", _questions(agent_id), body=body, headers=once(idempotency_key))
 
     @call

@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator.models import Agent, ModelCall
-from konstruct.orchestrator.pipeline import trials
-from konstruct.orchestrator.pipeline.dry_run import HOLD_STEP, MAX_MESSAGES
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.quotas import Quota
@@ -54,14 +52,6 @@ def test_dry_run_answers_and_stores_only_its_count(program_a: Program, model: LL
     )  # fmt: skip
 
 
-def test_dry_run_continues_a_conversation_as_in_a_channel(program_a: Program) -> None:
-    first = dry_run(program_a, "talk to a human", user_id="maria").json()
-    assert first["live"]["recall"] is None
-    second = dry_run(program_a, "Hello?", conversation=first["conversation"]).json()
-    assert (second["user_id"], second["live"]["reply"]) == ("maria", "")
-    assert second["live"]["steps"] == [HOLD_STEP]
-
-
 def test_dry_run_of_a_draft_answers_and_saves_nothing(program_a: Program, model: LLMServer) -> None:
     draft = {"persona": "A pirate.", "escalate_on": ["refund"], "model_tier": "fast"}
     answer = dry_run(program_a, "I want a refund", draft=draft).json()
@@ -70,9 +60,6 @@ def test_dry_run_of_a_draft_answers_and_saves_nothing(program_a: Program, model:
         "It would be handed to a person (a rule). The message says 'refund'."
     ]
     assert answer["live"]["reply"] == "Noted."
-    goes_on = dry_run(program_a, "Hello?", draft=draft, conversation=answer["conversation"]).json()
-    assert goes_on["draft"]["steps"] == [HOLD_STEP]
-    assert goes_on["live"]["reply"] == "Noted."
     with tenant_scope(program_a.tenant.id):
         agent = Agent.objects.get(pk=program_a.agent.pk)
     assert (agent.persona, agent.escalate_on) == ("", [])
@@ -88,7 +75,6 @@ def test_dry_run_of_a_draft_answers_and_saves_nothing(program_a: Program, model:
         ({"content": "x", "draft": {"name": "eve"}}, ["draft.name"]),
         ({"content": "x", "draft": {"recall_top_k": 0}}, ["draft.recall_top_k"]),
         ({"content": "x", "draft": {"tools": ["rm"]}}, ["draft.tools.0"]),
-        ({"content": "x", "conversation": "forged"}, ["conversation"]),
         ({"content": "x", "agent": "ada"}, ["agent"]),
     ],
 )
@@ -109,42 +95,12 @@ def test_a_draft_that_contradicts_itself_is_refused(program_a: Program) -> None:
     )  # fmt: skip
 
 
-def test_a_conversation_is_of_its_key_its_agent_and_its_person(
-    program_a: Program, program_b: Program
-) -> None:
-    conversation = dry_run(program_a, user_id="maria").json()["conversation"]
-    other_key = program_a.with_key()
-    for program in (program_b, other_key):
-        refused = dry_run(program, conversation=conversation)
-        assert [error["field"] for error in refused.json()["errors"]] == ["conversation"]
-    other = dry_run(program_a, user_id="theo", conversation=conversation)
-    assert [error["field"] for error in other.json()["errors"]] == ["user_id"]
-    assert dry_run(program_a, user_id="maria", conversation=conversation).status_code == 200
-
-
-def test_an_old_conversation_has_ended(program_a: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    conversation = dry_run(program_a).json()["conversation"]
-    monkeypatch.setattr(trials, "MAX_AGE_SECONDS", -1)
-    assert dry_run(program_a, conversation=conversation).status_code == 400
-
-
-def test_a_full_conversation_is_not_continued(
-    program_a: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    conversation = dry_run(program_a, "talk to a human").json()["conversation"]
-    for _ in range(MAX_MESSAGES - 2):
-        conversation = dry_run(program_a, conversation=conversation).json()["conversation"]
-    assert dry_run(program_a, conversation=conversation).json()["conversation"] is None
-
-
 def test_html_in_text_is_returned_as_text(program_a: Program, model: LLMServer) -> None:
     model.default = Answer({"content": HOSTILE})
     answer = dry_run(program_a, HOSTILE, draft={"persona": HOSTILE}, user_id="<script>")
     document = answer.json()
     assert (document["live"]["reply"], document["draft"]["reply"]) == (HOSTILE, HOSTILE)
     assert document["user_id"] == "<script>"
-    goes_on = dry_run(program_a, HOSTILE, conversation=document["conversation"])
-    assert goes_on.json()["live"]["reply"] == HOSTILE
 
 
 def test_a_language_model_that_hangs_is_waited_for_as_for_a_reply(
@@ -160,15 +116,6 @@ def test_a_language_model_that_hangs_is_waited_for_as_for_a_reply(
     assert rows(program_a) == before
     with tenant_scope(program_a.tenant.id):
         assert [*ModelCall.objects.values_list("outcome", flat=True)] == ["failed"]
-
-
-def test_a_dry_run_takes_no_longer_than_a_reply_may(
-    program_a: Program, model: LLMServer, settings: Any
-) -> None:
-    settings.TASK_TIME_LIMIT = 0
-    answer = dry_run(program_a).json()
-    assert answer["live"]["problem"] == "The dry run takes longer than a reply may."
-    assert model.requests == []
 
 
 def test_an_error_of_the_language_model_is_shown(program_a: Program, model: LLMServer) -> None:
