@@ -10,7 +10,7 @@ from pgvector.django import BitField, HnswIndex, VectorField
 
 from memory import fields
 from tenants.operations.comments import CommentOnTables
-from tenants.operations.policies import VectorStoragePlain, protect_tables
+from tenants.operations.policies import AddTenantColumn, VectorStoragePlain, protect_tables
 from tenants.postgresql.expressions import CurrentTenant
 
 # Two tenants that are migrated at once must not both create it. Nothing takes it away again: other
@@ -48,6 +48,61 @@ PRIVILEGES = {
 # A recall reads these from their indexes alone, as long as Postgres knows that all see the rows. It
 # learns it by VACUUM, which by default comes after a fifth of a table is new.
 VACUUMED_EARLY = ("memory_conversationembedding", "memory_indexedmessage", "memory_posting")
+
+# LangGraph's tables, version 9 (langgraph-checkpoint-postgres 3), with tenant, policy and grants.
+#
+# LangGraph's own setup() builds its indexes concurrently, so outside of a transaction, and knows of
+# no tenants. These are the same tables, made empty; it finds version 9 and has nothing left to do. Its
+# indexes on `thread_id` are left out, because the primary keys begin with the thread.
+CREATE_CHECKPOINTS = """
+CREATE TABLE checkpoint_migrations (v integer PRIMARY KEY);
+
+CREATE TABLE checkpoints (
+    thread_id text NOT NULL,
+    checkpoint_ns text NOT NULL DEFAULT '',
+    checkpoint_id text NOT NULL,
+    parent_checkpoint_id text,
+    type text,
+    checkpoint jsonb NOT NULL,
+    metadata jsonb NOT NULL DEFAULT '{}',
+    -- Ours: under row-level security no index on an expression of the JSON would be used.
+    run_id text GENERATED ALWAYS AS (metadata ->> 'run_id') STORED,
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
+);
+CREATE INDEX checkpoints_run_id_idx ON checkpoints (run_id) WHERE run_id IS NOT NULL;
+
+CREATE TABLE checkpoint_blobs (
+    thread_id text NOT NULL,
+    checkpoint_ns text NOT NULL DEFAULT '',
+    channel text NOT NULL,
+    version text NOT NULL,
+    type text NOT NULL,
+    blob bytea,
+    PRIMARY KEY (thread_id, checkpoint_ns, channel, version)
+);
+
+CREATE TABLE checkpoint_writes (
+    thread_id text NOT NULL,
+    checkpoint_ns text NOT NULL DEFAULT '',
+    checkpoint_id text NOT NULL,
+    task_id text NOT NULL,
+    idx integer NOT NULL,
+    channel text NOT NULL,
+    type text,
+    blob bytea NOT NULL,
+    task_path text NOT NULL DEFAULT '',
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+);
+"""
+DROP_CHECKPOINTS = (
+    "DROP TABLE checkpoint_writes, checkpoint_blobs, checkpoints, checkpoint_migrations"
+)
+CHECKPOINT_PRIVILEGES = {
+    "checkpoint_migrations": [],
+    "checkpoints": ["INSERT", "UPDATE", "DELETE"],
+    "checkpoint_blobs": ["INSERT", "UPDATE", "DELETE"],
+    "checkpoint_writes": ["INSERT", "UPDATE", "DELETE"],
+}
 
 
 class Migration(migrations.Migration):
@@ -1612,5 +1667,12 @@ class Migration(migrations.Migration):
                 "Scope": "The integer that identifies an agent and a user in the index of recall. Append-only.",
                 "WindowClear": "A cleared window. Turns up to this message are not added to it again. Append-only.",
             },
+        ),
+        migrations.RunSQL(CREATE_CHECKPOINTS, DROP_CHECKPOINTS),
+        *(AddTenantColumn(table) for table in CHECKPOINT_PRIVILEGES),
+        *protect_tables(CHECKPOINT_PRIVILEGES),
+        migrations.RunSQL(
+            "INSERT INTO checkpoint_migrations (v) SELECT generate_series(0, 9)",
+            migrations.RunSQL.noop,
         ),
     ]

@@ -24,7 +24,7 @@ ALLOWED_FUNCTIONS: Final = frozenset(
         "timeofday",
         "uuidv4",
         "uuidv7",
-        # Konstruct's own functions of the owner: tenants/migrations/0007 and 0017.
+        # Konstruct's own functions of the owner: tenants/migrations/0001_initial.py.
         "give_back_jobs",
         "held_tenant_locks",
         "note_recalled",

@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ("memory", "0001_initial"),
         # The view of pending replies is in the public schema.
-        ("tenants", "0002_functions"),
+        ("tenants", "0001_initial"),
     ]
 
     operations = [

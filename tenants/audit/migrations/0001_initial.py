@@ -146,9 +146,11 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "access log",
                 "permissions": [
                     ("recall_memories", "Can search memories as an agent would"),
-                    ("search_everyone", "Can search the words of all users at once"),
-                    ("export_person", "Can export all that is known of a person"),
-                    ("try_agent", "Can try an agent out"),
+                    ("search_everyone", "Can search the messages of all people"),
+                    ("export_person", "Can export all data of a person"),
+                    ("try_agent", "Can try an agent without storing anything"),
+                    ("clear_session", "Can clear sessions of graphs"),
+                    ("export_list", "Can export the rows of lists as CSV and JSON"),
                 ],
                 "indexes": [
                     models.Index(fields=["user_id", "-id"], name="access_of_user"),

@@ -1,5 +1,5 @@
-"""Django's own tables in a tenant's schema: a tenant, a policy, the grants that they need, and no
-index that no statement reads.
+"""Django's own tables in a tenant's schema: a tenant, a policy, the grants that they need; and no
+index of Django's that no statement reads, here and in our tables.
 """
 
 from django.db import migrations
@@ -25,6 +25,7 @@ PRIVILEGES = {
 # first column of a unique index, and others lead from a permission or a group to its members, which
 # a few rows tell as soon.
 INDEXES = {
+    "audit_erasedid_digest_e3019336_like": ("audit_erasedid", "digest text_pattern_ops"),
     "auth_group_name_a6ea08ec_like": ("auth_group", "name varchar_pattern_ops"),
     "auth_group_permissions_group_id_b120cbf9": ("auth_group_permissions", "group_id"),
     "auth_group_permissions_permission_id_84c5c92e": ("auth_group_permissions", "permission_id"),
@@ -48,6 +49,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ("audit", "0001_initial"),
         ("admin", "0003_logentry_add_action_flag_choices"),
         ("auth", "0012_alter_user_first_name_max_length"),
         ("contenttypes", "0002_remove_content_type_name"),

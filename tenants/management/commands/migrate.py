@@ -13,7 +13,6 @@ from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
 from django.db import ProgrammingError, connections
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
-from django.db.migrations.recorder import MigrationRecorder
 
 from tenants.context import fetch_row, server_scope, tenant_connection
 from tenants.locking import migrate_lock
@@ -117,7 +116,6 @@ class Command(KonstructCommand):
             raise UsageError("--stop needs --canary: it stops after those")
         _refuse_unknown_target(options)
         tenant_connection().set_schema_to_public()
-        _refuse_database_before_0_1_0()
         only = _schema_name(options["schema_name"])
         if options["plan"] or options["check_unapplied"]:
             self._run(only, options)
@@ -371,19 +369,6 @@ def _some(slugs: dict[str, str], schema_names: list[str]) -> str:
 def _listed(slugs: list[str]) -> str:
     more = f" and {len(slugs) - 10} more" if len(slugs) > 10 else ""
     return ", ".join(slugs[:10]) + more
-
-
-def _refuse_database_before_0_1_0() -> None:
-    """Refuse a database with migrations from before 0.1.0 (decision 41)."""
-    applied = MigrationRecorder(tenant_connection()).applied_migrations()
-    if ("tenants", "0002_hide_operators_from_tenants") in applied:
-        raise CommandError(
-            "this database was made by a version before 0.1.0, whose migrations 0.1.0 does not"
-            " continue; nothing was changed. Export each tenant with that version (export_memory)"
-            " and import it into a new database (import_memory): see docs/operations.md. Of a demo,"
-            " remove the folder .konstruct.",
-            returncode=NO_SCHEMA_SERVED,
-        )
 
 
 def _refuse_other_roles() -> None:

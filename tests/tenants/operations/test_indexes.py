@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 AsOwner = Callable[[], AbstractContextManager[None]]
 
-LAST, NEXT = "0002_langgraph_checkpoints", "0003_build_and_remove"
+LAST, NEXT = "0001_initial", "0002_build_and_remove"
 BUILT, REMOVED = "indexed_message_subject", "indexed_message_turns"
 # Repeatable operations that are not in a transaction. SQL is repeatable if it sets a value.
 REPEATABLE = (AddIndexConcurrently, RemoveIndexConcurrently, Vacuum)
@@ -147,17 +147,17 @@ def test_a_migration_is_recorded_in_the_transaction_that_applies_it(
         tenant = provisioning.create_tenant(slug="behind")
         complete = indexes(tenant)
         with tenant_scope(tenant.id):
-            MigrationExecutor(connection).migrate([("audit", None)])
+            MigrationExecutor(connection).migrate([("channels", None)])
         before = indexes(tenant)
         with monkeypatch.context() as patch:
             patch.setattr(MigrationRecorder, "record_applied", die)
-            outcome = migrate_schema(tenant.schema_name, {"app_label": "audit"})
+            outcome = migrate_schema(tenant.schema_name, {"app_label": "channels"})
         assert "killed before it was recorded" in outcome.error
         assert indexes(tenant) == before
-        assert migrate_schema(tenant.schema_name, {"app_label": "audit"}).error == ""
+        assert migrate_schema(tenant.schema_name, {"app_label": "channels"}).error == ""
         with monkeypatch.context() as patch:
             patch.setattr(MigrationRecorder, "record_unapplied", die)
-            undone = {"app_label": "audit", "migration_name": "zero"}
+            undone = {"app_label": "channels", "migration_name": "zero"}
             assert "killed" in migrate_schema(tenant.schema_name, undone).error
         assert indexes(tenant) == complete
 

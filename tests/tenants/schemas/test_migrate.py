@@ -7,7 +7,6 @@ from io import StringIO
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db.migrations.recorder import MigrationRecorder
 
 from tenants.context import connection, tenant_scope
 from tenants.locking import MIGRATE_ALL
@@ -63,20 +62,6 @@ def test_every_schema_is_migrated_the_public_one_first() -> None:
         ["2 tenants", "up to date"],
     ]
     assert (err, failure) == ([], None)
-
-
-def test_a_database_of_before_0_1_0_is_refused() -> None:
-    old = MigrationRecorder(connection)
-    old.record_applied("tenants", "0002_hide_operators_from_tenants")
-    try:
-        out, err, failure = migrate()
-    finally:
-        old.record_unapplied("tenants", "0002_hide_operators_from_tenants")
-    assert (out, err) == ([], [])
-    assert failure is not None
-    assert failure.returncode == 3
-    assert "was made by a version before 0.1.0" in str(failure)
-    assert "import it into a new database (import_memory)" in str(failure)
 
 
 def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
