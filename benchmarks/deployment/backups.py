@@ -69,7 +69,6 @@ def main() -> None:
     )
     parser.add_argument("--tenants", type=int, default=50)
     parser.add_argument("--messages", type=int, default=1000, help="of most tenants")
-    parser.add_argument("--parallel", default="1,2", help="processes of a restore")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="konstruct-backups-") as folder:
         journal = Path(folder) / "erasures.jsonl"
@@ -96,10 +95,7 @@ def measure(running: Deployment, folder: Path, options: argparse.Namespace) -> P
     print(f"backup: {seconds:.1f} s, {size / 1e6:,.1f} MB", flush=True)
     print(f"verify_backup: {timed(running, 'verify_backup', made)[0]:.1f} s", flush=True)
     run(running, ERASE)
-    for parallel in options.parallel.split(","):
-        restore(
-            running, made, f"--parallel {parallel}", "--all", "--again", f"--parallel={parallel}"
-        )
+    restore(running, made, "all tenants", "--all", "--again")
     restore(running, made, "one tenant", "--tenant", "tenant-0")
     restore(running, made, "one tenant of ten times the size", "--tenant", "tenant-9")
     return made

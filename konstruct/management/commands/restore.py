@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.db import DatabaseError
 from django.utils.dateparse import parse_datetime
 
 from konstruct.backups.dumping import verify_backup
 from konstruct.backups.files import Manifest, backup_name, format_moment, read_manifest
 from konstruct.backups.operators import restore_operators
-from konstruct.backups.parallel import restore_in_parallel
 from konstruct.backups.restoring import restore
 from konstruct.backups.settling import (
     Restored,
@@ -25,6 +25,7 @@ from konstruct.backups.settling import (
     settle,
 )
 from tenants import journal
+from tenants.exceptions import KonstructError, detail_of
 from tenants.locking import restore_lock
 from tenants.management.base import (
     SOME_TENANTS_FAILED,
@@ -33,7 +34,6 @@ from tenants.management.base import (
     require_confirmation,
 )
 from tenants.models import Tenant
-from tenants.schemas.fleet import default_parallel
 
 
 class Command(KonstructCommand):
@@ -83,13 +83,6 @@ class Command(KonstructCommand):
             help="Include tenants that an earlier run has already restored to this state.",
         )
         parser.add_argument(
-            "--parallel",
-            type=int,
-            default=default_parallel(),
-            metavar="N",
-            help="Number of tenants to restore in parallel (default here: %(default)s).",
-        )
-        parser.add_argument(
             "--without-journal",
             action="store_true",
             help="Repeat no erasures: the journal of erasures does not exist or is lost.",
@@ -104,8 +97,6 @@ class Command(KonstructCommand):
             raise UsageError("give a backup, or --recovered-to")
         if options["slug"] and not options["tenant"]:
             raise UsageError("--as needs --tenant: it names one tenant")
-        if options["parallel"] < 1:
-            raise UsageError("--parallel must be at least 1")
         if not journal.is_enabled() and not options["without_journal"]:
             raise UsageError(
                 "ERASURE_JOURNAL is not set: people who were erased since the backup would come "
@@ -151,7 +142,7 @@ class Command(KonstructCommand):
             ((slug, call),) = calls.items()
             self._show(call(), moments[slug])
             return
-        self._restore_each(calls, moments, options)
+        self._restore_each(calls, moments)
 
     def _settle_recovered(self, moment: datetime, options: dict[str, Any]) -> None:
         entries = [] if options["without_journal"] else read_entries_since(moment)
@@ -182,23 +173,19 @@ class Command(KonstructCommand):
                 repair=options["repair"],
                 recovered_to=moment.isoformat(),
             )
-        self._restore_each(calls, dict.fromkeys(calls, moment.isoformat()), options)
+        self._restore_each(calls, dict.fromkeys(calls, moment.isoformat()))
 
     def _restore_each(
-        self,
-        calls: Mapping[str, Callable[[], Restored]],
-        moments: dict[str, str],
-        options: dict[str, Any],
+        self, calls: Mapping[str, Callable[[], Restored]], moments: dict[str, str]
     ) -> None:
         failed = []
-        outcomes = restore_in_parallel(calls, parallel=options["parallel"])
-        for number, (slug, outcome) in enumerate(outcomes, 1):
+        for number, (slug, call) in enumerate(calls.items(), 1):
             prefix = f"[{number}/{len(calls)}] "
-            if isinstance(outcome, Restored):
-                self._show(outcome, moments[slug], prefix)
-            else:
+            try:
+                self._show(call(), moments[slug], prefix)
+            except (KonstructError, DatabaseError) as error:
                 failed.append(slug)
-                self.stderr.write(f"{prefix}{slug}: {outcome}")
+                self.stderr.write(f"{prefix}{slug}: {' '.join(detail_of(error).split())}")
         if failed:
             raise CommandError(
                 f"{len(failed)} of {len(calls)} tenants are not restored: {', '.join(failed[:10])}",
