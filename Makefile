@@ -99,7 +99,7 @@ pooled: setup ## the tests of every commit and the attacks on isolation, through
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/isolation/test_isolation_proof.py
 
-servers: setup ## placement, moves and standbys; the tests of every commit, attacks and kills, tenants spread over three servers
+servers: setup ## placement and moves; the tests of every commit, attacks and kills, tenants spread over three servers
 	$(PYTEST) -m "" tests/tenants/servers
 	KONSTRUCT_SPREAD=1 $(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
 	KONSTRUCT_SPREAD=1 $(PYTEST) -m "not long" $(SPREAD_TOO)

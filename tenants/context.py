@@ -1,14 +1,13 @@
 """Functions that enter and leave a tenant."""
 
 import functools
-import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.db import OperationalError, ProgrammingError, connections, transaction  # noqa: TID251 (this is where it is chosen)
+from django.db import ProgrammingError, connections, transaction  # noqa: TID251 (this is where it is chosen)
 from django.utils.asyncio import async_unsafe
 from django.utils.connection import ConnectionProxy
 from psycopg.errors import UndefinedTable
@@ -16,11 +15,7 @@ from psycopg.errors import UndefinedTable
 from tenants.exceptions import NotInTenant, TenantPinned, UnknownTenant
 from tenants.naming import as_tenant_id, schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.servers import MAIN, replica_of, server_of
-
-logger = logging.getLogger(__name__)
-
-_IS_STANDBY_WITH = "SELECT pg_is_in_recovery() AND to_regnamespace(%s) IS NOT NULL"
+from tenants.servers import MAIN, server_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -224,41 +219,6 @@ def _on_server(server: str) -> Iterator[DatabaseWrapper]:
     finally:
         main.server = outer_server
         connection.set_tenant(outer_tenant, include_public)
-
-
-@contextmanager
-def read_from_replica() -> Iterator[None]:
-    """Read from the standby of the current server during the block; Django writes to the server.
-
-    For reads that may be a moment old. The server itself is read inside a transaction, without a
-    standby, and while the standby is down or has not received the tenant yet.
-    """
-    server, schema_name = current_server(), tenant_connection().schema_name
-    alias = replica_of(server)
-    if (
-        alias is None
-        or tenant_connection().in_atomic_block
-        or not _standby_has_schema(alias, schema_name)
-    ):
-        yield
-        return
-    with _on_server(alias) as connection:
-        connection.set_schema(schema_name)
-        yield
-
-
-def _standby_has_schema(alias: str, schema_name: str) -> bool:
-    try:
-        with _on_server(alias) as connection, connection.cursor() as cursor:
-            connection.set_schema_to_public()
-            cursor.execute(_IS_STANDBY_WITH, [schema_name])
-            found: bool = cursor.fetchone()[0]
-    except OperationalError as error:
-        logger.warning("The server is read, not its standby %s: %s", alias, error)
-        return False
-    if not found:
-        logger.warning("The server is read: %s is not a standby, or lags behind", alias)
-    return found
 
 
 def require_server_up() -> None:

@@ -9,7 +9,7 @@ from django_tenants.routers import TenantSyncRouter
 
 from tenants.context import current_server
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.servers import MAIN, main_of, servers
+from tenants.servers import MAIN, servers
 
 
 class ServerRouter(TenantSyncRouter):
@@ -20,8 +20,7 @@ class ServerRouter(TenantSyncRouter):
         return MAIN if server != MAIN and _describes_tenants(model) else server
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str:
-        server = self.db_for_read(model)
-        return server if server == MAIN else main_of(server)
+        return self.db_for_read(model)
 
     def allow_migrate(
         self, db: str, app_label: str, model_name: str | None = None, **hints: Any

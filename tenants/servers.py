@@ -15,7 +15,6 @@ MAIN: Final = DEFAULT_DB_ALIAS
 # update the cache.
 CACHE_SECONDS: Final = 5.0
 
-_REPLICA: Final = "_replica"
 _SERVER = "SELECT server FROM public.tenants_tenant WHERE id = %s"
 
 _cached_servers: dict[UUID, tuple[str, float]] = {}
@@ -39,22 +38,6 @@ def require_server(name: str) -> None:
 def open_servers() -> list[str]:
     """Return the servers that take new tenants."""
     return [name for name in servers() if name not in settings.TENANT_DATABASES_CLOSED]
-
-
-def replica_of(server: str) -> str | None:
-    """Return Django's alias of a server's standby; None if this process has none configured."""
-    alias = f"{server}{_REPLICA}"
-    return alias if alias in connections.settings else None
-
-
-def main_of(alias: str) -> str:
-    """Return the server of an alias, which may be that of its standby."""
-    return alias.removesuffix(_REPLICA)
-
-
-def replicas() -> list[str]:
-    """Return Django's aliases of all standbys."""
-    return [alias for alias in map(replica_of, servers()) if alias is not None]
 
 
 def cache_server(tenant_id: UUID, server: str) -> None:

@@ -27,7 +27,6 @@ from memory.browse import statistics
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
-from tenants.context import read_from_replica
 
 READ = "memory.view_message"
 ADD_RECIPIENT = "orchestrator.add_notificationrecipient"
@@ -55,12 +54,10 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     today = {**context, "title": gettext("Today"), "sections": list(_sections(request, names))}
     if not request.user.has_perm(READ):
         return today
-    with read_from_replica():
-        figures, steps = _figures(), first_steps(request)
     return {
         **today,
-        "figures": figures,
-        "first_steps": steps,
+        "figures": _figures(),
+        "first_steps": first_steps(request),
         **chart_context(chosen_days(request)),
     }
 

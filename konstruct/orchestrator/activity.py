@@ -39,7 +39,6 @@ from django.utils import timezone
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.models import DailyActivity, Escalation
 from memory.models import Message, Role
-from tenants.context import read_from_replica
 
 MAX_DAYS: Final = 366
 # A day is counted this long after its end. Recall events are stored some time after replies.
@@ -176,15 +175,14 @@ def activity(
     is_complete = count_days(day for day in every if day <= settled)
     of: dict[str, Any] = {"agent_id": agent_id} if agent_id else {}
     in_channel: dict[str, Any] = {"channel": channel} if channel else {}
-    with read_from_replica():
-        counted = DailyActivity.objects.filter(day__in=every, **of, **in_channel)
-        _add_counts(every, _sum_by_day(counted))
-        open_days = [day for day in every if day > settled]
-        if open_days:
-            _add_counts(every, _count_messages(open_days[0], open_days[-1], **of, **in_channel))
-        _add_escalations(every, {**of, **in_channel})
-        if not channel:
-            _add_extraction(every, agent_id)
+    counted = DailyActivity.objects.filter(day__in=every, **of, **in_channel)
+    _add_counts(every, _sum_by_day(counted))
+    open_days = [day for day in every if day > settled]
+    if open_days:
+        _add_counts(every, _count_messages(open_days[0], open_days[-1], **of, **in_channel))
+    _add_escalations(every, {**of, **in_channel})
+    if not channel:
+        _add_extraction(every, agent_id)
     for day in every.values():
         day.cost += metering.cost(day.prompt_tokens, day.completion_tokens)
     return Activity(every, is_complete)

@@ -24,8 +24,6 @@ DATABASE_OWNER_URL = url("DATABASE_OWNER_URL")
 # Further servers of tenants, by name, with the application's and the owner's URLs.
 TENANT_DATABASES = named_urls("TENANT_DATABASES")
 TENANT_DATABASES_OWNER = named_urls("TENANT_DATABASES_OWNER")
-# A standby of a server, for reads that may be a moment old; as the application.
-TENANT_DATABASES_REPLICAS = named_urls("TENANT_DATABASES_REPLICAS", "default", *TENANT_DATABASES)
 # Servers that take no new tenants; "default" is that of DATABASE_URL.
 TENANT_DATABASES_CLOSED = names("TENANT_DATABASES_CLOSED", "")
 REDIS_URL = url("REDIS_URL")

@@ -15,7 +15,6 @@ from konstruct.settings.deployment import (
     TENANT_DATABASES,
     TENANT_DATABASES_CLOSED,
     TENANT_DATABASES_OWNER,
-    TENANT_DATABASES_REPLICAS,
 )
 from konstruct.settings.environment import number, text
 from tenants.postgresql.pool import pool_options
@@ -37,7 +36,6 @@ APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
 OWNER_DATABASE_URL = embedded.database_url("owner") if EMBEDDED_DATABASE else DATABASE_OWNER_URL
 if DB_ROLE == "app":
     _databases = {"default": APPLICATION_DATABASE_URL, **TENANT_DATABASES}
-    _databases |= {f"{name}_replica": url for name, url in TENANT_DATABASES_REPLICAS.items()}
 else:
     _databases = {
         "default": OWNER_DATABASE_URL,

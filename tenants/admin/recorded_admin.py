@@ -6,7 +6,6 @@ from typing import Any
 from django.apps import apps
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Permission
 from django.core.exceptions import ValidationError
@@ -22,16 +21,6 @@ from tenants.admin.permissions import PermissionsField
 from tenants.admin.row_forms import NewRowForm, lock_form, new_row_form, row_form
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import NO_STATE, RowState, row_state
-from tenants.context import read_from_replica
-
-
-class ReplicaChangeList(ChangeList):
-    """A page of rows that may come from a standby."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        with read_from_replica():
-            super().get_results(request)
-            self.result_list = list(self.result_list)
 
 
 class RecordedAdmin(ModelAdmin):
@@ -64,9 +53,6 @@ class RecordedAdmin(ModelAdmin):
     def state_of(self, row: Model) -> RowState:
         """Return the values of a row for the log."""
         return row_state(row, many=True)
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return ReplicaChangeList
 
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None

@@ -13,7 +13,7 @@ from tenants.context import current_server, server_scope
 from tenants.outages import outage_reason
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import APP_ROLE
-from tenants.servers import MAIN, replicas, servers
+from tenants.servers import MAIN, servers
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def refuse_unsafe_role() -> None:
 
     A server that is down is checked at the first connection to it.
     """
-    for server in [*servers(), *replicas()]:
+    for server in servers():
         try:
             with server_scope(server):
                 _refuse_if_unsafe()

@@ -1,7 +1,6 @@
 """Further Postgres servers for tests: embedded ones, each with its own home."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,10 +17,8 @@ from django.db import connections
 from django.test import override_settings
 
 from konstruct.local import embedded
-from konstruct.local.embedded import paths
 from memory.context.checkpoints.connections import close_pools
 from tenants import servers as known
-from tenants.locking import poll
 from tenants.models import Tenant
 from tenants.moving.service import move_tenant
 from tenants.postgresql import pool
@@ -77,59 +74,6 @@ class Server:
         )
         while self.users:
             self.users.pop().communicate("")
-
-    @contextmanager
-    def standby(self) -> Iterator["Server"]:
-        """Create a standby that streams from this server, registered in Django as its replica."""
-        copy = Server(f"{self.name}replica")
-        self.stop()
-        shutil.rmtree(copy.home, ignore_errors=True)
-        # With owners and modes as Postgres requires them.
-        subprocess.run(["cp", "-a", str(self.home), str(copy.home)], check=True)  # noqa: S607
-        self.start()
-        # Allow replication until the next start, which writes pg_hba.conf again.
-        with (self.home / "postgres" / "pg_hba.conf").open("a") as access_file:
-            access_file.write("local replication all scram-sha-256\n")
-        self.do("SELECT pg_reload_conf()")
-        copy.follow(self)
-        copy.start()
-        alias = f"{self.name}_replica"
-        configured = connections.configure_settings(
-            {"default": {}, alias: _settings(copy.url("app"))}
-        )
-        connections.settings[alias] = configured[alias]
-        try:
-            copy.catch_up(self)
-            yield copy
-        finally:
-            connections[alias].close()
-            del connections[alias], connections.settings[alias]
-            copy.stop()
-            shutil.rmtree(copy.home)
-
-    def follow(self, primary: "Server") -> None:
-        """Make this stopped server a standby of that one."""
-        data = self.home / "postgres"
-        (data / "standby.signal").touch()
-        # Its user cannot read the file of the password.
-        with mock.patch.dict(os.environ, KONSTRUCT_HOME=str(primary.home)):
-            password = paths.password_of("superuser")
-            where = f"host={paths.socket_directory()} port=5432 user=postgres password={password}"
-        with (data / "postgresql.auto.conf").open("a") as configured:
-            configured.write(f"primary_conninfo = '{where}'\nhot_standby_feedback = on\n")
-            configured.write("wal_retrieve_retry_interval = '100ms'\n")
-
-    def catch_up(self, primary: "Server") -> None:
-        """Wait until it has replayed the primary's current position."""
-        ((now,),) = primary.ask("SELECT pg_current_wal_insert_lsn()")
-        statement = f"SELECT pg_last_wal_replay_lsn() >= '{now}'"
-        assert poll(lambda: self.ask(statement) == [(True,)], seconds=30)
-
-    def pause(self) -> None:
-        """Pause the replay of a standby, until `SELECT pg_wal_replay_resume()`."""
-        self.do("SELECT pg_wal_replay_pause()")
-        paused = "SELECT pg_get_wal_replay_pause_state()"
-        assert poll(lambda: self.ask(paused) == [("paused",)], seconds=30)
 
     def ask(self, statement: str) -> list[tuple[object, ...]]:
         """Run a query as a superuser."""

@@ -17,7 +17,6 @@ from konstruct.orchestrator.models import CallOutcome, ModelCall
 from konstruct.orchestrator.monthly import PURPOSES
 from tenants.admin.badges import Colours
 from tenants.admin.sites import ExtraContext, tenant_site
-from tenants.context import read_from_replica
 
 # The days that are summed above the list, and the agents with most tokens in them.
 DAYS: Final = 14
@@ -75,10 +74,9 @@ class ModelCallAdmin(AgentRowsAdmin):
     ) -> HttpResponse:
         """The list of calls below the sums of the last days."""
         agent_id = as_uuid(request.GET.get("agent"))
-        with read_from_replica():
-            rows = metering.usage(
-                since=metering.midnight() - timedelta(days=DAYS - 1), agent_id=agent_id
-            )
+        rows = metering.usage(
+            since=metering.midnight() - timedelta(days=DAYS - 1), agent_id=agent_id
+        )
         names = agent_names()
         by_agent = sorted(
             metering.sum_by(rows, "agent_id").items(),

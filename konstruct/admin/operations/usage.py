@@ -12,7 +12,6 @@ from konstruct.orchestrator import usage
 from konstruct.orchestrator.monthly import csv_lines, month_of, row_of
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
-from tenants.context import read_from_replica
 from tenants.limits.quotas import UNLIMITED, Quota, limits_of
 
 READ: Final = "orchestrator.view_modelcall"
@@ -27,11 +26,9 @@ def show(request: HttpRequest) -> HttpResponseBase:
     log_access(request, Action.VIEW, "usage", asked={"month": f"{first:%Y-%m}"})
     tenant = usage.tenant_row()
     if "csv" in request.GET:
-        with read_from_replica():
-            return csv_response([row_of(usage.full_tenant_row(), first)], first)
-    with read_from_replica():
-        days = usage.counts_by("day", first, usage.last_of_month(first))
-        used = usage.usage_of(tenant, Quota)
+        return csv_response([row_of(usage.full_tenant_row(), first)], first)
+    days = usage.counts_by("day", first, usage.last_of_month(first))
+    used = usage.usage_of(tenant, Quota)
     response: HttpResponse = tenant_site.render(
         request,
         "konstruct/usage.html",

@@ -23,7 +23,7 @@ from konstruct.privacy.archive.manifest import (
 from memory.archive import SQLiteManager, VectorStore
 from memory.embedding.embedder import model_version
 from tenants import transaction
-from tenants.context import connection, fetch_column, read_from_replica, tenant_scope
+from tenants.context import connection, fetch_column, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tenants.personal_data import OF_USER
@@ -76,7 +76,6 @@ def export_memory(
         with (
             SQLiteManager(draft) as file,
             tenant_scope(tenant.id),
-            read_from_replica(),
             _repeatable_read(),
         ):
             manifest = _write(file, tenant, user_id, say)

@@ -13,7 +13,6 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator import metering
 from tenants.audit.models import Action
-from tenants.context import read_from_replica
 
 # The days of usage without `since`, and the rows of an answer.
 DAYS: Final = 30
@@ -78,12 +77,11 @@ class ModelUsageView(ApiView):
     def get(self, request: Request) -> Response:
         """Sum calls, tokens and money of language models by day, agent, purpose and model."""
         agent = self.query.get("agent")
-        with read_from_replica():
-            rows = metering.usage(
-                since=self.query.get("since") or timezone.now() - timedelta(days=DAYS),
-                until=self.query.get("until"),
-                agent_id=None if agent is None else self.caller.agent(agent).id,
-                limit=MAX_ROWS + 1,
-            )
+        rows = metering.usage(
+            since=self.query.get("since") or timezone.now() - timedelta(days=DAYS),
+            until=self.query.get("until"),
+            agent_id=None if agent is None else self.caller.agent(agent).id,
+            limit=MAX_ROWS + 1,
+        )
         documents = self.documents(rows[:MAX_ROWS], ModelUsageRowSerializer)
         return Response({"results": documents, "is_complete": len(rows) <= MAX_ROWS})

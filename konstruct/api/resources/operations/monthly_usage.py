@@ -15,7 +15,6 @@ from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.monthly import MONTH, csv_lines, month_of, row_of
 from konstruct.orchestrator.usage import first_of_month, full_tenant_row
 from tenants.audit.models import Action
-from tenants.context import read_from_replica
 
 JSON, CSV = "application/json", "text/csv"
 
@@ -97,5 +96,4 @@ class UsageOfMonthView(ApiView):
         """
         first = month_of(self.query["month"]) if "month" in self.query else first_of_month()
         self.log(month=f"{first:%Y-%m}")
-        with read_from_replica():
-            return Response(UsageOfMonthSerializer(row_of(full_tenant_row(), first)).data)
+        return Response(UsageOfMonthSerializer(row_of(full_tenant_row(), first)).data)

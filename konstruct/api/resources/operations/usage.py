@@ -19,7 +19,6 @@ from konstruct.orchestrator.usage import tenant_row, usage_of
 from memory.browse.statistics import count_rows
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 from tenants.audit.models import Action
-from tenants.context import read_from_replica
 from tenants.limits.quotas import UNLIMITED, Quota, limits_of, next_month
 from tenants.models import has_failed
 
@@ -191,10 +190,6 @@ class UsageView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """Count stored and pending rows."""
-        with read_from_replica():
-            return Response(self._counts())
-
-    def _counts(self) -> dict[str, Any]:
         of_caller = self.caller.rows
         of_message = {"agent": "message__agent_id", "user": "message__user_id"}
         pending_embeddings = of_caller(PendingEmbedding.objects.all(), **of_message)
@@ -221,8 +216,7 @@ class UsageView(ApiView):
         optional_fields: dict[str, Any] = {"not_exact": inexact} if inexact else {}
         if not self.caller.is_bound:
             optional_fields["quotas"] = _quotas()
-        document: dict[str, Any] = UsageSerializer({**counts, **optional_fields}).data
-        return document
+        return Response(UsageSerializer({**counts, **optional_fields}).data)
 
 
 def _quotas() -> list[dict[str, Any]]:
