@@ -94,12 +94,6 @@ ALTER ROLE konstruct_app PASSWORD :'app_password';
 SELECT format('GRANT konstruct_owner TO %I', current_user)
 WHERE NOT pg_has_role('konstruct_owner', 'SET') \gexec
 
--- `manage.py doctor` looks, as the owner, for transactions that stay open.
-SELECT 'GRANT pg_read_all_stats TO konstruct_owner'
-WHERE NOT pg_has_role('konstruct_owner', 'pg_read_all_stats', 'USAGE')
-  AND ((SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
-       OR pg_has_role('pg_read_all_stats', 'MEMBER WITH ADMIN OPTION')) \gexec
-
 -- The owner creates a schema for each tenant; the app connects, and nothing else.
 SELECT format('ALTER DATABASE %I OWNER TO konstruct_owner', current_database())
 WHERE NOT (SELECT datistemplate FROM pg_database WHERE datname = current_database()) \gexec

@@ -84,7 +84,8 @@ class KonstructConfig(AppConfig):
         It is not imported with the package: programs without Django (supervisors of the embedded
         services, processes that end with their parent) would take twice as long to start.
         """
-        import konstruct.celery  # noqa: F401
+        import konstruct.celery
+        import konstruct.checks  # noqa: F401
         from konstruct.model_names import translate_model_names
 
         translate_model_names()

@@ -1,7 +1,9 @@
-"""Privileges of the application's role beyond its tables, from Postgres' catalogue."""
+"""Privileges that the application's role must have and must not have, by Postgres' catalogue."""
 
 from typing import Any, Final
 
+from tenants.context import fetch_all, fetch_column
+from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
 
 # Functions with side effects that statements of requests may call.
@@ -61,6 +63,91 @@ _OTHER = """
         ))
     ) AS way (what, is_open) WHERE is_open
 """
+APPEND_ONLY: Final = (
+    "api_creation",
+    "audit_accessevent",
+    "audit_erasurerequest",
+    "audit_messageerasure",
+    "memory_conversationembedding",
+    "memory_indexedmessage",
+    "memory_message",
+    "memory_messageattribute",
+    "memory_posting",
+    "memory_recallevent",
+    "memory_scope",
+    "memory_windowclear",
+)
+MAX_SHOWN: Final = 5
+
+_EXCESS: Final = {
+    "the role can make or change roles or databases": (
+        "SELECT rolname FROM pg_roles WHERE rolname = %(app)s"
+        " AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolreplication)"
+    ),
+    "the role is a member of another": (
+        "SELECT roleid::regrole::text FROM pg_auth_members WHERE member = %(app)s::regrole"
+    ),
+    "the role owns something": (
+        "SELECT relname FROM pg_class WHERE relowner = %(app)s::regrole"
+        " UNION ALL SELECT nspname FROM pg_namespace WHERE nspowner = %(app)s::regrole"
+    ),
+    "the role may create in a tenant's schema": (
+        "SELECT nspname FROM pg_namespace"
+        " WHERE nspname ~ %(schemas)s AND has_schema_privilege(%(app)s, oid, 'CREATE')"
+    ),
+    "the role may change an append-only table": (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
+        " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname ~ %(schemas)s AND c.relname = ANY(%(append_only)s)"
+        " AND (has_table_privilege(%(app)s, c.oid, 'UPDATE, DELETE')"
+        " OR has_any_column_privilege(%(app)s, c.oid, 'UPDATE'))"
+    ),
+    "the role may empty, refer to or watch a table": (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
+        " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname ~ %(schemas)s AND c.relkind IN ('r', 'p')"
+        " AND has_table_privilege(%(app)s, c.oid, 'TRUNCATE, REFERENCES, TRIGGER')"
+    ),
+    "everybody may use a table": (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class AS c"
+        " JOIN pg_namespace AS n ON n.oid = c.relnamespace, aclexplode(c.relacl) AS acl"
+        " WHERE n.nspname ~ %(schemas)s AND acl.grantee = 0"
+    ),
+    "new tables or functions will be open to everybody": (
+        "SELECT defaclrole::regrole::text FROM pg_default_acl, aclexplode(defaclacl) AS acl"
+        " WHERE acl.grantee = 0"
+    ),
+    "a function or view runs with its owner's rights": (
+        "SELECT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace"
+        " WHERE n.nspname ~ %(schemas)s AND p.prosecdef UNION ALL"
+        " SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname ~ %(schemas)s AND c.relkind IN ('v', 'm')"
+    ),
+}
+# What the application's role may not do on a table, though it may read all, and does the rest in at
+# least half of the tenants' schemas. Who is at work is read by a view of tenants_worker.
+_MISSING = """
+WITH held AS (
+    SELECT format('%%I.%%I', n.nspname, c.relname) AS name, c.relname,
+           n.nspname ~ %(schemas)s AS ours,
+           ARRAY(SELECT acl.privilege_type FROM aclexplode(c.relacl) AS acl
+                 WHERE acl.grantee = %(app)s::regrole) AS privileges
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE (n.nspname = 'public' OR n.nspname ~ %(schemas)s) AND c.relkind IN ('r', 'p')
+      AND c.relname <> 'tenants_worker'
+), tables AS (
+    SELECT relname, count(*) AS number FROM held WHERE ours GROUP BY relname
+), usual AS (
+    SELECT relname, privilege
+    FROM held CROSS JOIN unnest(privileges) AS privilege JOIN tables USING (relname)
+    WHERE ours GROUP BY relname, privilege, number HAVING 2 * count(*) >= number
+), expected AS (
+    SELECT name, privileges, privilege FROM held JOIN usual USING (relname) WHERE ours
+    UNION SELECT name, privileges, 'SELECT' FROM held
+)
+SELECT name, string_agg(privilege, ', ' ORDER BY privilege) FROM expected
+WHERE privilege <> ALL (privileges) GROUP BY name ORDER BY name
+"""
 
 
 def unsafe_privileges(cursor: Any) -> list[str]:
@@ -75,3 +162,29 @@ def unsafe_privileges(cursor: Any) -> list[str]:
         cursor.execute(statement, values)
         found += [name for (name,) in cursor.fetchall()]
     return found
+
+
+def excess_privileges() -> dict[str, list[str]]:
+    """Return the privileges on the current server that the application's role must not have.
+
+    Returns:
+        The names that were found, which should be none, by the description of the check.
+    """
+    values = {"app": APP_ROLE, "schemas": SCHEMA_PATTERN, "append_only": list(APPEND_ONLY)}
+    return {what: fetch_column(sql, values) for what, sql in _EXCESS.items()}
+
+
+def missing_privileges() -> list[tuple[str, str]]:
+    """Return the tables of the current server on which the application's role lacks privileges.
+
+    Returns:
+        The names of a table and, comma-separated, of its missing privileges.
+    """
+    rows = fetch_all(_MISSING, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN})
+    return [(table, privileges) for table, privileges in rows]
+
+
+def shorten(names: list[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    return ", ".join(names[:MAX_SHOWN]) + more

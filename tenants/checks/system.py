@@ -1,21 +1,54 @@
-"""Django system checks: settings, roles, policies, privileges, and Postgres' logging."""
+"""Django system checks: declarations, and with `manage.py check --database default` Postgres."""
 
-from collections.abc import Sequence
-from typing import Any
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
+import psycopg
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
-from tenants.checks.connections import unsafe_pooler_reason, unsafe_role_reason
-from tenants.checks.privileges import unsafe_privileges
-from tenants.context import fetch_all, server_scope, tenant_connection
+from tenants.checks.connections import (
+    require_writable,
+    unsafe_pooler_reason,
+    unsafe_role_reason,
+)
+from tenants.checks.privileges import (
+    excess_privileges,
+    missing_privileges,
+    shorten,
+    unsafe_privileges,
+)
+from tenants.context import current_server, fetch_all, fetch_row, server_scope, tenant_connection
+from tenants.models import Tenant
 from tenants.naming import SCHEMA_PATTERN
+from tenants.outages import OUTAGES, outage_reason
 from tenants.personal_data import models_without_declaration
-from tenants.roles import APP_ROLE
-from tenants.schemas.rls_enforcement import unprotected_relations, unprotected_schemas
-from tenants.servers import servers
+from tenants.postgresql.exceptions import NotWritable
+from tenants.roles import APP_ROLE, OWNER_ROLE
+from tenants.schemas.migration_state import is_fitting, missing_in_public
+from tenants.schemas.rls_enforcement import unprotected_relations
+from tenants.servers import MAIN, servers
+
+MIN_POSTGRES: Final = 16
+MIN_VECTOR: Final = (0, 8)
+# Of a server's clock from this machine's. Leases and heartbeats last ten seconds and more.
+MAX_CLOCK_SECONDS: Final = 3
+
+_VERSIONS = """
+    SELECT current_setting('server_version_num')::int / 10000,
+           extract(epoch FROM clock_timestamp())::float, e.extversion, n.nspname
+    FROM (VALUES (true)) AS one LEFT JOIN pg_extension AS e ON e.extname = 'vector'
+    LEFT JOIN pg_namespace AS n ON n.oid = e.extnamespace
+"""
+_MAY_MIGRATE = """
+    SELECT has_database_privilege(current_database(), 'CREATE') AND NOT EXISTS (
+        SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace
+          AND relname = 'tenants_tenant' AND NOT pg_has_role(relowner, 'USAGE')
+    )
+"""
 
 # Settings that write statements or their values into the server's log, for this role. Django puts
 # values into the statement, so settings about parameters alone do not suffice.
@@ -48,73 +81,174 @@ def check_declarations(app_configs: Any, **kwargs: Any) -> list[checks.CheckMess
 def check_database(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
-    """Check that the role cannot bypass policies, and that every table of a tenant has one.
+    """Check that each server works, fits this code, and keeps tenants apart.
 
-    Not for the owner's role, which owns the tables and adds missing policies in migrate.
+    Not as the owner, which owns the tables and adds missing policies in migrate.
     """
-    if settings.DB_ROLE == "owner":
-        return []
     found: list[checks.CheckMessage] = []
+    if settings.DB_ROLE == "owner":
+        return found
     for server in servers():
-        if server in (databases or ()):
+        if server not in (databases or ()):
+            continue
+        setting = "DATABASE_URL" if server == MAIN else f"TENANT_DATABASES ({server})"
+        try:
+            require_writable(server)
             with server_scope(server):
-                found += check_server()
+                found += _check_server()
+        except (NotWritable, *OUTAGES) as error:
+            found.append(
+                checks.Error(
+                    f"Postgres {server} takes no writes: {outage_reason(error)}",
+                    hint=f"Start the server, make room on its disk, or correct {setting}.",
+                    id="tenants.E007",
+                )
+            )
+        found += _check_owner(server)
     return found
 
 
-def check_server(*, reads_policies: bool = True) -> list[checks.CheckMessage]:
-    """Check the application's connection to the current server, its role and what it finds.
-
-    Args:
-        reads_policies: compare the text of each policy, which takes ten times as long as a look at
-            whether each table has one: 1.1 s for 160 tenants.
-    """
-    found: list[checks.CheckMessage] = []
-    reason = unsafe_role_reason()
-    if reason:
-        found.append(
-            checks.Error(
-                f"Row-level security does not bind this process: {reason}.",
-                hint=f"Connect as {APP_ROLE}.",
-                id="tenants.E003",
-            )
+def _check_server() -> Iterator[checks.CheckMessage]:
+    missing = missing_privileges()
+    if reason := unsafe_role_reason():
+        yield checks.Error(
+            f"Row-level security does not bind this process: {reason}.",
+            hint=f"Connect as {APP_ROLE}.",
+            id="tenants.E003",
         )
     if reason := unsafe_pooler_reason():
-        found.append(
-            checks.Error(
-                f"Tenants could meet behind the connection pooler: {reason}.",
-                hint="Let it pool by transaction (PgBouncer: pool_mode = transaction).",
-                id="tenants.E005",
-            )
+        yield checks.Error(
+            f"Tenants could meet behind the connection pooler: {reason}.",
+            hint="Let it pool by transaction (PgBouncer: pool_mode = transaction).",
+            id="tenants.E005",
         )
+    yield from _check_versions()
     with tenant_connection().cursor() as cursor:
-        if reads_policies:
-            what = "relations of tenants are not protected"
-            relations = unprotected_relations(cursor, SCHEMA_PATTERN)
-            unprotected = [f"{relation.schema}.{relation.name}" for relation in relations]
-        else:
-            what = "schemas of tenants have a relation that is not protected"
-            unprotected = sorted(unprotected_schemas(cursor, SCHEMA_PATTERN))
-    if unprotected:
-        names = ", ".join(unprotected[:10])
-        found.append(
-            checks.Error(
-                f"{len(unprotected)} {what}, among them {names}.",
-                hint="Run manage.py migrate.",
-                id="tenants.E004",
-            )
+        relations = unprotected_relations(cursor, SCHEMA_PATTERN)
+    if relations:
+        names = ", ".join(f"{relation.schema}.{relation.name}" for relation in relations[:10])
+        yield checks.Error(
+            f"{len(relations)} relations of tenants are not protected, among them {names}.",
+            hint="Run manage.py migrate.",
+            id="tenants.E004",
         )
-    return found + _check_privileges() + _check_server_log()
+    yield from _check_privileges(missing)
+    yield from _check_server_log()
+    if not missing:  # of which one would refuse to read migrations
+        yield from _check_migrations()
 
 
-def _check_privileges() -> list[checks.CheckMessage]:
-    """Check that injected SQL can neither enter a tenant nor harm other sessions."""
-    with tenant_connection().cursor() as cursor:
-        found = unsafe_privileges(cursor)
-    if not found:
+def _check_versions() -> Iterator[checks.CheckMessage]:
+    """Check Postgres, its clock, and pgvector in the schema on every tenant's search_path."""
+    before = time.time()
+    postgres, server_time, vector, schema = fetch_row(_VERSIONS)
+    if postgres < MIN_POSTGRES:
+        yield checks.Error(
+            f"PostgreSQL {postgres} is too old.",
+            hint=f"Install PostgreSQL {MIN_POSTGRES} or newer.",
+            id="tenants.E008",
+        )
+    if vector is None:
+        yield checks.Error(
+            "The database has no extension vector.",
+            hint="Run deploy/bootstrap.sql.",
+            id="tenants.E009",
+        )
+    elif tuple(int(part) for part in vector.split(".")[:2]) < MIN_VECTOR:
+        yield checks.Error(
+            f"pgvector {vector} is too old.",
+            hint="Install pgvector 0.8 or newer, then ALTER EXTENSION vector UPDATE.",
+            id="tenants.E009",
+        )
+    elif schema not in settings.PG_EXTRA_SEARCH_PATHS:
+        yield checks.Error(
+            f"pgvector is in the schema {schema}, where tenants do not find it.",
+            hint="ALTER EXTENSION vector SET SCHEMA extensions.",
+            id="tenants.E009",
+        )
+    yield from check_clock("Postgres", server_time - before)
+
+
+def check_clock(server: str, difference: float) -> list[checks.CheckMessage]:
+    """Compare a server's clock with that of this machine.
+
+    Args:
+        server: its name in the message.
+        difference: its time less the time of this machine, in seconds.
+    """
+    if abs(difference) <= MAX_CLOCK_SECONDS:
         return []
     return [
-        checks.Warning(
+        checks.Error(
+            f"The clock of {server} is {difference:+.1f} s from that of this machine.",
+            hint="Synchronize both machines with a time server (NTP).",
+            id="tenants.E010",
+        )
+    ]
+
+
+def _check_migrations() -> Iterator[checks.CheckMessage]:
+    """Look for migrations of this code that the public schema, or a tenant, lacks."""
+    if missing := missing_in_public():
+        yield checks.Error(
+            f"The public schema lacks {shorten(missing)}.",
+            hint="Run manage.py migrate.",
+            id="tenants.E011",
+        )
+    else:
+        tenants = Tenant.objects.provisioned().filter(server=current_server())
+        behind = tenants.exclude(is_fitting()).order_by("slug")
+        if slugs := list(behind.values_list("slug", flat=True)):
+            yield checks.Error(
+                f"{len(slugs)} tenants lack migrations and get 503: {shorten(slugs)}.",
+                hint="Run manage.py migrate.",
+                id="tenants.E011",
+            )
+
+
+def _check_owner(server: str) -> Iterator[checks.CheckMessage]:
+    """Check that the owner reaches the server and can migrate, where its URL is set."""
+    name = "DATABASE_OWNER_URL" if server == MAIN else f"TENANT_DATABASES_OWNER ({server})"
+    owners = {MAIN: settings.OWNER_DATABASE_URL, **settings.TENANT_DATABASES_OWNER}
+    if not owners.get(server):
+        return
+    reason = ""
+    try:
+        with psycopg.connect(owners[server], connect_timeout=5) as owner:
+            row = owner.execute(_MAY_MIGRATE).fetchone()
+            if row != (True,):
+                reason = "its role may not create schemas, or does not own the tables"
+    except psycopg.OperationalError as error:
+        reason = outage_reason(error)
+    if reason:
+        yield checks.Error(
+            f"{name} cannot be used to migrate: {reason}.",
+            hint=f"Correct it to name {OWNER_ROLE}, and run deploy/bootstrap.sql.",
+            id="tenants.E012",
+        )
+
+
+def _check_privileges(missing: list[tuple[str, str]]) -> Iterator[checks.CheckMessage]:
+    """Check that the application's role has its privileges, and none that it must not have."""
+    for table, privileges in missing:
+        yield checks.Error(
+            f"The application's role lacks {privileges} on {table}.",
+            hint="Run manage.py migrate. If it is still missing, run as konstruct_owner:"
+            f" GRANT {privileges} ON {table} TO {APP_ROLE};",
+            id="tenants.E013",
+        )
+    for what, names in excess_privileges().items():
+        if names:
+            yield checks.Error(
+                f"{what[0].upper()}{what[1:]}: {shorten(names)}.",
+                hint="Revoke it as a superuser; run deploy/bootstrap.sql and manage.py migrate"
+                " again.",
+                id="tenants.E014",
+            )
+    with tenant_connection().cursor() as cursor:
+        found = unsafe_privileges(cursor)
+    if found:
+        yield checks.Warning(
             f"SQL of the application's role could enter any tenant, or harm all: {len(found)} ways"
             f" are open, among them {', '.join(sorted(found, key='set_config'.__ne__)[:5])}.",
             hint="When no process of an older version runs, run deploy/bootstrap.sql again as a"
@@ -122,7 +256,6 @@ def _check_privileges() -> list[checks.CheckMessage]:
             " stop injected SQL (docs/tenancy.md).",
             id="tenants.W002",
         )
-    ]
 
 
 def _check_server_log() -> list[checks.CheckMessage]:

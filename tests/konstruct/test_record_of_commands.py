@@ -48,7 +48,6 @@ OPERATOR_COMMANDS = {
 }
 CHANGE_NOTHING_OF_A_TENANT = {
     "clearsessions": "sessions that have expired",
-    "doctor": "reads",
     "demo": "made of the others, on a machine of one's own",
     "list_tenants": "names and states",
     "migrate": "schemas; roles are set right as the code has them",

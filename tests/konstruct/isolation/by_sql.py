@@ -7,9 +7,9 @@ from django.db import DatabaseError
 
 from konstruct.isolation.attacks import attempt_statement, tables_of, try_sql
 from konstruct.isolation.attempts import Attempt, Layer
-from konstruct.isolation.catalogue import APPEND_ONLY
 from konstruct.isolation.fixtures import TenantFixture
 from tenants import transaction
+from tenants.checks.privileges import APPEND_ONLY
 from tenants.context import server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import TenantPinned
 from tests.konstruct.isolation.more_rows import workspaces

