@@ -66,8 +66,8 @@ class MalformedCandidate(ValueError):
 class Evidence(NamedTuple):
     """A quote from a message that supports a candidate."""
 
-    message: Any
-    """The label or the id of the message."""
+    message: str
+    """The label of the message."""
     quote: str
 
 
@@ -104,12 +104,6 @@ class Source:
     """The author's name; "user" or "assistant" without a name."""
     content: str
     created_at: datetime
-    user_id: str = ""
-
-    @property
-    def name(self) -> str:
-        """The author's name."""
-        return self.speaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,20 +328,19 @@ def check_candidates(
 
     Args:
         candidates: the candidates in the order of the answer. A later one may supersede an earlier.
-        sources: the messages that they may cite, by label or id.
+        sources: the messages that they may cite, by label.
         known: the active facts of the same agent and user.
         policy: the review policy of the agent.
 
     Returns:
         The accepted candidates with the places of their quotes, and the refused ones with reasons.
     """
-    by_label: dict[Any, Source] = {source.label: source for source in sources}
-    by_label |= {str(source.id): source for source in sources}
+    by_label = {source.label: source for source in sources}
     facts = {fact.label: fact for fact in known}
     accepted: list[AcceptedCandidate] = []
     refused: list[RefusedCandidate] = []
     for candidate in candidates:
-        cited = [by_label.get(str(evidence.message)) for evidence in candidate.evidence]
+        cited = [by_label.get(evidence.message) for evidence in candidate.evidence]
         spans = tuple(_spans(candidate, cited))
         if None in cited:
             reason = "unknown message"

@@ -65,7 +65,6 @@ class Batch:
                 speaker=message.name.strip() or message.role,
                 content=message.content[:MAX_BATCH_CHARACTERS],
                 created_at=message.created_at,
-                user_id=message.user_id,
             )
             for position, message in enumerate(self.messages, start=1)
         ]
