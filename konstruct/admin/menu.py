@@ -1,72 +1,44 @@
-"""The sidebars of both admin sites: the pages that the user may open."""
+"""The sidebars of both admin sites, and Records: the page that leads to all tables of a tenant."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.waiting import badge, permission_of, waiting_counts
+from konstruct.admin.access import log_access
+from konstruct.admin.waiting import badge, list_url, permission_of, waiting_counts
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 
-# Title, icon, and the model of a list, which needs its view permission; or a page and a permission.
+# Title, icon, and the model of a list, which needs its view permission, or the name of a page.
 TENANT_MENU = (
     (
-        "",
+        _("Work"),
         (
-            (_("Today"), "today", "index", ""),
-            (_("Search"), "search", "search_page", "audit.search_everyone"),
-            (_("Conversations"), "forum", "conversations", "memory.view_message"),
-            (_("Memories"), "neurology", "memories", "audit.recall_memories"),
-            (_("Facts"), "lightbulb", "memory.memoryentry"),
-            (_("Review facts"), "rule", "fact_review", "memory.review_memoryentry"),
-            (_("People"), "group", "people", "memory.view_scope"),
-            (_("Agents"), "smart_toy", "orchestrator.agent"),
-        ),
-    ),
-    (
-        _("Queue"),
-        (
+            (_("Today"), "today", "index"),
+            (_("Conversations"), "forum", "conversations"),
+            (_("People"), "group", "people"),
+            (_("Facts to review"), "rule", "fact_review"),
             (_("Escalations"), "support_agent", "orchestrator.escalation"),
-            (_("Replies"), "mark_chat_unread", "orchestrator.pendingreply"),
-            (_("Deliveries"), "outgoing_mail", "channels.delivery"),
-            (_("Embeddings"), "hourglass_top", "memory.pendingembedding"),
-            (_("Extractions"), "checklist", "orchestrator.extractioncursor"),
-            (_("Erasures"), "person_off", "audit.erasurerequest"),
-            (_("Erased messages"), "delete_sweep", "audit.messageerasure"),
+            (_("Agents"), "smart_toy", "orchestrator.agent"),
+            (_("Search"), "search", "search_page"),
         ),
     ),
+    ("", ((_("Records"), "database", "records"),)),
     (
-        _("Records"),
-        (
-            (_("Access log"), "policy", "audit.accessevent"),
-            (_("Messages"), "chat", "memory.message"),
-            (_("Sessions"), "account_tree", "sessions", "memory.view_message"),
-            (_("Vectors"), "scatter_plot", "memory.conversationembedding"),
-            (_("Recalls"), "travel_explore", "memory.recallevent"),
-            (_("Fact events"), "history", "memory.factevent"),
-            (_("Evidence of facts"), "format_quote", "memory.factevidence"),
-            (_("Extraction runs"), "manage_search", "orchestrator.extractionrun"),
-            (_("Usage"), "bar_chart", "usage", "orchestrator.view_modelcall"),
-            (_("Model calls"), "toll", "orchestrator.modelcall"),
-            (_("Tool calls"), "handyman", "orchestrator.toolcall"),
-            (_("Identities"), "fingerprint", "orchestrator.channelidentity"),
-            (_("Conversation items"), "data_object", "memory.conversationitem"),
-            (_("Sent notifications"), "mark_email_read", "orchestrator.notification"),
-            (_("Cleared turns"), "backspace", "memory.windowclear"),
-        ),
-    ),
-    (
-        _("Access"),
+        _("Settings"),
         (
             (_("Team"), "badge", "auth.user"),
             (_("Roles"), "admin_panel_settings", "auth.group"),
             (_("API keys"), "key", "api.apikey"),
-            (_("Time zone"), "schedule", "time_zone", "memory.view_message"),
             (_("Retention"), "auto_delete", "audit.retentionrule"),
             (_("Notifications"), "notifications", "orchestrator.notificationrecipient"),
             (_("Slack"), "tag", "channels.slackinstallation"),
-            (_("Slack accounts"), "alternate_email", "channels.slackmember"),
         ),
     ),
 )
@@ -75,10 +47,136 @@ OPERATORS_MENU = (
         "",
         (
             (_("Tenants"), "domain", "tenants.tenant"),
-            (_("Usage"), "bar_chart", "usage", "tenants.view_tenant"),
+            (_("Usage"), "bar_chart", "usage"),
             (_("Operators"), "badge", "auth.user"),
             (_("Groups"), "admin_panel_settings", "auth.group"),
             (_("Log"), "history", "tenants.operatorevent"),
+        ),
+    ),
+)
+# Title, explanation, and the model of a list or the name of a page.
+RECORDS = (
+    (
+        _("Conversations"),
+        (
+            (_("Messages"), _("Each message of a person and of an agent."), "memory.message"),
+            (
+                _("Recalls"),
+                _("What an agent found in its memory for a reply, and its prompt."),
+                "memory.recallevent",
+            ),
+            (_("Tool calls"), _("What agents did or asked to do."), "orchestrator.toolcall"),
+            (
+                _("Conversation items"),
+                _("Tool calls and results that programs sent through the OpenAI API."),
+                "memory.conversationitem",
+            ),
+            (_("Sessions"), _("Threads that LangGraph keeps."), "sessions"),
+            (
+                _("Cleared turns"),
+                _("When recent turns were cleared, and by whom."),
+                "memory.windowclear",
+            ),
+        ),
+    ),
+    (
+        _("Memory"),
+        (
+            (_("Facts"), _("What agents know, with earlier versions."), "memory.memoryentry"),
+            (
+                _("Evidence of facts"),
+                _("The quotes of messages from which facts come."),
+                "memory.factevidence",
+            ),
+            (_("Fact events"), _("Each change of a fact, and by whom."), "memory.factevent"),
+            (
+                _("Extraction runs"),
+                _("When facts were extracted, with preview and undo."),
+                "orchestrator.extractionrun",
+            ),
+            (
+                _("Memories"),
+                _("What an agent recalls for a person and a text: try it."),
+                "memories",
+            ),
+            (
+                _("Vectors"),
+                _("Messages in pieces, with their embeddings."),
+                "memory.conversationembedding",
+            ),
+            (_("Exclusions"), _("Messages that are not recalled."), "memory.recallexclusion"),
+        ),
+    ),
+    (
+        _("People"),
+        (
+            (
+                _("Identities"),
+                _("Accounts in channels, and the person of each."),
+                "orchestrator.channelidentity",
+            ),
+            (
+                _("Agents and people"),
+                _("Which agent has memories of which person."),
+                "memory.scope",
+            ),
+            (
+                _("Erasures"),
+                _("Requests to erase a person, with receipts."),
+                "audit.erasurerequest",
+            ),
+            (
+                _("Erased messages"),
+                _("Requests to erase a message or a conversation."),
+                "audit.messageerasure",
+            ),
+        ),
+    ),
+    (
+        _("Queue"),
+        (
+            (_("Replies"), _("Messages without a reply, and why."), "orchestrator.pendingreply"),
+            (_("Deliveries"), _("Replies on their way to a channel."), "channels.delivery"),
+            (
+                _("Embeddings"),
+                _("Messages that cannot be searched yet."),
+                "memory.pendingembedding",
+            ),
+            (
+                _("Extractions"),
+                _("How far facts were extracted from each conversation."),
+                "orchestrator.extractioncursor",
+            ),
+            (
+                _("Events of channels"),
+                _("What Slack sent and is not read yet."),
+                "channels.arrival",
+            ),
+            (
+                _("Sent notifications"),
+                _("Who was notified of what; failed ones can be retried."),
+                "orchestrator.notification",
+            ),
+        ),
+    ),
+    (
+        _("Slack"),
+        (
+            (_("Slack users"), _("Names of users in Slack."), "channels.slackuser"),
+            (
+                _("Slack accounts"),
+                _("Members of the team who answer people from Slack."),
+                "channels.slackmember",
+            ),
+        ),
+    ),
+    (
+        _("Access and usage"),
+        (
+            (_("Access log"), _("Who read or changed what."), "audit.accessevent"),
+            (_("Usage"), _("Quotas, tokens and costs by agent."), "usage"),
+            (_("Model calls"), _("Each request to a language model."), "orchestrator.modelcall"),
+            (_("Activity by day"), _("The numbers of the charts of Today."), "activity"),
         ),
     ),
 )
@@ -91,47 +189,91 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups of the sidebar, with the pages that this person may open."""
     is_tenant = getattr(request, "tenant", None) is not None
     counts = waiting_counts(request) if is_tenant else {}
-    groups = []
+    groups: list[dict[str, Any]] = []
     for title, entries in TENANT_MENU if is_tenant else OPERATORS_MENU:
         items = [
             {
+                **UNUSED_KEYS,
                 "title": name,
                 "icon": icon,
-                "link": link,
-                **UNUSED_KEYS,
-                "badge": badge(counts.get(target[0], 0)) or None,
+                "link": list_url(target),
+                "badge": badge(counts.get(target, 0)) or None,
+                **({"active": _is_in_records(request)} if target == "records" else {}),
             }
-            for name, icon, *target in entries
-            if (link := _link(request, *target))
+            for name, icon, target in entries
+            if may_open(request, target)
         ]
         if items:
-            groups.append({"title": title, "separator": bool(title), "items": items, **UNUSED_KEYS})
+            group = {"title": title, "separator": bool(groups), "items": items}
+            groups.append({**UNUSED_KEYS, **group})
     return groups
 
 
-def titles_of_lists(request: HttpRequest) -> dict[str, Any]:
-    """Return the title of each list of a model that the menu has, by its address."""
-    menu = TENANT_MENU if getattr(request, "tenant", None) is not None else OPERATORS_MENU
-    return {
-        reverse(f"admin:{target[0].replace('.', '_')}_changelist"): title
+def _is_in_records(request: HttpRequest) -> bool:
+    """Return whether the page is Records, or belongs to one of its tables."""
+    targets = ["records", *(target for _, entries in RECORDS for *_, target in entries)]
+    return request.path.startswith(tuple(map(list_url, targets)))
+
+
+def account_links(request: HttpRequest) -> list[dict[str, Any]]:
+    """The links of the account menu; empty: those of unfold."""
+    if getattr(request, "tenant", None) is None or not may_open(request, "time_zone"):
+        return []
+    links = [{"title": gettext("Time zone"), "link": reverse("admin:time_zone")}]
+    if request.user.has_usable_password():  # type: ignore[union-attr]
+        password = reverse("admin:password_change")
+        links.append({"title": gettext("Change password"), "link": password})
+    return links
+
+
+def may_open(request: HttpRequest, target: str) -> bool:
+    """Return whether the person may open an entry; Records with any of its tables."""
+    if target == "records":
+        return any(may_open(request, of) for _, entries in RECORDS for _, _, of in entries)
+    permission = permission_of(target)
+    return not permission or request.user.has_perm(permission)
+
+
+def visible_records(request: HttpRequest) -> Iterator[tuple[Any, list[tuple[Any, Any, str, str]]]]:
+    """Yield the groups of Records, with the title, explanation, address and badge of each entry."""
+    counts = waiting_counts(request)
+    for group, entries in RECORDS:
+        visible = [
+            (title, text, list_url(target), badge(counts.get(target, 0)))
+            for title, text, target in entries
+            if may_open(request, target)
+        ]
+        if visible:
+            yield group, visible
+
+
+@tenant_site.page("records/", name="records", permission="")
+def records(request: HttpRequest) -> HttpResponseBase:
+    """Show the tables of the tenant that the person may open."""
+    groups = list(visible_records(request))
+    if not groups:
+        raise PermissionDenied
+    log_access(request, Action.VIEW, "records")
+    return tenant_site.render(
+        request, "konstruct/records.html", title=gettext("Records"), groups=groups
+    )
+
+
+def titles_of_lists(request: HttpRequest) -> dict[str, tuple[Any, bool]]:
+    """Return the title of each list that the menu or Records has, and whether Records has it."""
+    is_tenant = getattr(request, "tenant", None) is not None
+    menu = TENANT_MENU if is_tenant else OPERATORS_MENU
+    titles = {
+        list_url(target): (title, False)
         for _group, entries in menu
-        for title, _icon, *target in entries
-        if "." in target[0]
+        for title, _icon, target in entries
     }
+    if is_tenant:
+        for _group, entries in RECORDS:
+            titles |= {list_url(target): (title, True) for title, _text, target in entries}
+    return titles
 
 
 def list_titles_context(request: HttpRequest) -> dict[str, Any]:
     """Context processor: `titles_of_lists` of the request's site, computed where a page uses it."""
     return {"titles_of_lists": partial(titles_of_lists, request)}
-
-
-def _link(request: HttpRequest, target: str, permission: str | None = None) -> str:
-    """Return the address of a list or page, or "" if the person may not open it."""
-    view = f"{target.replace('.', '_')}_changelist" if "." in target else target
-    needed = permission_of(target) or permission
-    if needed and not request.user.has_perm(needed):
-        return ""
-    try:
-        return reverse(f"admin:{view}")
-    except NoReverseMatch:
-        return ""

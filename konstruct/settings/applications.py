@@ -145,5 +145,6 @@ UNFOLD = {
         "show_search": True,
         "command_search": True,
     },
+    "ACCOUNT": {"navigation": "konstruct.admin.menu.account_links"},
     "COMMAND": {"search_callback": "konstruct.admin.memory.search.palette"},
 }

@@ -75,7 +75,7 @@ class PagedSite(UnfoldAdminSite):
         Args:
             route: the address below /admin/.
             name: the name of the page, which is admin:NAME in `reverse`.
-            permission: the required permission.
+            permission: the required permission; "": the view checks permissions itself.
             is_post_only: whether other methods than POST are refused.
         """
 
@@ -83,7 +83,7 @@ class PagedSite(UnfoldAdminSite):
             @wraps(view)
             def guarded(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
                 is_refused = is_post_only and request.method != "POST"
-                if is_refused or not request.user.has_perm(permission):
+                if is_refused or (permission and not request.user.has_perm(permission)):
                     raise PermissionDenied
                 return view(request, **arguments)
 

@@ -81,7 +81,7 @@ DESK = {"width": 1440, "height": 900}
 # Pages that only take a form, send a file, or redirect to another site.
 NO_PAGES = {
     *("ask_again", "answer_escalation", "resolve_escalation"),
-    *("assign_escalation", "escalate", "hand_over", "retry_job", "retry_reply", "slack_finish"),
+    *("assign_escalation", "escalate", "hand_over", "retry_reply", "slack_finish"),
     *("include_message", "replay_extraction_run", "apply_extraction_run", "cancel_retention"),
     *("unlink_identity", "receipt_json", "export_person", "restore_tenant", "resume_tenant"),
     *("ask_questions", "delete_question"),

@@ -22,12 +22,12 @@ def test_an_admin_audits_what_an_agent_remembers(
     admin.log_in("admin")
     page = admin.page
     expect(page.get_by_role("heading", name="Today")).to_be_visible()
-    expect(
-        page.get_by_role("region", name="Failed").get_by_role("button", name="Retry").first
-    ).to_be_visible()
+    failed = page.locator(".k-waiting li", has_text="Failed reply")
+    expect(failed.get_by_role("button", name="Retry").first).to_be_visible()
 
     # A memory is found by meaning, and links to its conversation.
-    page.locator('#nav-sidebar-apps a[href="/admin/memories/"]').click()
+    page.locator('#nav-sidebar-apps a[href="/admin/records/"]').click()
+    page.get_by_role("link", name="Memories", exact=True).click()
     page.get_by_label("Agent").select_option("Iris")
     page.get_by_label("User").fill(USER)
     page.get_by_label("Question").fill("Which food allergy do I have?")

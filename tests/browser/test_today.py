@@ -12,13 +12,14 @@ from tests.browser.conftest import Aurora, BrowserUser
 pytestmark = pytest.mark.long
 
 
-def test_an_escalation_is_assigned_on_today(
+def test_an_escalation_of_today_is_assigned(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/")
-    page.get_by_role("region", name="Escalations").get_by_role("button", name="Assign").click()
+    page.locator(".k-waiting li", has_text="Escalation").get_by_role("link").first.click()
+    page.get_by_role("button", name="Assign").click()
     expect(page.get_by_text("Assigned to admin.")).to_be_visible()
     with tenant_scope(demo_tenant.tenant.id):
         assert Escalation.objects.get(pk=demo_tenant.escalation.pk).assigned_to == "admin"

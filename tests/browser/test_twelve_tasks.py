@@ -95,10 +95,11 @@ def test_correct_a_fact_and_verify(demo_tenant: Aurora, visit: Callable[..., Bro
         assert OLD_HOME in recalled(demo_tenant, "Where did you move to, Lea?")
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 5):
-        menu(page, "Facts")
-        page.locator("#searchbar").fill("Antwerp")
+        menu(page, "Search")
+        page.get_by_label("Words, a meaning").fill("lives in Antwerp")
         page.keyboard.press("Enter")
-        page.locator("#result_list").get_by_role("link", name="Antwerp").click()
+        facts = page.get_by_role("region", name="Facts")
+        facts.get_by_role("link", name="Lea Peeters lives in Antwerp.").first.click()
         page.get_by_role("textbox", name="Content").fill("Lea Peeters lives in Brussels.")
         page.get_by_role("button", name="Save", exact=True).click()
         find_person(page, "Peeters")
@@ -159,8 +160,9 @@ def test_roll_a_key(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> N
 
 def test_export_for_an_auditor(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
     page = begin(visit(demo_tenant.host), "admin")
-    with clicks(page, 2):
-        menu(page, "Access log")
+    with clicks(page, 3):
+        menu(page, "Records")
+        page.get_by_role("link", name="Access log", exact=True).click()
         with page.expect_download() as download:
             page.get_by_role("link", name="CSV").click()
     assert download.value.path().read_text().count("\n") > 3
@@ -187,7 +189,7 @@ def test_find_by_similar_meaning(demo_tenant: Aurora, visit: Callable[..., Brows
 def test_settle_an_escalation(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
-        page.get_by_role("region", name="Escalations").locator(".k-item a").first.click()
+        page.locator(".k-waiting li", has_text="Escalation").get_by_role("link").first.click()
         page.get_by_label("Answer", exact=False).first.fill("The ferry leaves at nine.")
         page.get_by_role("button", name="Answer").click()
         page.get_by_role("button", name="Resolve").click()

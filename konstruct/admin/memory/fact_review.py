@@ -101,7 +101,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/fact_review.html",
-        title=gettext("Review"),
+        title=gettext("Facts to review"),
         fact=fact,
         count=f"{MAX_COUNT}+" if count > MAX_COUNT else count,
         names=names.items(),

@@ -226,15 +226,13 @@ def colleague_names() -> list[str]:
     permission=ANSWER_PERMISSION,
 )
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
-    """Assign an escalation to a colleague, or to no user, and redirect to the page before."""
+    """Assign an escalation to a colleague, or to no user, and show it again."""
     row, to = _get_escalation(escalation_id), request.POST.get("to", "")
     before = row_state(row)
     success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Unassigned.")
     with show_outcome(request, success), transaction.atomic():
         assigned = assign(row.pk, to=to)
         _log(request, Action.EDIT, row, before=before, after=row_state(assigned))
-    if request.POST.get("back") == "today":
-        return redirect("admin:index")
     return redirect("admin:escalation", row.pk)
 
 

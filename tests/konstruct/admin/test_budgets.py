@@ -36,6 +36,7 @@ PAGES = {
     "erase_person": ("people/person/erase/?user=maria", 9),
     "erase_message": ("messages/{message}/erase/", 8),
     "activity": ("activity/", 15),
+    "records": ("records/", 7),
     "usage": ("usage/", 12),
     "time_zone": ("time-zone/", 8),
     "exclude_message": ("messages/{message}/exclude/", 9),
@@ -67,7 +68,6 @@ WITHOUT_A_GET = {
     "delete_question",
     "answer_escalation",
     "assign_escalation",
-    "retry_job",
     "resolve_escalation",
     "escalate",
     "hand_over",
@@ -82,7 +82,7 @@ WITHOUT_A_GET = {
     "slack_finish",
     *(f"{page}_export" for page in ("conversations", "people", "memories")),
 }
-DASHBOARD = 31
+DASHBOARD = 28
 LIST = 14
 ROW = 17
 

@@ -1,14 +1,15 @@
-"""Today: open items with links to them; charts whose numbers link to their rows."""
+"""Today: what waits, with links; charts whose numbers link to their rows."""
 
 from collections.abc import Callable
 from html import unescape
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils.formats import date_format
 
+from konstruct.admin.waiting import MAX_ROWS_OF_KIND, WaitingRow
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
@@ -26,57 +27,67 @@ TODAY = "/admin/"
 EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
-def sections(client: Client, query: str = "") -> dict[str, dict[str, Any]]:
-    page = client.get(TODAY + query)
+def waiting(client: Client) -> list[WaitingRow]:
+    page = client.get(TODAY)
     assert page.status_code == 200
-    return {section["title"]: section for section in page.context["sections"]}
+    return [row for row, _name, _agent in page.context["waiting"]]
 
 
-def test_waiting_items_are_listed_oldest_first_and_counted_in_the_menu(
+def test_waiting_rows_are_listed_oldest_first_and_counted_in_the_menu(
     pending_a: Program, browser: Callable[..., Client]
 ) -> None:
     with tenant_scope(pending_a.tenant.id):
         request_erasure("bob", by=EVA)
     client = browser(pending_a.tenant)
-    found = sections(client)
-    counts = {title: (section["count"], len(section["rows"])) for title, section in found.items()}
-    assert counts == {
-        "Escalations": ("1", 1),
-        "Waiting for consent": ("1", 1),
-        "Proposed facts": ("1", 1),
-        "Failed": ("1", 1),
-        "Erasures": ("1", 1),
-    }
-    assert found["Failed"]["rows"][0]["detail"] == "No such model: gpt-0."
-    for section in found.values():
-        assert client.get(section["link"]).status_code == 200
-        assert client.get(section["rows"][0]["link"]).status_code == 200
-    menu = client.get(TODAY).context["sidebar_navigation"]
+    rows = waiting(client)
+    assert sorted(row.kind for row in rows) == [
+        *("Consent to a tool call", "Erasure of a person", "Escalation", "Failed reply"),
+        "Proposed fact",
+    ]
+    assert [row.since for row in rows] == sorted(row.since for row in rows)
+    page = client.get(TODAY)
+    assert "No such model: gpt-0." in page.text
+    assert f"since {date_format(rows[0].since, 'DATETIME_FORMAT')} UTC (" in page.text
+    for row in rows:
+        assert client.get(row.link).status_code == 200
+    menu = page.context["sidebar_navigation"]
     badges = {item["title"]: item["badge"] for group in menu for item in group["items"]}
-    assert {title for title, badge in badges.items() if badge} == {
-        *("Escalations", "Tool calls", "Review facts", "Replies", "Erasures"),
-    }
+    assert {title: badge for title, badge in badges.items() if badge} == {
+        "Escalations": "1", "Facts to review": "1",
+    }  # fmt: skip
+
+
+def test_rows_beyond_the_oldest_of_a_kind_are_counted(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(populated_a.tenant.id):
+        for number in range(MAX_ROWS_OF_KIND + 3):
+            request_erasure(f"u{number}", by=EVA)
+    client = browser(populated_a.tenant, "view_erasurerequest")
+    assert [row.user_id for row in waiting(client)] == [f"u{n}" for n in range(MAX_ROWS_OF_KIND)]
+    page = client.get(TODAY)
+    assert page.context["more"] == "3"
+    assert [(title, count) for title, _, count in page.context["lists"]] == [("Erasures", "13")]
 
 
 def test_an_empty_tenant_has_a_today_too(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     page = browser(program_a.tenant).get(TODAY)
-    for section in page.context["sections"]:
-        assert (section["count"], section["rows"]) == ("", [])
-        assert section["empty"] in page.text
+    assert page.context["waiting"] == []
+    assert "Nothing waits." in page.text
+    assert "charts" not in page.context
 
 
-def test_lists_and_charts_are_those_that_the_user_may_see(
+def test_rows_and_charts_are_those_that_the_user_may_see(
     pending_a: Program, browser: Callable[..., Client]
 ) -> None:
     page = browser(pending_a.tenant, "view_agent").get(TODAY)
     assert page.status_code == 200
-    assert (page.context["sections"], "charts" in page.context) == ([], False)
+    assert (page.context["waiting"], "charts" in page.context) == ([], False)
     auditor = browser(pending_a.tenant, "view_escalation", "view_pendingreply")
-    assert set(sections(auditor)) == {"Escalations", "Failed"}
+    assert {row.kind for row in waiting(auditor)} == {"Escalation", "Failed reply"}
     assert "Retry" not in auditor.get(TODAY).text
-    assert "Assign" not in auditor.get(TODAY).text
 
 
 def test_today_warns_where_no_one_is_notified_of_an_escalation(
@@ -98,8 +109,7 @@ def test_the_other_tenant_with_equal_rows_is_not_counted(
     pending_a: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:
     page = browser(program_b.tenant).get(TODAY)
-    assert [section["rows"] for section in page.context["sections"]] == [[]] * 5
-    assert page.context["charts"][0]["series"][0]["total"] == "0"
+    assert page.context["waiting"] == []
 
 
 def colleague(program: Program, name: str, *permissions: str) -> None:
@@ -116,17 +126,17 @@ def test_escalation_is_assigned_and_filtered_by_assignee(
     with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.get()
     client = browser(pending_a.tenant)
-    address = f"/admin/escalations/{escalation.pk}/assign/"
-    assert sections(client, "?mine=1")["Escalations"]["rows"] == []
+    page = f"/admin/escalations/{escalation.pk}/"
+    address = f"{page}assign/"
     assert client.get(address).status_code == 403
     for to, assigned in (("eva", "eva"), ("otto", "eva"), ("<nobody>\0", "eva"), ("", "")):
-        answer = client.post(address, {"to": to, "back": "today"})
-        assert (answer.status_code, answer["Location"]) == (302, TODAY)
+        answer = client.post(address, {"to": to})
+        assert (answer.status_code, answer["Location"]) == (302, page)
         with tenant_scope(pending_a.tenant.id):
             assert Escalation.objects.get().assigned_to == assigned
     me = client.get(TODAY).context["request"].user.get_username()
     client.post(address, {"to": me})
-    assert len(sections(client, "?mine=1")["Escalations"]["rows"]) == 1
+    assert f"assigned to {me}" in {row.detail for row in waiting(client)}
     mine_page = client.get("/admin/orchestrator/escalation/?assigned=me&state=open")
     assert mine_page.context["cl"].result_count == 1
     with tenant_scope(pending_a.tenant.id):
@@ -145,7 +155,7 @@ def test_an_escalation_of_the_other_tenant_is_not_assigned(
     assert client.post(f"/admin/escalations/{escalation.pk}/assign/", {}).status_code == 404
 
 
-def test_retry_of_failed_jobs_requires_permission(
+def test_failed_jobs_are_retried_with_permission(
     pending_a: Program, browser: Callable[..., Client]
 ) -> None:
     with tenant_scope(pending_a.tenant.id):
@@ -155,18 +165,18 @@ def test_retry_of_failed_jobs_requires_permission(
         DELIVERIES.record_failure(message.pk, ChannelRefused("no_such_channel"))
         reply = REPLIES.jobs().failed().get().key
     client = browser(pending_a.tenant)
-    assert sections(client)["Failed"]["count"] == "2"
-    addresses = [row["retry"] for row in sections(client)["Failed"]["rows"]]
-    assert set(addresses) == {
-        f"/admin/jobs/delivery/{message.pk}/retry/",
-        f"/admin/jobs/reply/{reply}/retry/",
+    failed = {(row.retry_list, row.pk) for row in waiting(client) if row.retry_list}
+    assert failed == {
+        ("/admin/channels/delivery/", message.pk),
+        ("/admin/orchestrator/pendingreply/", reply),
     }
     auditor = browser(pending_a.tenant, "view_pendingreply", "view_delivery")
-    assert [auditor.post(address).status_code for address in addresses] == [403, 403]
-    assert [client.get(address).status_code for address in addresses] == [403, 403]
-    assert client.post(f"/admin/jobs/erasure/{reply}/retry/").status_code == 404
-    assert client.post(f"/admin/jobs/reply/{uuid4()}/retry/").status_code == 302
-    assert [client.post(address).status_code for address in addresses] == [302, 302]
+    for address, key in failed:
+        auditor.post(address, {"action": "retry", "_selected_action": str(key)})
+    with tenant_scope(pending_a.tenant.id):
+        assert Job.objects.failed().count() == 2
+    for address, key in failed:
+        client.post(address, {"action": "retry", "_selected_action": str(key)})
     with tenant_scope(pending_a.tenant.id):
         assert not Job.objects.failed().exists()
         assert AccessEvent.objects.filter(action="retry").count() == 2
@@ -196,9 +206,9 @@ def test_every_number_of_the_charts_leads_to_its_rows(
 
 @pytest.mark.parametrize("query", ["?days=9999", "?days=x%00%22%3E%3Cscript%3E"])
 def test_an_invalid_range_of_days_is_ignored(
-    program_a: Program, browser: Callable[..., Client], query: str
+    populated_a: Program, browser: Callable[..., Client], query: str
 ) -> None:
-    client = browser(program_a.tenant)
+    client = browser(populated_a.tenant)
     page = client.get(TODAY + query)
     assert (page.status_code, page.context["days"]) == (200, 30)
     assert client.get(f"/admin/activity/{query}").status_code == 200

@@ -1,10 +1,44 @@
-"""The heading of a list is its title in the menu."""
+"""The menu: its size, the tables that it leads to, and the links above a page."""
 
 from collections.abc import Callable
 
 from django.test import Client
 
+from konstruct.admin.menu import RECORDS, TENANT_MENU
+from tenants.admin.sites import tenant_site
 from tests.konstruct.conftest import Program
+
+
+def test_the_menu_has_fourteen_entries_in_three_groups(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    page = browser(program_a.tenant).get("/admin/")
+    groups = page.context["sidebar_navigation"]
+    assert [str(group["title"]) for group in groups] == ["Work", "", "Settings"]
+    assert sum(len(group["items"]) for group in groups) == 14
+    assert 'href="/admin/time-zone/"' in page.text
+
+
+def test_every_list_is_in_the_menu_or_in_records() -> None:
+    entries = [target for _, entries in TENANT_MENU for *_, target in entries]
+    entries += [target for _, entries in RECORDS for *_, target in entries]
+    assert len(entries) == len(set(entries))
+    lists = {model._meta.label_lower for model in tenant_site._registry}
+    assert lists == {entry for entry in entries if "." in entry}
+
+
+def test_records_has_the_permitted_tables(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    page = browser(program_a.tenant).get("/admin/records/")
+    links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
+    assert len(links) == sum(len(entries) for _, entries in RECORDS)
+    page = browser(program_a.tenant, "view_message").get("/admin/records/")
+    links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
+    assert links == ["/admin/memory/message/", "/admin/sessions/", "/admin/activity/"]
+    outsider = browser(program_a.tenant, "view_agent")
+    assert outsider.get("/admin/records/").status_code == 403
+    assert "/admin/records/" not in outsider.get("/admin/").text
 
 
 def test_a_list_is_called_as_in_the_menu(
@@ -17,7 +51,9 @@ def test_a_list_is_called_as_in_the_menu(
         ("memory/recallevent", "Recalls", "Abrufe"),
         ("orchestrator/notification", "Sent notifications", "Gesendete Benachrichtigungen"),
     ):
-        assert f"<bdi>{title}</bdi>" in client.get(f"/admin/{address}/").text
-        page = client.get(f"/admin/{address}/", headers={"Accept-Language": "de"}).text
-        assert f"<bdi>{german}</bdi>" in page
+        page = client.get(f"/admin/{address}/")
+        assert f"<bdi>{title}</bdi>" in page.text
+        assert ("<bdi>Records</bdi>" in page.text) == (not address.startswith("auth/"))
+        page = client.get(f"/admin/{address}/", headers={"Accept-Language": "de"})
+        assert f"<bdi>{german}</bdi>" in page.text
     assert "<bdi>Operators</bdi>" in operator.get("/admin/auth/user/").text
