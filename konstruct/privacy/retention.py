@@ -13,11 +13,11 @@ from uuid import UUID
 from django.utils import timezone
 from django_redis import get_redis_connection
 
-from konstruct.consistency.indexing import remove_from_word_index
 from konstruct.orchestrator.retention_rules import apply_due_changes
 from konstruct.privacy.erasure.messages import rebuild_cached_window
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from memory.conversations import thread_window
+from memory.indexing.service import remove_from_word_index
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import journal, transaction

@@ -1,7 +1,4 @@
-"""Names of people: written with their messages, and searched without case and accents.
-
-Messages are the source: `verify_memory --repair` writes missing rows.
-"""
+"""Names of people: written with their messages, and searched without case and accents."""
 
 import unicodedata
 from collections.abc import Iterable

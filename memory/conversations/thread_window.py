@@ -147,13 +147,6 @@ def threads_of(agent_id: UUID, user_id: str) -> list[str]:
     return list(rows.values_list("thread_id", flat=True).order_by().distinct())
 
 
-def rebuild_thread(tenant_id: UUID | str, thread_id: str, channel: str) -> None:
-    """Replace the window by the transcript."""
-    with tenant_scope(tenant_id):
-        key = _key(thread_id)
-        _rebuild(key, thread_id, channel, window_store.read(key))
-
-
 def is_end_of_thread(entries: Sequence[bytes], thread_id: str, channel: str) -> bool:
     """Return whether the entries of a window are the end of its thread in the transcript."""
     ids = {turn.get("message_id") for turn in _decode_all(entries)}

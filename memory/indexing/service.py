@@ -15,6 +15,7 @@ from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
 from memory.text.questions import only_asks
+from tenants import transaction
 from tenants.context import execute
 
 Piece = tuple[Message, int, str]
@@ -183,3 +184,25 @@ def _insert(statement: str, columns: Sequence[Any]) -> None:
     """Run an INSERT … SELECT FROM unnest(…): one statement for any number of rows."""
     if columns:
         execute(statement, columns)
+
+
+def remove_from_word_index(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[int]:
+    """Remove messages from the index of words. Needs the owner's role.
+
+    Args:
+        numbers: the numbers of the messages.
+        scopes: their scopes. Without scopes, all postings of the tenant are read.
+
+    Returns:
+        The numbers of removed postings and messages.
+    """
+    of_scopes = "scope_id = ANY(%(scopes)s) AND " if scopes else ""
+    values = {"numbers": list(numbers), "scopes": list(scopes)}
+    with transaction.atomic():
+        return [
+            execute(
+                f"DELETE FROM {table} WHERE {of_scopes}message_number = ANY(%(numbers)s)",  # noqa: S608
+                values,
+            )
+            for table in ("memory_posting", "memory_indexedmessage")
+        ]

@@ -21,10 +21,10 @@ class Command(KonstructCommand):
     """Verifies each tenant, also while it is served."""
 
     help = (
-        "Verifies that accepted = answered + given up + held + waiting, that every "
-        "message is embedded or queued for it, that the index of words is correct, and "
-        "that windows are the ends of their transcripts. Exit status 1 if there are "
-        "findings."
+        "Verifies that accepted = answered + given up + held + waiting, that every waiting row "
+        "has its job, that every message is embedded or queued for it, that extracted facts "
+        "quote their messages, and that windows are the ends of their transcripts. Exit status "
+        "1 if there are findings."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -74,4 +74,4 @@ class Command(KonstructCommand):
         for kind, number in Counter(finding.kind for finding in findings).items():
             self.stdout.write(f"  {heading}: {number} × {kind}")
             for finding in [item for item in findings if item.kind == kind][:SHOWN]:
-                self.stdout.write(f"    {finding.subject} {finding.detail}".rstrip())
+                self.stdout.write(f"    {finding.subject}")

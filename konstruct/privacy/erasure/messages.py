@@ -18,7 +18,6 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.consistency.indexing import remove_from_word_index
 from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.models import Escalation, PendingReply
 from konstruct.orchestrator.replies import queue
@@ -32,6 +31,7 @@ from konstruct.privacy.erasure.redaction import (
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.copies import COPY_PREFIX, copy_id
+from memory.indexing.service import remove_from_word_index
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
 from memory.scopes import scope_number
 from tenants import journal

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.consistency import verifying
+from konstruct import consistency
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -23,7 +23,7 @@ from tests import database
 @pytest.fixture(autouse=True)
 def no_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Report findings without a second check, because no job runs in these tests."""
-    monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
+    monkeypatch.setattr(consistency, "SECOND_RUN_SECONDS", 0)
 
 
 @pytest.fixture

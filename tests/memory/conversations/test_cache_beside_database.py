@@ -16,7 +16,7 @@ from memory.conversations.short_term import (
     get_recent_messages,
     rebuild_window,
 )
-from memory.conversations.thread_window import append_to_thread, get_thread_turns, rebuild_thread
+from memory.conversations.thread_window import append_to_thread, get_thread_turns
 from memory.conversations.transcript import record_message
 from memory.models import Message, PendingEmbedding, WindowClear
 from tenants import transaction
@@ -203,7 +203,6 @@ def test_unknown_mark_of_a_clear_does_not_block_the_window(
         lambda: exchange("q2", "a2"),
         lambda: append_message(tenant_a.id, AGENT, USER, "user", "alone"),
         lambda: rebuild_window(tenant_a.id, AGENT, USER),
-        lambda: rebuild_thread(tenant_a.id, THREAD, "slack"),
     ):
         put_back(tenant_a, [[mark], [mark]])
         change()
@@ -227,7 +226,6 @@ def test_window_under_constant_change_is_cached_by_its_next_reader(
     get_redis_connection("default").flushdb()
     exchange("q2", "a2")
     rebuild_window(tenant_a.id, AGENT, USER)
-    rebuild_thread(tenant_a.id, THREAD, "slack")
     append_message(tenant_a.id, AGENT, USER, "user", "alone")
     assert contents(tenant_a.id)[:4] == ["q1", "a1", "q2", "a2"]
     assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]

@@ -11,8 +11,7 @@ import pytest
 
 from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
 from konstruct.channels.notifications.sending import send
-from konstruct.consistency import verify
-from konstruct.consistency.jobs import NO_JOB, NO_ROW
+from konstruct.consistency import NO_JOB, NO_ROW, verify
 from konstruct.orchestrator.handoff.escalations import OpenedBy, open_escalation
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Notification

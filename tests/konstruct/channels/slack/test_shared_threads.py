@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.consistency import verify, verifying
-from konstruct.consistency.windows import NOT_THE_THREAD
+from konstruct import consistency
+from konstruct.consistency import WRONG_WINDOW, verify
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
@@ -125,7 +125,7 @@ def test_equal_threads_and_users_of_two_tenants_are_separate(
 def test_flushed_cache_changes_nothing_and_a_wrong_window_is_repaired(
     connected: Program, post: Post, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
+    monkeypatch.setattr(consistency, "SECOND_RUN_SECONDS", 0)
     thread = begin(post, connected)
     get_redis_connection("default").flushdb()
     post(message_event("T1", "What is it called?", user="U2", thread_ts=thread))
@@ -137,7 +137,7 @@ def test_flushed_cache_changes_nothing_and_a_wrong_window_is_repaired(
         key = session_key(tenant_id, thread_id)
         get_redis_connection("default").lpop(key)
         get_redis_connection("default").rpop(key)
-        assert [finding.kind for finding in verify(tenant_id, "a").findings] == [NOT_THE_THREAD]
+        assert [finding.kind for finding in verify(tenant_id, "a").findings] == [WRONG_WINDOW]
         assert verify(tenant_id, "a", repair=True).findings == []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.consistency import replies as ledger
+from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
 from konstruct.interfaces.openai import views
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import update_agent
@@ -257,7 +257,7 @@ def test_tools_of_the_agent_and_their_consent_come_first(client: Client) -> None
     assert sorted(client.calls())[1] == ("weather", "with_program", "")
     with tenant_scope(client.program.tenant.id):
         assert PendingReply.objects.get(pk=message.pk).held_for == "program"
-        assert list(ledger.check()) == []
+        assert find(LOST, HELD_WITHOUT_QUESTION) == []
 
 
 def test_a_program_that_never_sends_its_results_is_not_waited_for(
@@ -267,9 +267,11 @@ def test_a_program_that_never_sends_its_results_is_not_waited_for(
     client.llm.answers = [calling("weather")]
     choice = client.ask(QUESTION)
     with tenant_scope(client.program.tenant.id):
-        assert list(ledger.check()) == []
+        assert find(LOST, HELD_WITHOUT_QUESTION) == []
         ToolCall.objects.update(state="done")
-        assert [finding.kind for finding in ledger.check()] == [ledger.HELD_WITHOUT_QUESTION]
+        assert [finding.kind for finding in find(LOST, HELD_WITHOUT_QUESTION)] == [
+            HELD_WITHOUT_QUESTION
+        ]
         ToolCall.objects.update(state="with_program")
         (entry,) = Job.objects.filter(kind="reply")
         assert entry.sweep_at is not None

@@ -7,8 +7,7 @@ import pytest
 from django.db import connections
 from django_redis import get_redis_connection
 
-from konstruct.consistency import replies as ledger
-from konstruct.consistency import windows
+from konstruct.consistency import CHECKS, HELD_WITHOUT_QUESTION, LOST, WRONG_WINDOW, count, find
 from konstruct.orchestrator.exceptions import EscalationOver, NothingToEscalate
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread, current_escalation
@@ -46,8 +45,8 @@ def test_request_for_a_person_is_confirmed_once_and_silences_the_agent(
     escalation = open_escalation()
     assert (escalation.opened_by, escalation.message_id) == (OpenedBy.USER, message.id)
     assert escalation.reason == "“Can I talk to a human, please?”"
-    assert ledger.count()["held"] == 1
-    assert list(ledger.check()) == []
+    assert count()["held"] == 1
+    assert find(LOST, HELD_WITHOUT_QUESTION) == []
     assert claimed(queue.REPLIES) == []
 
 
@@ -161,9 +160,9 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
     assert reply(message) == "Noted."
     held = send_message("Held by mistake.", handled=False)
     queue.REPLIES.hold(held.id, HeldFor.PERSON)
-    (finding,) = ledger.check()
-    assert (finding.kind, finding.subject) == (ledger.HELD_WITHOUT_QUESTION, str(held.id))
-    ledger.release([finding])
+    (finding,) = find(HELD_WITHOUT_QUESTION)
+    assert finding.subject == str(held.id)
+    next(check for check in CHECKS if check.kind == finding.kind).repair([finding.subject])
     handle(held)
     assert reply(held) == "Noted."
 
@@ -185,14 +184,14 @@ def test_answer_of_a_person_is_remembered_as_a_reply(
         for turn in get_recent_messages(program.tenant.id, program.agent.id, "maria")
     ]
     assert turns == ["talk to a human", NOTICE, "Number 17.", "I found it.", "It comes tomorrow."]
-    assert list(windows.check()) == []
+    assert find(WRONG_WINDOW) == []
     get_redis_connection("default").flushdb()
     again = get_recent_messages(program.tenant.id, program.agent.id, "maria")
     assert [turn["content"] for turn in again] == turns
     escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=True, note="Found.")
     assert reply(send_message("Thanks")) == "Noted."
-    assert list(windows.check()) == []
-    assert list(ledger.check()) == []
+    assert find(WRONG_WINDOW) == []
+    assert find(LOST, HELD_WITHOUT_QUESTION) == []
 
 
 def test_resolving_as_handled_closes_waiting_messages_with_a_reason(
@@ -206,7 +205,7 @@ def test_resolving_as_handled_closes_waiting_messages_with_a_reason(
         HeldFor.NOT_HELD,
         "Taken care of by a person: eva.",
     )
-    assert list(ledger.check()) == []
+    assert find(LOST, HELD_WITHOUT_QUESTION) == []
     with pytest.raises(EscalationOver, match="resolved by eva"):
         escalations.resolve(escalation.pk, by="bob", let_agent_answer=True)
     with pytest.raises(EscalationOver):

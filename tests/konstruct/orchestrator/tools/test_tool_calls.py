@@ -13,7 +13,7 @@ from django.db import connections
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
-from konstruct.consistency import replies as ledger
+from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
@@ -86,7 +86,7 @@ def test_approved_tool_call_runs_and_its_result_reaches_the_model(
     assert continued["messages"][-1]["content"] == "Remembered."
     call.refresh_from_db()
     assert (call.state, call.decided_by) == ("done", "tests")
-    assert list(ledger.check()) == []
+    assert find(LOST, HELD_WITHOUT_QUESTION) == []
 
 
 def test_an_agent_without_tools_is_asked_as_ever(

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from konstruct.consistency import names, verify
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
@@ -22,7 +21,7 @@ from memory.conversations.importing import ImportedTurn, import_turns
 from memory.models import Message, PersonName
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind, RetentionRule
-from tenants.context import connection, tenant_scope
+from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.privacy.erasure.test_erasure import everything
@@ -120,15 +119,3 @@ def test_an_import_of_an_archive_brings_names(
     with database.as_owner():
         import_memory(tenant_b, tmp_path / "a.sqlite")
     assert kept(tenant_b) == kept(tenant_a) != []
-
-
-def test_names_of_messages_from_before_are_written(
-    tenant_a: Tenant, named_message: Message
-) -> None:
-    with database.as_owner(), tenant_scope(tenant_a.id), connection.cursor() as cursor:
-        before = kept(tenant_a)
-        cursor.execute("UPDATE memory_personname SET name = 'Nobody' WHERE name = 'Maria'")
-        found = verify(tenant_a.id, "a").findings
-        assert {finding.kind for finding in found} == {names.NO_NAME, names.NO_MESSAGE}
-        assert verify(tenant_a.id, "a", repair=True).findings == []
-        assert kept(tenant_a) == before

@@ -1,0 +1,371 @@
+"""Verification of a tenant, also while it is served, and the repair of what it finds.
+
+Each entry of `CHECKS` is an invariant: an accepted message has a reply or a job, a waiting row has
+its job and a job its row, a message is embedded or queued for it, an active extracted fact quotes
+its messages, and a window in the cache is the end of its transcript.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Substr
+from django_redis import get_redis_connection
+
+from konstruct.channels.delivery.queue import DELIVERIES
+from konstruct.channels.inbox import ARRIVALS
+from konstruct.channels.models import Arrival, Delivery, arrival_key
+from konstruct.channels.notifications.checks import NOTIFICATIONS
+from konstruct.orchestrator.extraction.queue import EXTRACTIONS, PREVIEWS
+from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
+from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
+from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.models import (
+    Escalation,
+    ExtractionCursor,
+    ExtractionRun,
+    HeldFor,
+    HistoryMerge,
+    Notification,
+    PendingReply,
+    RunState,
+    ToolCall,
+)
+from konstruct.orchestrator.replies import queue
+from konstruct.orchestrator.replies.queue import REPLIES
+from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
+from memory.conversations import embedding_queue, short_term, thread_window, window_store
+from memory.conversations.conversation import Conversation, decode
+from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.facts import SYSTEM, retract
+from memory.models import (
+    FactEvidence,
+    FactKind,
+    FactState,
+    MemoryEntry,
+    Message,
+    PendingEmbedding,
+    Role,
+)
+from tenants import transaction
+from tenants.audit.models import (
+    RETENTION,
+    TENANT_JOB_KEY,
+    ErasureRequest,
+    MessageErasure,
+    RetentionRule,
+)
+from tenants.context import connection, fetch_all, required_tenant_id, tenant_scope
+from tenants.jobs import KINDS, JobKind
+from tenants.redis_keys import memory_short_key, session_key, thread_windows_pattern
+
+LOST = "accepted message with neither a reply nor a job"
+HELD_WITHOUT_QUESTION = "held message without an escalation or a question"
+NO_JOB = "waiting row without a job"
+NO_ROW = "job without its row"
+NOT_EMBEDDED = "message that is neither embedded nor queued for it"
+NO_QUOTE = "active extracted fact without a quote of its message"
+WRONG_WINDOW = "window that is not the end of its transcript"
+
+# Running work may look inconsistent for a short time: only findings of two runs are reported.
+SECOND_RUN_SECONDS = 1.0
+REPAIR_BATCH = 1000
+# Channels without replies: history, and texts that a program has stored.
+UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
+
+Keys = Callable[[], "QuerySet[Any, Any]"]
+# Keys of the rows that must have a job. Messages without a reply are LOST.
+KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
+    (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
+    (DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
+    (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
+    (ERASURES, lambda: ErasureRequest.objects.open().values_list("id")),
+    (
+        MESSAGE_ERASURES,
+        lambda: MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
+    ),
+    (EXTRACTIONS, lambda: ExtractionCursor.objects.behind().values_list("id")),
+    # A run that a worker starts has no requester.
+    (
+        PREVIEWS,
+        lambda: (
+            ExtractionRun.objects.filter(state=RunState.RUNNING)
+            .exclude(requested_by="")
+            .values_list("id")
+        ),
+    ),
+    (NOTIFICATIONS, lambda: Notification.objects.pending().values_list("id")),
+    (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
+    (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
+)
+# Keys of the rows of jobs. Rows of other kinds can be erased before their job, which the owner's
+# worker then finishes.
+KEYS_OF_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
+    (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
+    (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
+    (REPLIES, lambda: Message.objects.filter(role=Role.USER).values_list("id")),
+    (DELIVERIES, lambda: Delivery.objects.values_list("message_id")),
+    (ERASURES, lambda: ErasureRequest.objects.values_list("id")),
+)
+
+_COUNTS = """
+SELECT count(*) FILTER (WHERE is_asked) AS accepted,
+       count(reply.id) FILTER (WHERE is_asked) AS answered,
+       count(*) FILTER (WHERE is_open AND pending.failed_at IS NOT NULL) AS failed,
+       count(*) FILTER (WHERE is_open AND pending.held_for <> '') AS held,
+       count(*) FILTER (
+           WHERE is_open AND pending.message_id IS NOT NULL AND pending.failed_at IS NULL
+             AND pending.held_for = ''
+       ) AS waiting,
+       count(*) AS "to be embedded",
+       count(indexed.message_number) FILTER (WHERE embedding.message_id IS NULL) AS embedded,
+       count(embedding.message_id) AS pending,
+       (SELECT count(*) FROM memory_memoryentry WHERE version_of IS NULL) AS facts
+FROM memory_message AS message
+LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = message.id
+LEFT JOIN orchestrator_pendingreply AS pending ON pending.message_id = message.id
+LEFT JOIN memory_indexedmessage AS indexed ON indexed.message_number = message.number
+LEFT JOIN memory_pendingembedding AS embedding ON embedding.message_id = message.id,
+LATERAL (SELECT message.role = %s AND message.channel <> ALL (%s)) AS asked (is_asked),
+LATERAL (SELECT is_asked AND reply.id IS NULL) AS unanswered (is_open)
+"""
+_NOT_EMBEDDED = """
+SELECT message.id, message.content, indexed.message_number IS NOT NULL AS is_indexed
+FROM memory_message AS message
+LEFT JOIN memory_indexedmessage AS indexed ON indexed.message_number = message.number
+WHERE NOT EXISTS (SELECT FROM memory_pendingembedding WHERE message_id = message.id)
+  AND (indexed.message_number IS NULL OR NOT EXISTS (
+      SELECT FROM memory_conversationembedding AS piece WHERE piece.message_id = message.id
+  ))
+"""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One inconsistency: its kind, and the id of the row or the key of the cache."""
+
+    kind: str
+    subject: str
+
+
+@dataclass(slots=True)
+class Report:
+    """The counts of a tenant, and the findings."""
+
+    tenant: str
+    counts: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    repaired: list[Finding] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as a document for JSON."""
+        return asdict(self)
+
+
+class Check(NamedTuple):
+    """An invariant: how its violations are called, found and repaired, by their subjects."""
+
+    kind: str
+    find: Callable[[], Iterable[object]]
+    repair: Callable[[Sequence[str]], object]
+
+
+def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
+    """Run all checks of a tenant, also while it is served.
+
+    Args:
+        tenant_id: the tenant.
+        name: the name of the tenant in the report.
+        repair: whether to repair the findings. `Report.repaired` has those that were repaired.
+
+    Returns:
+        The counts, and the findings of two consecutive runs.
+    """
+    with tenant_scope(tenant_id):
+        findings = _findings()
+        repaired: list[Finding] = []
+        if findings and repair:
+            for check in CHECKS:
+                subjects = [item.subject for item in findings if item.kind == check.kind]
+                for start in range(0, len(subjects), REPAIR_BATCH):
+                    check.repair(subjects[start : start + REPAIR_BATCH])
+            remaining = _findings()
+            repaired = [finding for finding in findings if finding not in remaining]
+            findings = remaining
+        return Report(name, count(), findings, repaired)
+
+
+def count() -> dict[str, int]:
+    """Count the messages of the current tenant by their states, its facts and its windows."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS, [Role.USER, [*UNANSWERED_CHANNELS]])
+        names = [column.name for column in cursor.description]
+        counts = dict(zip(names, cursor.fetchone(), strict=True))
+    return {**counts, "windows": sum(1 for _ in _window_keys())}
+
+
+def _findings() -> list[Finding]:
+    findings = find()
+    if findings:
+        time.sleep(SECOND_RUN_SECONDS)
+        second_run = set(find())
+        findings = [finding for finding in findings if finding in second_run]
+    return findings
+
+
+def find(*kinds: str) -> list[Finding]:
+    """Return the violations in the current tenant, of these kinds or of all."""
+    return [
+        Finding(check.kind, str(subject))
+        for check in CHECKS
+        if not kinds or check.kind in kinds
+        for subject in check.find()
+    ]
+
+
+def _lost() -> Iterable[object]:
+    lost = Message.objects.filter(
+        role=Role.USER, reply__isnull=True, pending_reply__isnull=True
+    ).exclude(channel__in=UNANSWERED_CHANNELS)
+    return lost.values_list("pk", flat=True).iterator()
+
+
+def _enqueue_replies(subjects: Sequence[str]) -> None:
+    for message in Message.objects.filter(pk__in=subjects):
+        queue.enqueue(message)
+
+
+def _held_without_question() -> Iterable[object]:
+    """Return messages that wait for a person in no escalation, or for calls without a question."""
+    same_thread = {
+        name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")
+    }
+    is_escalated = Exists(Escalation.objects.open().to_people().filter(**same_thread))
+    awaits_consent = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
+    awaits_program = Exists(ToolCall.objects.with_program().filter(message=OuterRef("message")))
+    return PendingReply.objects.filter(
+        Q(held_for=HeldFor.PERSON) & ~is_escalated
+        | Q(held_for=HeldFor.CONSENT) & ~awaits_consent
+        | Q(held_for=HeldFor.PROGRAM) & ~awaits_program
+    ).values_list("pk", flat=True)
+
+
+def _release(subjects: Sequence[str]) -> None:
+    for message in Message.objects.filter(pk__in=subjects):
+        with transaction.atomic():
+            queue.release(konstruct_message(message))
+
+
+def _rows_without_job() -> Iterator[str]:
+    for kind, waiting in KEYS_OF_WAITING_ROWS:
+        missing = waiting().order_by().difference(kind.jobs().values_list("key"))
+        yield from (f"{kind.name}/{key}" for (key,) in missing)
+
+
+def _jobs_without_row() -> Iterator[str]:
+    for kind, known in KEYS_OF_ROWS:
+        stray = kind.jobs().values_list("key").difference(known().order_by())
+        yield from (f"{kind.name}/{key}" for (key,) in stray)
+
+
+def _by_kind(subjects: Sequence[str]) -> Iterator[tuple[JobKind, list[UUID]]]:
+    pairs = [subject.rsplit("/", 1) for subject in subjects]
+    for name in sorted({name for name, _ in pairs}):
+        yield KINDS[name], [UUID(key) for of_kind, key in pairs if of_kind == name]
+
+
+def _enqueue_jobs(subjects: Sequence[str]) -> None:
+    for kind, keys in _by_kind(subjects):
+        kind.enqueue_many(keys)
+        kind.wake()
+
+
+def _remove_jobs(subjects: Sequence[str]) -> None:
+    for kind, keys in _by_kind(subjects):
+        kind.finish_many(keys)
+
+
+def _not_embedded() -> Iterator[UUID]:
+    for pk, content, is_indexed in fetch_all(_NOT_EMBEDDED, []):
+        if not is_indexed or content.strip():  # a blank text has no vector
+            yield pk
+
+
+def _enqueue_embeddings(subjects: Sequence[str]) -> None:
+    embedding_queue.enqueue([UUID(subject) for subject in subjects])
+
+
+def _facts_without_quote() -> Iterable[object]:
+    extracted = MemoryEntry.objects.entries().filter(state=FactState.ACTIVE)
+    extracted = extracted.exclude(kind=FactKind.ENTERED)
+    # Postgres counts characters from 1.
+    words = Substr("message__content", F("start") + 1, F("end") - F("start"))
+    wrong = FactEvidence.objects.annotate(words=words).exclude(words=F("quote"))
+    return extracted.filter(
+        Q(evidence__isnull=True) | Q(pk__in=wrong.values("memory_id"))
+    ).values_list("pk", flat=True)
+
+
+def _retract(subjects: Sequence[str]) -> None:
+    for subject in subjects:
+        retract(UUID(subject), author=SYSTEM, reason=NO_QUOTE)
+
+
+def _window_keys() -> Iterator[str]:
+    """Yield the keys of all windows of the current tenant in the cache."""
+    tenant_id = required_tenant_id()
+    pattern = f"{memory_short_key(tenant_id, 'x', 'x').removesuffix('x:x')}*"
+    for key in get_redis_connection("default").scan_iter(match=pattern, count=1000):
+        yield key.decode()
+
+
+def _wrong_windows() -> Iterator[str]:
+    tenant_id, client = required_tenant_id(), get_redis_connection("default")
+    # A reply is written first and then appended: in between they differ for a moment.
+    replying = PendingReply.objects.filter(message__reply__isnull=False).values_list(
+        "message__agent_id", "message__user_id"
+    )
+    in_work = {memory_short_key(tenant_id, *pair) for pair in replying}
+    is_end: dict[str, Callable[[list[bytes]], bool]] = {}
+    for pair in Message.objects.values_list("agent_id", "user_id").order_by().distinct():
+        conversation = Conversation(tenant_id, *pair)
+        is_end[memory_short_key(tenant_id, *pair)] = partial(
+            short_term.is_end_of_transcript, conversation=conversation
+        )
+    shared = Message.objects.filter(channel__in=thread_window.shared_channels())
+    for thread in shared.values_list("thread_id", "channel").order_by().distinct():
+        is_end[session_key(tenant_id, thread[0])] = partial(
+            thread_window.is_end_of_thread, thread_id=thread[0], channel=thread[1]
+        )
+    pattern = thread_windows_pattern(tenant_id)
+    threads = (key.decode() for key in client.scan_iter(match=pattern, count=1000))
+    for key in sorted({*_window_keys(), *threads} - in_work):
+        entries = window_store.read(key)
+        if entries and not is_end.get(key, _has_no_messages)(entries):
+            yield key
+
+
+def _has_no_messages(entries: list[bytes]) -> bool:
+    """Return whether a window has only turns that `append_message` wrote, without a transcript."""
+    turns = filter(None, map(decode, entries))
+    return not any("message_id" in turn for turn in turns)
+
+
+def _delete_windows(subjects: Sequence[str]) -> None:
+    """Delete windows, which are then read from their transcripts."""
+    get_redis_connection("default").unlink(*subjects)
+
+
+CHECKS: Final = (
+    Check(LOST, _lost, _enqueue_replies),
+    Check(HELD_WITHOUT_QUESTION, _held_without_question, _release),
+    Check(NO_JOB, _rows_without_job, _enqueue_jobs),
+    Check(NO_ROW, _jobs_without_row, _remove_jobs),
+    Check(NOT_EMBEDDED, _not_embedded, _enqueue_embeddings),
+    Check(NO_QUOTE, _facts_without_quote, _retract),
+    Check(WRONG_WINDOW, _wrong_windows, _delete_windows),
+)
