@@ -66,7 +66,7 @@ ENV HF_HOME=/tmp/huggingface
 
 FROM application AS backup
 COPY --from=packages-of-backup /opt/konstruct /opt/konstruct
-ENV POSTGRES_BIN=/opt/konstruct/postgresql
+ENV PATH=/opt/konstruct/postgresql:$PATH
 
 FROM application AS runtime
 COPY --from=packages /opt/konstruct /opt/konstruct

@@ -162,7 +162,7 @@ GRANT USAGE ON LANGUAGE plpgsql TO konstruct_owner;
 
 -- No statement of web and workers waits or works for ever, or fills the disk with its temporary files.
 -- A value that is set already is kept.
--- A batch of embeddings computes inside its transaction: longer than TASK_TIME_LIMIT for that one.
+-- A batch of embeddings computes inside its transaction: longer than a job may take.
 SELECT format('ALTER ROLE konstruct_app SET %I = %L', name, value)
 FROM (VALUES
     ('lock_timeout', '10s'),

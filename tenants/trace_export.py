@@ -21,6 +21,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import Link, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -162,7 +163,7 @@ class Tracing:
         for name, value in list(os.environ.items()):
             if name.startswith("OTEL_") and not value.strip():
                 del os.environ[name]  # as compose files pass it; the SDK would read it
-        os.environ.setdefault("OTEL_SERVICE_NAME", settings.OTEL_SERVICE_NAME)
+        os.environ.setdefault("OTEL_SERVICE_NAME", "konstruct")
         self._waiting = WaitingSpans()
         self._exporter = CountingExporter(
             OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS), self._waiting, spans
@@ -173,8 +174,8 @@ class Tracing:
             schedule_delay_millis=EXPORT_SECONDS * 1000,
             max_export_batch_size=MAX_WAITING // 4,
         )
-        # The sampler is that of OTEL_TRACES_SAMPLER.
         provider = TracerProvider(
+            sampler=ParentBased(TraceIdRatioBased(float(settings.OTEL_TRACES_SAMPLER_ARG))),
             resource=Resource.create({"konstruct.process": process, "process.pid": os.getpid()}),
             shutdown_on_exit=False,
         )

@@ -16,6 +16,7 @@ an answer that is neither correct nor a refusal with Retry-After.
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -56,7 +57,7 @@ def main() -> None:
         deployment = LoadDeployment(Path(folder) / "home", model, (*SLUGS, *idle))
         deployment.environment |= {
             "ERASURE_JOURNAL": str(deployment.home / "erasures.jsonl"),
-            "POSTGRES_BIN": str(binaries()),
+            "PATH": f"{binaries()}:{os.environ['PATH']}",
         }
         (deployment.home / "erasures.jsonl").touch()
         revision = options.revision or before_the_newest_migration()

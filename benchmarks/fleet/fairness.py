@@ -65,7 +65,7 @@ def measure(flooding: UUID, others: list[UUID], flood: int, workers: int) -> Non
     from tenants import jobs
     from tenants.context import tenant_scope
 
-    kind = jobs.JobKind("fairness", "none", "none", lambda: 3, 1.0, 1.0)
+    kind = jobs.JobKind("fairness", "none", "none", 3, 1.0, 1.0)
     alone = statistics.median(_claims(kind, others))
     with tenant_scope(flooding), connection.cursor() as cursor:
         cursor.execute(

@@ -32,8 +32,6 @@ from benchmarks.load.traffic import SLUGS, Run, prepare, traffic
 LIMITED = {
     "RATE_LIMIT_BURST": "16",
     "RATE_LIMIT_PER_SECOND": "8",
-    "KEY_RATE_LIMIT_BURST": "8",
-    "KEY_RATE_LIMIT_PER_SECOND": "4",
 }
 LAYOUTS = {
     "one": Layout("1 web process, 1 worker"),

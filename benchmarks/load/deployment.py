@@ -25,11 +25,7 @@ A_WORKER_EACH = (("replies",), ("deliveries",), ("embeddings", "extractions"), (
 # The model is busy for every hundredth message, in all tries of the first attempt.
 BUSY_EVERY = 100
 TRIES = 3
-UNLIMITED = {
-    f"{of}RATE_LIMIT_{what}": "1000000000"
-    for of in ("", "KEY_", "UNVERIFIED_")
-    for what in ("BURST", "PER_SECOND")
-}
+UNLIMITED = dict.fromkeys(("RATE_LIMIT_BURST", "RATE_LIMIT_PER_SECOND"), "1000000000")
 
 
 @dataclass(frozen=True)

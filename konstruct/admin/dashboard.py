@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
@@ -38,7 +37,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         messages.
     """
     if getattr(request, "tenant", None) is None:
-        return {**context, "limits": _limits()}
+        return context
     log_access(request, Action.VIEW, "dashboard", asked=request.GET.dict())
     waiting = waiting_context(request)
     today = {
@@ -81,22 +80,6 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
         days=days,
         is_fullwidth=1,
     )
-
-
-def _limits() -> list[tuple[str, str, int, int]]:
-    """Return the limits of parallel work by process: the work, the setting, its value, and the
-    reserve.
-    """
-    slots = settings.JOB_SLOTS
-    at_model, of_mem0 = settings.LLM_MAX_CONCURRENT, settings.MEM0_CONCURRENCY
-    return [
-        (gettext("Replies"), "REPLY_CONCURRENCY", *slots["replies"]),
-        (gettext("Deliveries"), "DELIVERY_CONCURRENCY", *slots["deliveries"]),
-        (gettext("Embeddings"), "EMBEDDING_CONCURRENCY", *slots["embeddings"]),
-        (gettext("Extractions"), "EXTRACTION_CONCURRENCY", *slots["extractions"]),
-        (gettext("Requests to the language model"), "LLM_MAX_CONCURRENT", at_model, at_model // 10),
-        (gettext("Extractions for mem0's API"), "MEM0_CONCURRENCY", of_mem0, of_mem0 // 4),
-    ]
 
 
 def _figures() -> list[tuple[str, str, str]]:

@@ -152,22 +152,21 @@ def _run_tool(
 
 def _program(session: Session, name: str) -> str:
     """Return the path of a program whose version supports this server."""
-    folder = settings.POSTGRES_BIN
-    if settings.POSTGRES_BIN_OF_EMBEDDED:
-        folder = import_string(settings.POSTGRES_BIN_OF_EMBEDDED)()
-    program = str(Path(folder) / name) if folder else name
+    program = name
+    if settings.POSTGRES_BIN:
+        program = str(import_string(settings.POSTGRES_BIN)() / name)
     try:
         version = subprocess.run(
             [program, "--version"], capture_output=True, text=True, check=True
         ).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise ToolFailed(
-            f"{program} cannot be run: install PostgreSQL's client programs, or set POSTGRES_BIN"
+            f"{program} cannot be run: install PostgreSQL's client programs where PATH finds them"
         ) from error
     version_match, server_version = _MAJOR.search(version), session.info.server_version // 10_000
     if version_match is None or int(version_match[1]) < server_version:
         raise ToolFailed(
-            f"{program} is {version.strip()!r}, and the server is PostgreSQL {server_version}: set"
-            " POSTGRES_BIN to the programs of that version"
+            f"{program} is {version.strip()!r}, and the server is PostgreSQL {server_version}: put"
+            " the programs of that version into PATH"
         )
     return program

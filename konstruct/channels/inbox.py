@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from psycopg.types.json import Jsonb
 
 from konstruct.channels.models import Arrival
@@ -22,7 +21,7 @@ ARRIVALS = JobKind(
     "arrival",
     task="konstruct.channels.tasks.process_arrival",
     queue="deliveries",
-    max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
+    max_attempts=20,  # pauses double from a second to five minutes: an hour
 )
 
 Handler = Callable[[UUID, Mapping[str, Any]], None]

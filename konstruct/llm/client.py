@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MAX_REPLY_CHARACTERS: Final = 65_536
 MAX_ATTEMPTS: Final = 3
 # No attempt begins later than this after the first one. The job of the reply is retried later.
 MAX_RETRY_SECONDS: Final = 30.0
@@ -352,7 +353,7 @@ def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInR
         key=settings.LLM_API_KEY,
         default_model=settings.LLM_MODEL,
         timeout=settings.LLM_TIMEOUT if timeout is None else min(timeout, settings.LLM_TIMEOUT),
-        max_characters=settings.LLM_MAX_REPLY_CHARACTERS,
+        max_characters=MAX_REPLY_CHARACTERS,
         shares=_shares(settings.LLM_POOL_URL, settings.LLM_MAX_CONCURRENT),
     )
 

@@ -62,13 +62,13 @@ class LLMReplyInvalid(LLMError):
 
 
 class LLMReplyTooLong(LLMReplyInvalid):
-    """The answer is longer than LLM_MAX_REPLY_CHARACTERS allows."""
+    """The answer is longer than the client allows."""
 
     is_retryable = False
 
     def __init__(self, size: str, max_characters: int) -> None:
         super().__init__(
             "The language model's answer is too long.",
-            detail=f"The server sent {size}, more than the {max_characters:,} characters of "
-            "LLM_MAX_REPLY_CHARACTERS.",
+            detail=f"The server sent {size}, more than the {max_characters:,} characters that "
+            "are allowed.",
         )

@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError
 from django.db.models import Q
@@ -35,7 +34,7 @@ QUESTIONS: Final = JobKind(
     # Given by name: the task asks agents, which needs this module.
     task="konstruct.orchestrator.tasks.ask_saved_questions",
     queue="extractions",
-    max_attempts=lambda: settings.EXTRACTION_MAX_ATTEMPTS,
+    max_attempts=5,
     first_backoff=60.0,
     max_backoff=6 * 3600.0,
 )

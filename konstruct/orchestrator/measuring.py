@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
@@ -26,6 +25,7 @@ from tenants.outages import OUTAGES
 logger = logging.getLogger(__name__)
 
 # After this time no further tenant is measured. The next run continues.
+INTERVAL: Final = timedelta(seconds=300)
 MAX_SECONDS: Final = 30.0
 # Larger tables are not counted: Postgres' statistics have an estimate. After a crash has reset
 # them, the estimate of the last vacuum is used.
@@ -61,8 +61,8 @@ _FOLD: Final = _ENDED + usage.ADD.format(rows=_FOLDED)
 
 
 def measure_due() -> int:
-    """Measure the tenants that were not measured within QUOTA_INTERVAL; return their number."""
-    since = timezone.now() - timedelta(seconds=settings.QUOTA_INTERVAL)
+    """Measure the tenants that were not measured within INTERVAL; return their number."""
+    since = timezone.now() - INTERVAL
     with public_scope():
         tenants = list(Tenant.objects.serving().only("id", "slug", "server", "quotas", "usage"))
     due = [tenant for tenant in tenants if _measured_at(tenant) <= since]

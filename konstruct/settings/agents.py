@@ -25,16 +25,9 @@ LLM_MODEL = text("LLM_MODEL")
 # Parallel requests of a process to the language model; 0: one for each reply in work.
 LLM_MAX_CONCURRENT = number("LLM_MAX_CONCURRENT", 0, minimum=0)
 LLM_TIMEOUT = number("LLM_TIMEOUT", 60)
-LLM_MAX_REPLY_CHARACTERS = number("LLM_MAX_REPLY_CHARACTERS", 65_536)
 # Money for a million tokens, in the currency of the deployment.
 LLM_PRICE_PROMPT = price("LLM_PRICE_PROMPT")
 LLM_PRICE_COMPLETION = price("LLM_PRICE_COMPLETION")
-# Pauses double from a minute: five attempts give a language model a quarter of an hour.
-EXTRACTION_MAX_ATTEMPTS = number("EXTRACTION_MAX_ATTEMPTS", 5)
-# Pauses double from two seconds: six attempts give a language model a minute to come back.
-REPLY_MAX_ATTEMPTS = number("REPLY_MAX_ATTEMPTS", 6)
-# How long a user may think about a tool call before it expires.
-TOOL_CONSENT_SECONDS = number("TOOL_CONSENT_SECONDS", 24 * 3600)
 
 # Credentials of the Slack app, from api.slack.com/apps. Without the signing secret, requests of
 # Slack are refused. Fallbacks are the former secrets during a rotation.
@@ -43,20 +36,15 @@ SLACK_CLIENT_SECRET = text("SLACK_CLIENT_SECRET")
 SLACK_SIGNING_SECRET = text("SLACK_SIGNING_SECRET")
 SLACK_SIGNING_SECRET_FALLBACKS = names("SLACK_SIGNING_SECRET_FALLBACKS", "")
 SLACK_API_URL = text("SLACK_API_URL", "https://slack.com/api/")
-# The URL to which Slack redirects a browser: /channels/slack/oauth/ on a public host.
-SLACK_REDIRECT_URL = text("SLACK_REDIRECT_URL")
 if PRODUCTION and SLACK_SIGNING_SECRET and not CHANNEL_TOKEN_KEYS:
     sys.exit("konstruct: CHANNEL_TOKEN_KEYS is not set; it encrypts the tokens of workspaces.")
-# Pauses double from a second to five minutes: twenty attempts give a channel an hour to come back.
-DELIVERY_MAX_ATTEMPTS = number("DELIVERY_MAX_ATTEMPTS", 20)
 
 # Mail, for notifications of tenants' people. Without a host none is sent.
-EMAIL_BACKEND = text("EMAIL_BACKEND", "django.core.mail.backends.smtp.EmailBackend")
 EMAIL_HOST = text("EMAIL_HOST")
 EMAIL_PORT = number("EMAIL_PORT", 25)
 EMAIL_HOST_USER = text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = text("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = flag("EMAIL_USE_TLS", default=False)
-EMAIL_USE_SSL = flag("EMAIL_USE_SSL", default=False)
-EMAIL_TIMEOUT = number("EMAIL_TIMEOUT", 10)
+EMAIL_USE_SSL = EMAIL_PORT == 465
+EMAIL_TIMEOUT = 10
 EMAIL_FROM = text("EMAIL_FROM", "Konstruct <konstruct@localhost>")

@@ -4,7 +4,7 @@ from django.templatetags.static import static
 from django.urls import reverse_lazy
 
 from konstruct.settings.deployment import BASE_DIR, PLAIN_HTTP
-from konstruct.settings.environment import choice, text
+from konstruct.settings.environment import choice
 
 # unfold must come before django_tenants (its admin templates would win otherwise), and tenants
 # too: its commands replace those of the same name.
@@ -96,8 +96,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 FORMAT_MODULE_PATH = "konstruct.formats"
 STATIC_URL = "/static/"
-# None, not an empty folder: WhiteNoise would warn at every start.
-STATIC_ROOT = text("STATIC_ROOT") or None
 # Files that are served in the place of an application's own.
 STATICFILES_DIRS = [BASE_DIR / "konstruct" / "static_instead"]
 # Files are served from the packages themselves, so that no collectstatic step can be forgotten.

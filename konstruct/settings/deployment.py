@@ -67,8 +67,8 @@ if PRODUCTION and not ALLOWED_HOSTS:
     sys.exit("konstruct: ALLOWED_HOSTS is not set; name the hosts that this deployment serves.")
 # A new tenant's domain is SLUG.<this>.
 TENANT_DOMAIN_SUFFIX = text("TENANT_DOMAIN_SUFFIX", "localhost")
-# Port in the links of notifications. 0: the default port of the scheme.
-ADMIN_PORT = number("ADMIN_PORT", 0 if PRODUCTION else 8000, minimum=0)
+# Port in the links of notifications; 0: the default port of the scheme.
+ADMIN_PORT = 0 if PRODUCTION else number("PORT", 8000)
 CSRF_TRUSTED_ORIGINS = names("CSRF_TRUSTED_ORIGINS", "")
 if PRODUCTION:
     refuse(
@@ -82,21 +82,13 @@ SECURE_PROXY_SSL_HEADER = (
 )
 # Proxies in front of the web, each of which adds an entry to X-Forwarded-For. 0: it is not read.
 TRUSTED_PROXIES = number("TRUSTED_PROXIES", 0, minimum=0)
-# Failed attempts to log in to the admin: of one name from one address, of all names from one
-# address, of one name from all addresses; and the seconds after which as many are allowed again.
-LOGIN_ATTEMPTS = number("LOGIN_ATTEMPTS", 5)
-LOGIN_ATTEMPTS_PER_ADDRESS = number("LOGIN_ATTEMPTS_PER_ADDRESS", 50)
-LOGIN_ATTEMPTS_PER_USER = number("LOGIN_ATTEMPTS_PER_USER", 100)
-LOGIN_LOCK_SECONDS = number("LOGIN_LOCK_SECONDS", 900)
 # Lifetime of links to set a password: invitations and requested resets.
-PASSWORD_RESET_TIMEOUT = 3600 * number("PASSWORD_LINK_HOURS", 72)
-# A tenant that operators delete in the admin can be restored for this time.
-DELETED_TENANT_DAYS = number("DELETED_TENANT_DAYS", 7)
+PASSWORD_RESET_TIMEOUT = 72 * 3600
 # A production uses HTTPS unless PLAIN_HTTP is set: without HTTPS, the cookies of a login can be
 # read on the way.
 PLAIN_HTTP = flag("PLAIN_HTTP", default=not (PRODUCTION or SECURE_PROXY_SSL_HEADER))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not PLAIN_HTTP
-SECURE_HSTS_SECONDS = 0 if PLAIN_HTTP else number("SECURE_HSTS_SECONDS", 3600)
+SECURE_HSTS_SECONDS = 0 if PLAIN_HTTP else 3600
 # Warnings of `check --deploy` about other hosts of the domain, and about redirects to HTTPS: the
 # proxy is responsible for both.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]

@@ -23,24 +23,17 @@ if METRICS_ADDRESS and METRICS_DIR is None:
 
 # Threads of each web process for requests; each keeps a database connection.
 WEB_THREADS = number("WEB_THREADS", 16)
-# Parallel requests of mem0's API that a web process sends to the language model, each in a thread.
-MEM0_CONCURRENCY = number("MEM0_CONCURRENCY", max(1, WEB_THREADS // 2))
 
-# Parallel jobs of a worker process. Each has a thread, which mostly waits for the language model or
-# Slack. Embeddings are computed, by all cores for each job.
+# Replies that a worker process generates at the same time.
 REPLY_CONCURRENCY = number("REPLY_CONCURRENCY", 500)
-DELIVERY_CONCURRENCY = number("DELIVERY_CONCURRENCY", 32)
-EMBEDDING_CONCURRENCY = number("EMBEDDING_CONCURRENCY", 1)
-# Conversations from which facts are extracted. Each job mostly waits for the language model.
-EXTRACTION_CONCURRENCY = number("EXTRACTION_CONCURRENCY", 8)
-# Replies only for tenants that have none in work (tenants/limits/fair_shares.py).
-REPLY_RESERVE = number("REPLY_RESERVE", REPLY_CONCURRENCY // 10, minimum=0)
-# By queue: slots of a worker process, and how many of them are the reserve.
+# By queue: parallel jobs of a worker process, and how many of them are only for tenants that have
+# none in work (tenants/limits/fair_shares.py). Each job has a thread, which mostly waits for the
+# language model or Slack. Embeddings are computed, by all cores for each job.
 JOB_SLOTS = {
-    "replies": (REPLY_CONCURRENCY, REPLY_RESERVE),
-    "deliveries": (DELIVERY_CONCURRENCY, DELIVERY_CONCURRENCY // 10),
-    "embeddings": (EMBEDDING_CONCURRENCY, 0),
-    "extractions": (EXTRACTION_CONCURRENCY, EXTRACTION_CONCURRENCY // 4),
+    "replies": (REPLY_CONCURRENCY, REPLY_CONCURRENCY // 10),
+    "deliveries": (32, 3),
+    "embeddings": (1, 0),
+    "extractions": (8, 2),
     "sweeps": (1, 0),
 }
 
@@ -63,7 +56,7 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
 # Seconds after which another worker may do a job. A reply with four rounds of tools sends five
 # requests to the language model.
-TASK_TIME_LIMIT = number("TASK_TIME_LIMIT", 7 * LLM_TIMEOUT)
+TASK_TIME_LIMIT = 7 * LLM_TIMEOUT
 CELERY_TASK_IGNORE_RESULT = True
 # A task is acknowledged when it is done, so that a process takes no more tasks than it has threads.
 # The sweep finds the jobs of killed workers and of a flushed broker in Postgres.
@@ -90,8 +83,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# Seconds between two measurements of a tenant's usage.
-QUOTA_INTERVAL = number("QUOTA_INTERVAL", 300)
 CELERY_BEAT_SCHEDULER = "konstruct.celery:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {
@@ -101,7 +92,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "measure_usage": {
         "task": "konstruct.orchestrator.tasks.measure_usage",
-        "schedule": float(min(QUOTA_INTERVAL, 30)),
+        "schedule": 30.0,
         "options": {"expires": 30.0, "queue": "sweeps"},
     },
 }

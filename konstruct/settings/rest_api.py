@@ -3,18 +3,12 @@
 from konstruct import __version__
 from konstruct.settings.environment import names, number
 
-MAX_MESSAGE_CHARACTERS = number("MAX_MESSAGE_CHARACTERS", 32_768)
-DATA_UPLOAD_MAX_MEMORY_SIZE = number("MAX_BODY_BYTES", 2_500_000)
-# Token bucket per tenant and channel: bucket size, and tokens that come back per second.
+MAX_MESSAGE_CHARACTERS = 32_768
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+# Token bucket per tenant and channel: bucket size, and tokens that come back per second. That of an
+# API key is half as large, so that one program leaves tokens for the others.
 RATE_LIMIT_BURST = number("RATE_LIMIT_BURST", 400)
 RATE_LIMIT_PER_SECOND = number("RATE_LIMIT_PER_SECOND", 100)
-# Token bucket per API key and channel: smaller, so that one program leaves tokens for the others.
-KEY_RATE_LIMIT_BURST = number("KEY_RATE_LIMIT_BURST", 200)
-KEY_RATE_LIMIT_PER_SECOND = number("KEY_RATE_LIMIT_PER_SECOND", 50)
-# Unverified requests of each address, in each web process. Requests with a key, with a session and
-# with neither have separate token buckets.
-UNVERIFIED_RATE_LIMIT_BURST = number("UNVERIFIED_RATE_LIMIT_BURST", 200)
-UNVERIFIED_RATE_LIMIT_PER_SECOND = number("UNVERIFIED_RATE_LIMIT_PER_SECOND", 20)
 # Other origins with scripts that may use the API, such as https://app.example.com: none.
 CORS_ALLOWED_ORIGINS = names("CORS_ALLOWED_ORIGINS", "")
 CORS_URLS_REGEX = r"^/(api/|mcp|\.well-known/)"

@@ -53,7 +53,8 @@ if _unknown := sorted(
         f"konstruct: {', '.join(_unknown)} is not a server of TENANT_DATABASES: remove it from "
         "TENANT_DATABASES_OWNER and TENANT_DATABASES_CLOSED."
     )
-DATABASE_CONN_MAX_AGE = number("DATABASE_CONN_MAX_AGE", 600)
+# Seconds. The backend of a connection uses memory for every tenant that it has served.
+_CONN_MAX_AGE = 600
 # Connections that all threads of the process share, for each server; 0: each thread keeps its own.
 # The owner's statements belong to a session.
 DATABASE_POOL_SIZE = number("DATABASE_POOL_SIZE", 0, minimum=0) if DB_ROLE == "app" else 0
@@ -61,7 +62,7 @@ DATABASES: dict[str, dict[str, Any]] = {
     _server: {
         **dj_database_url.parse(
             _server_url,
-            conn_max_age=0 if DATABASE_POOL_SIZE else DATABASE_CONN_MAX_AGE,
+            conn_max_age=0 if DATABASE_POOL_SIZE else _CONN_MAX_AGE,
             conn_health_checks=not DATABASE_POOL_SIZE,  # take_from_pool checks without asking
         ),
         "ENGINE": "tenants.postgresql",
@@ -80,19 +81,13 @@ _PATIENCE = {
 for _server, _database in DATABASES.items():
     _database["OPTIONS"] = {**_PATIENCE, **_database.get("OPTIONS", {})}
     if DATABASE_POOL_SIZE:
-        _database["OPTIONS"]["pool"] = pool_options(
-            _server, DATABASE_POOL_SIZE, DATABASE_CONN_MAX_AGE
-        )
+        _database["OPTIONS"]["pool"] = pool_options(_server, DATABASE_POOL_SIZE, _CONN_MAX_AGE)
 # Called before a connection is opened; starts the embedded Postgres where there is no URL.
 DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
 # django-tenants requires the second one, which has no effect after the first.
 DATABASE_ROUTERS = ["tenants.routers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
-# Where pg_dump and pg_restore are. "": wherever PATH finds them.
-POSTGRES_BIN = text("POSTGRES_BIN")
-# Called for the directory, where there is no other.
-POSTGRES_BIN_OF_EMBEDDED = (
-    "konstruct.local.embedded.postgres.binaries" if EMBEDDED_DATABASE and not POSTGRES_BIN else None
-)
+# Called for the directory of pg_dump and pg_restore. None: wherever PATH finds them.
+POSTGRES_BIN = "konstruct.local.embedded.postgres.binaries" if EMBEDDED_DATABASE else None
 # The journal of erasures, outside of the database: see tenants/journal.py.
 ERASURE_JOURNAL = text("ERASURE_JOURNAL")
 if EMBEDDED_DATABASE and not ERASURE_JOURNAL:

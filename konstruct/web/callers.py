@@ -34,6 +34,10 @@ from tenants.http.middleware import SessionMiddleware, TenantMiddleware, host_na
 V = TypeVar("V")
 RunInThread = Callable[[Share, Callable[[], str | None]], Awaitable[str | None]]
 
+# Unverified requests of each address, in each web process: at once, and the rate of refilling.
+# Requests with a key, with a session and with neither have separate token buckets.
+UNVERIFIED_BURST: Final = 200
+UNVERIFIED_PER_SECOND: Final = 20
 # A cached caller is verified again after this time, in a thread of the caller's share.
 FRESH_SECONDS: Final = 60.0
 # The caller of an open stream is verified again after this time.
@@ -71,15 +75,13 @@ class TokenBuckets:
 
     def take(self, name: str) -> None:
         """Take a token from a bucket. Raises TooManyUnverified if the bucket is empty."""
-        burst = settings.UNVERIFIED_RATE_LIMIT_BURST
-        per_second = settings.UNVERIFIED_RATE_LIMIT_PER_SECOND
         now = self._clock()
-        tokens, at = self._buckets.get(name, (burst, now))
-        tokens = min(burst, tokens + (now - at) * per_second)
+        tokens, at = self._buckets.get(name, (UNVERIFIED_BURST, now))
+        tokens = min(UNVERIFIED_BURST, tokens + (now - at) * UNVERIFIED_PER_SECOND)
         is_allowed = tokens >= 1
         self._buckets[name] = (tokens - is_allowed, now)
         if not is_allowed:
-            raise TooManyUnverified((1 - tokens) / per_second)
+            raise TooManyUnverified((1 - tokens) / UNVERIFIED_PER_SECOND)
 
 
 @dataclass(frozen=True)

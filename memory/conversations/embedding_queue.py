@@ -16,7 +16,7 @@ EMBEDDINGS = JobKind(
     "embedding",
     task="memory.tasks.embed_message",
     queue="embeddings",
-    max_attempts=lambda: sys.maxsize,
+    max_attempts=sys.maxsize,
     first_backoff=10.0,
     max_backoff=3600.0,
 )

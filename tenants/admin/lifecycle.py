@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import validate_email
@@ -57,7 +56,7 @@ def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
 @operator_site.page("tenants/<uuid:tenant_id>/remove/", name="remove_tenant", permission=DELETE)
 def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Ask for the tenant's name, then have it deleted after the grace period."""
-    days = settings.DELETED_TENANT_DAYS
+    days = provisioning.GRACE_DAYS
     return _confirm_page(
         request,
         tenant_id,

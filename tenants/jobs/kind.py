@@ -138,10 +138,6 @@ class Outcome(StrEnum):
     GIVEN_UP = "given_up"
 
 
-def _once() -> int:
-    return 1
-
-
 def _never(error: Exception) -> bool:
     return False
 
@@ -158,7 +154,7 @@ class JobKind:
     """Name of the TenantTask that does the job, given the tenant's id and the job's key."""
     queue: str
     """Celery queue of the workers. Empty: no worker is woken, another process claims."""
-    max_attempts: Callable[[], int] = _once
+    max_attempts: int = 1
     first_backoff: float = 1.0
     """Seconds until the second attempt. Each further pause is twice as long."""
     max_backoff: float = 300.0
@@ -283,7 +279,7 @@ class JobKind:
             "lane": lane,
             "worker": this_worker(),
             "seconds": settings.TASK_TIME_LIMIT,
-            "lost_at": min(FREE_RETRIES + 1, self.max_attempts()),
+            "lost_at": min(FREE_RETRIES + 1, self.max_attempts),
         }
         if lane is not None:
             tenant_connection().queue(_END_OVERDUE, values, with_next=True)
@@ -358,7 +354,7 @@ class JobKind:
                 return False
             attempt = job.attempts + (job.begun_at is None)
             is_busy = self.is_busy(error)
-            is_given_up = not is_busy and (self.is_final(error) or attempt >= self.max_attempts())
+            is_given_up = not is_busy and (self.is_final(error) or attempt >= self.max_attempts)
             later = Now() + self._pause(attempt, error)
             when = {"failed_at": Now()} if is_given_up else {"due_at": later, "sweep_at": later}
             jobs.update(
@@ -519,7 +515,7 @@ def owner_kind(name: str) -> JobKind:
         name=name,
         task="",
         queue="",
-        max_attempts=lambda: sys.maxsize,
+        max_attempts=sys.maxsize,
         first_backoff=10.0,
         max_backoff=3600.0,
         includes_suspended=True,

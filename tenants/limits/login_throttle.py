@@ -9,7 +9,6 @@ import logging
 from hashlib import sha256
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.forms import UsernameField
 from django_redis import get_redis_connection
 from django_redis.exceptions import ConnectionInterrupted
@@ -24,6 +23,12 @@ logger = logging.getLogger(__name__)
 
 # The operators' site belongs to no tenant. Its cache keys begin with the name of its schema.
 OPERATORS = "public"
+# Failed attempts to log in: of one name from one address, of all names from one address, of one
+# name from all addresses; and the seconds after which as many are allowed again.
+ATTEMPTS = 5
+ATTEMPTS_PER_ADDRESS = 50
+ATTEMPTS_PER_USER = 100
+LOCK_SECONDS = 900
 # Limits for recording unauthenticated requests: for each address, and for all of them.
 ANONYMOUS_BURST, ANONYMOUS_PER_SECOND = 20, 1 / 10
 ANONYMOUS_TOTAL_BURST, ANONYMOUS_TOTAL_PER_SECOND = 200, 1.0
@@ -47,10 +52,10 @@ class LoginAttempt:
         # One name from one address. Two larger limits count many names from one address, and one
         # name from many addresses.
         self.buckets = [
-            _bucket(self.pair, settings.LOGIN_ATTEMPTS),
-            _bucket(f"login-from-{where}", settings.LOGIN_ATTEMPTS_PER_ADDRESS),
+            _bucket(self.pair, ATTEMPTS),
+            _bucket(f"login-from-{where}", ATTEMPTS_PER_ADDRESS),
         ]
-        self._as_anybody = _bucket(f"login-as-{who}", settings.LOGIN_ATTEMPTS_PER_USER)
+        self._as_anybody = _bucket(f"login-as-{who}", ATTEMPTS_PER_USER)
 
     def begin(self) -> RateLimit:
         """Count the attempt. If it is not allowed, do not check the password.
@@ -105,8 +110,8 @@ def count_mail_request(email: str, address: str | None) -> RateLimit:
     return take_from(
         current_tenant_id() or OPERATORS,
         [
-            _bucket(f"reset-of-{who}", settings.LOGIN_ATTEMPTS),
-            _bucket(f"reset-from-{where}", settings.LOGIN_ATTEMPTS_PER_ADDRESS),
+            _bucket(f"reset-of-{who}", ATTEMPTS),
+            _bucket(f"reset-from-{where}", ATTEMPTS_PER_ADDRESS),
         ],
     )
 
@@ -123,4 +128,4 @@ def _should_record_anonymous(tenant: UUID | str) -> bool:
 
 
 def _bucket(channel: str, attempts: int) -> Bucket:
-    return Bucket(channel, attempts, attempts / settings.LOGIN_LOCK_SECONDS)
+    return Bucket(channel, attempts, attempts / LOCK_SECONDS)

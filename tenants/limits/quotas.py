@@ -234,8 +234,8 @@ def request_buckets(
 ) -> list[Bucket]:
     """Return the token buckets of a tenant's requests, and of its API key.
 
-    The default sizes are RATE_LIMIT_… and KEY_RATE_LIMIT_…. A quota of the tenant changes all of
-    them in proportion.
+    The default sizes are RATE_LIMIT_…, and half of them for a key. A quota of the tenant changes
+    all of them in proportion.
 
     Args:
         quotas: of the tenant's row.
@@ -245,11 +245,11 @@ def request_buckets(
     limit = limits_of(quotas).get(Quota.REQUESTS, UNLIMITED).hard
     share = 1.0 if limit is None else float(limit) / settings.RATE_LIMIT_PER_SECOND
 
-    def bucket(name: str, burst: int, per_second: float) -> Bucket:
+    def bucket(name: str, burst: float, per_second: float) -> Bucket:
         return Bucket(name, max(1, round(burst * share)), per_second * share)
 
-    buckets = [bucket(channel, settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND)]
+    burst, per_second = settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND
+    buckets = [bucket(channel, burst, per_second)]
     if key is not None:
-        sizes = (settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND)
-        buckets.append(bucket(f"{channel}-{key}", *sizes))
+        buckets.append(bucket(f"{channel}-{key}", burst / 2, per_second / 2))
     return buckets

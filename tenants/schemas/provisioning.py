@@ -29,6 +29,8 @@ from tenants.servers import MAIN, require_server
 logger = logging.getLogger(__name__)
 
 # After this time the setup of a tenant is retried.
+# A tenant that operators delete can be restored for this time.
+GRACE_DAYS = 7
 RETRY_DELAY = timedelta(minutes=1)
 # How long a deletion waits for the locks of running requests.
 DROP_LOCK_TIMEOUT = "30s"
@@ -227,7 +229,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> No
 
 
 def request_deletion(tenant: Tenant) -> None:
-    """Suspend a tenant, and have the owner's worker delete it after DELETED_TENANT_DAYS.
+    """Suspend a tenant, and have the owner's worker delete it after GRACE_DAYS.
 
     Raises:
         InvalidTenant: it is not set up yet, is being moved or restored, or its deletion was
@@ -297,7 +299,7 @@ def delete_due(on_delete: RecordChange = _no_record) -> int:
 
 
 def _grace() -> timedelta:
-    return timedelta(days=settings.DELETED_TENANT_DAYS)
+    return timedelta(days=GRACE_DAYS)
 
 
 def _is_in_grace() -> Q:

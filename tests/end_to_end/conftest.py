@@ -27,7 +27,6 @@ def shared_deployment(
         deployment = Deployment(home, llm, slack=slack)
         deployment.environment |= {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
-            "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
             "OTEL_TRACES_SAMPLER_ARG": "0.5",
         }
         with deployment.running():

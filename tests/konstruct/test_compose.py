@@ -33,7 +33,7 @@ MADE = {
 }
 
 # The chart's own of the latter; URLs are in its Secrets.
-SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR", "POSTGRES_BIN"}
+SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR"}
 
 
 def test_the_services_are_those_of_the_real_thing() -> None:
@@ -76,7 +76,7 @@ def test_a_backup_is_made_by_the_image_that_has_postgresqls_programs() -> None:
     for name in ("owner", "migrate"):
         assert SERVICES[name]["volumes"] == ["${JOURNAL_FOLDER:-journal}:/journal"]
     dockerfile = (PROJECT / "Dockerfile").read_text()
-    assert f"ENV POSTGRES_BIN={backup['environment']['POSTGRES_BIN']}\n" in dockerfile
+    assert "ENV PATH=/opt/konstruct/postgresql:$PATH\n" in dockerfile
     assert "install -d -o 10001 -g 10001 /journal /backups" in dockerfile
     # The link of the image leads to the programs of the package that the tests use.
     (inside,) = re.findall(r"ln -s /opt/konstruct/lib/python3\*/site-packages/(\S+)", dockerfile)

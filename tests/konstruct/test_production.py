@@ -135,7 +135,6 @@ def test_the_application_is_not_the_owner() -> None:
 def test_secure_cookies_and_hsts_are_on_unless_plain_http_is_set() -> None:
     names = ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_HSTS_SECONDS", "DEBUG")
     assert settings_of(*names) == [True, True, 3600, False]
-    assert settings_of(*names, SECURE_HSTS_SECONDS="86400") == [True, True, 86400, False]
     assert settings_of(*names, BEHIND_TLS_PROXY="true") == [True, True, 3600, False]
     assert settings_of(*names, PLAIN_HTTP="true") == [False, False, 0, False]
     # On a local machine without a remote database, a browser uses HTTP.
@@ -145,7 +144,7 @@ def test_secure_cookies_and_hsts_are_on_unless_plain_http_is_set() -> None:
 @pytest.mark.slow
 def test_empty_variable_has_its_default() -> None:
     names = ("LLM_API", "LLM_TIMEOUT", "SLACK_API_URL", "LOG_LEVEL", "TENANT_DOMAIN_SUFFIX")
-    empty = dict.fromkeys((*names, "PLAIN_HTTP", "KONSTRUCT_DB_ROLE", "STATIC_ROOT"), "")
+    empty = dict.fromkeys((*names, "PLAIN_HTTP", "KONSTRUCT_DB_ROLE"), "")
     assert settings_of(*names, **empty) == [
         "auto",
         60,

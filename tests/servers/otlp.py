@@ -78,17 +78,17 @@ class Collector(LoopbackServer):
 
 
 @contextmanager
-def exporting(sampler: str = "", ratio: str = "") -> Iterator[Collector]:
+def exporting(ratio: str = "1") -> Iterator[Collector]:
     """Export spans of this process to a collector. Settings are empty as in compose."""
     with Collector() as collector:
         environment = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
-            "OTEL_TRACES_SAMPLER": sampler,
-            "OTEL_TRACES_SAMPLER_ARG": ratio,
         }
         with (
             mock.patch.dict(os.environ, environment),
-            override_settings(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url),
+            override_settings(
+                OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_TRACES_SAMPLER_ARG=ratio
+            ),
         ):
             traces.start("tests")
             try:

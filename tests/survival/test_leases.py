@@ -67,8 +67,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     home = tmp_path_factory.mktemp("leases") / "home"
     with Model() as llm, slack_server() as slack:
         made = Deployment(home, llm, slack=slack)
-        # An attempt that is not returned would be the last one.
-        made.environment |= {"REPLY_MAX_ATTEMPTS": "3", "LLM_TIMEOUT": "100", "AGENT_ID": AGENT_ID}
+        made.environment |= {"LLM_TIMEOUT": "100", "AGENT_ID": AGENT_ID}
         with made.running():
             yield made
 

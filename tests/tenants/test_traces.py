@@ -71,7 +71,6 @@ def test_without_an_endpoint_neither_sdk_nor_exporter_is_imported(hidden: str) -
     ("environment", "error"),
     [
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "is not like http://collector:4318"),
-        ({"OTEL_TRACES_SAMPLER": "some"}, "is not one of always_on, always_off, traceidratio"),
         ({"OTEL_TRACES_SAMPLER_ARG": "5 %"}, "is not between 0 and 1"),
     ],
 )
@@ -147,9 +146,8 @@ def test_a_malformed_parent_begins_a_trace(collector: Collector, parent: str) ->
     assert len({job.trace_id, outer.trace_id, TRACE}) == 3
 
 
-@pytest.mark.parametrize("sampler", ["parentbased_traceidratio", "traceidratio"])
-def test_ratio_samples_complete_traces_and_jobs_follow_their_request(sampler: str) -> None:
-    with exporting(sampler, "0.5") as collector:
+def test_ratio_samples_complete_traces_and_jobs_follow_their_request() -> None:
+    with exporting("0.5") as collector:
         sampled, others = set[str](), set[str]()
         for _ in range(64):
             if sampled and others:
@@ -174,20 +172,12 @@ def test_ratio_samples_complete_traces_and_jobs_follow_their_request(sampler: st
 
 
 @pytest.mark.parametrize(
-    ("sampler", "ratio", "flags", "is_sampled"),
-    [
-        ("parentbased_traceidratio", "0", "01", True),
-        ("parentbased_traceidratio", "1", "00", False),
-        ("traceidratio", "0", "01", False),
-        ("traceidratio", "1", "00", True),
-        ("parentbased_always_off", "", "", False),
-    ],
+    ("ratio", "flags", "is_sampled"),
+    [("0", "01", True), ("1", "00", False), ("0", "", False)],
 )
-def test_a_client_decides_where_the_sampler_is_parent_based(
-    sampler: str, ratio: str, flags: str, *, is_sampled: bool
-) -> None:
+def test_a_client_decides(ratio: str, flags: str, *, is_sampled: bool) -> None:
     parent = f"{PARENT[:-2]}{flags}" if flags else ""
-    with exporting(sampler, ratio) as collector:
+    with exporting(ratio) as collector:
         with traces.span("request", traces.SERVER, parent=parent):
             stored = traces.traceparent()
         with traces.span("job", traces.CONSUMER, parent=stored):

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
@@ -28,7 +27,7 @@ DELIVERIES = JobKind(
     "delivery",
     task="konstruct.channels.tasks.deliver",
     queue="deliveries",
-    max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
+    max_attempts=20,  # pauses double from a second to five minutes: an hour
     is_final=lambda error: isinstance(error, ChannelRefused),
     is_busy=lambda error: isinstance(error, ChannelBusy),
 )

@@ -9,8 +9,6 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
-
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
 from konstruct.channels.notifications.content import quota_id
 from konstruct.orchestrator import usage
@@ -25,13 +23,13 @@ CHECKS: Final = JobKind(
     "notification_look",
     task="konstruct.channels.tasks.look",
     queue="deliveries",
-    max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
+    max_attempts=20,
 )
 NOTIFICATIONS: Final = JobKind(
     "notification",
     task="konstruct.channels.tasks.send_notification",
     queue="deliveries",
-    max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
+    max_attempts=20,
     first_backoff=10.0,
     max_backoff=3600.0,
     is_final=lambda error: isinstance(error, ChannelRefused),

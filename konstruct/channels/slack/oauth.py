@@ -169,8 +169,6 @@ def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> Sla
 
 def _callback_url(request: HttpRequest) -> str:
     """Return the redirect URL of the Slack app."""
-    if settings.SLACK_REDIRECT_URL:
-        return str(settings.SLACK_REDIRECT_URL)
     named = (host for host in settings.PUBLIC_HOSTS if host[-1:].isalpha())
     host = next(named, settings.PUBLIC_HOSTS[0])
     return f"{request.scheme}://{host}{_port(request)}{CALLBACK}"

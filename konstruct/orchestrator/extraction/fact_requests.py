@@ -40,7 +40,8 @@ NO_MODEL: Final = "No facts are extracted: no language model is configured (LLM_
 
 # The slots of parallel requests for which clients wait, each in a thread of the web process. A
 # quarter is reserved for tenants without a request.
-request_slots = FairShares(settings.MEM0_CONCURRENCY, settings.MEM0_CONCURRENCY // 4)
+_SLOTS: Final = max(1, settings.WEB_THREADS // 2)
+request_slots = FairShares(_SLOTS, _SLOTS // 4)
 # The response_format that worked last, by endpoint and model.
 supported_formats: dict[tuple[str, str], str] = {}
 

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Count, Q
 from django.utils import timezone
 
@@ -26,7 +25,7 @@ EXTRACTIONS: Final = JobKind(
     # Given by name: the task imports the runs, which import this module.
     task="konstruct.orchestrator.tasks.extract_facts",
     queue="extractions",
-    max_attempts=lambda: settings.EXTRACTION_MAX_ATTEMPTS,
+    max_attempts=5,  # pauses double from a minute: a quarter of an hour
     first_backoff=60.0,
     max_backoff=6 * 3600.0,
     is_final=lambda error: isinstance(error, LLMRefused),
@@ -38,7 +37,7 @@ PREVIEWS: Final = JobKind(
     name="preview",
     task="konstruct.orchestrator.tasks.end_interrupted_preview",
     queue="extractions",
-    max_attempts=lambda: settings.EXTRACTION_MAX_ATTEMPTS,
+    max_attempts=5,  # pauses double from a minute: a quarter of an hour
 )
 # Time for the code around the requests to the language model.
 PREVIEW_GRACE: Final = timedelta(minutes=1)

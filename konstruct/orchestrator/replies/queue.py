@@ -7,9 +7,8 @@ wait for the reply after the commit.
 
 from datetime import timedelta
 from functools import partial
+from typing import Final
 from uuid import UUID
-
-from django.conf import settings
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.exceptions import NothingToRetry
@@ -23,12 +22,14 @@ from tenants.jobs import JobKind
 # The error code of a message that was closed without its own reply.
 CLOSED = "closed"
 
+# How long a user may think about a tool call before it expires.
+CONSENT_TIME: Final = timedelta(days=1)
 REPLIES = JobKind(
     name="reply",
     # Given by name: the task imports the pipeline, which imports this module.
     task="konstruct.orchestrator.tasks.handle_message",
     queue="replies",
-    max_attempts=lambda: settings.REPLY_MAX_ATTEMPTS,
+    max_attempts=6,  # pauses double from two seconds: a minute for a language model to come back
     first_backoff=2.0,
     max_backoff=3600.0,
     is_final=lambda error: isinstance(error, LLMRefused),
@@ -44,13 +45,13 @@ def enqueue(message: Message) -> None:
 def hold(message: KonstructMessage, held_for: HeldFor) -> bool:
     """Keep workers from the message until it is released.
 
-    A message that is held for consent or a program is released after TOOL_CONSENT_SECONDS.
+    A message that is held for consent or a program is released after CONSENT_TIME.
 
     Returns:
         False if the message does not wait for a reply, because it was answered or erased.
     """
     for_calls = held_for in (HeldFor.CONSENT, HeldFor.PROGRAM)
-    max_time = timedelta(seconds=settings.TOOL_CONSENT_SECONDS) if for_calls else None
+    max_time = CONSENT_TIME if for_calls else None
     is_held = REPLIES.hold(message.id, held_for, max_time=max_time)
     if is_held:
         announce_change(message)

@@ -6,12 +6,10 @@ killed workers and repeated deliveries execute a call once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -380,7 +378,7 @@ def _unsaved_calls(
             name=call.name,
             arguments=call.arguments,
             state=ToolCallState.WAITING,
-            expires_at=Now() + timedelta(seconds=settings.TOOL_CONSENT_SECONDS),
+            expires_at=Now() + queue.CONSENT_TIME,
         )
         for position, call in enumerate(completion.requested)
     ]

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandParser
 
 from tenants import transaction
@@ -26,9 +25,8 @@ class Command(KonstructCommand):
             "--grace",
             action="store_true",
             help=(
-                "Suspend it now, and have the owner's worker delete it after "
-                "DELETED_TENANT_DAYS, as the operators' admin does. Until then --restore "
-                "cancels the deletion."
+                "Suspend it now, and have the owner's worker delete it after seven days, as the "
+                "operators' admin does. Until then --restore cancels the deletion."
             ),
         )
         parser.add_argument(
@@ -48,7 +46,7 @@ class Command(KonstructCommand):
             )
         if options["grace"]:
             self._mark(tenant, provisioning.request_deletion, "suspend")
-            days = settings.DELETED_TENANT_DAYS
+            days = provisioning.GRACE_DAYS
             self.stdout.write(f"suspended tenant {tenant.slug}: it is deleted after {days} days")
             return
         provisioning.delete_tenant(

@@ -1,6 +1,7 @@
 """A backup is complete or absent. An incomplete or changed one is refused before any change."""
 
 import json
+import os
 import re
 import stat
 import subprocess
@@ -83,7 +84,7 @@ def test_backup_of_one_tenant_has_no_data_of_another(
     made = backup("--tenant", "tenant-a")
     dumps = list(made.glob("*.dump"))
     assert [dump.name for dump in dumps] == [f"{tenant_a.schema_name}.dump"]
-    program = postgres.import_string(given.POSTGRES_BIN_OF_EMBEDDED)() / "pg_restore"
+    program = postgres.import_string(given.POSTGRES_BIN)() / "pg_restore"
     text = subprocess.run([program, "--file=-", *dumps], capture_output=True, check=True).stdout
     assert b"Zyxomma" in text
     assert b"Quokkasaurus" not in text
@@ -420,15 +421,20 @@ def test_a_backup_that_another_tool_made_can_be_noted(tenant_a: Tenant, tmp_path
 
 
 def test_programs_of_an_older_version_are_refused(
-    tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path, settings: Any
+    tenant_a: Tenant,
+    backup: Callable[..., Path],
+    tmp_path: Path,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = tmp_path / "pg_dump"
     program.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 15.4'\n")
     program.chmod(0o755)
-    settings.POSTGRES_BIN, settings.POSTGRES_BIN_OF_EMBEDDED = str(tmp_path), None
-    with pytest.raises(CommandError, match="and the server is PostgreSQL 18: set POSTGRES_BIN"):
+    settings.POSTGRES_BIN = None
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(CommandError, match="and the server is PostgreSQL 18: put the programs"):
         backup("--tenant", "tenant-a")
-    settings.POSTGRES_BIN = str(tmp_path / "nowhere")
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     with pytest.raises(CommandError, match="cannot be run: install PostgreSQL's client programs"):
         backup("--tenant", "tenant-a")
 

@@ -64,7 +64,7 @@ def test_a_backup_onto_a_disk_that_is_full_at_any_moment_is_not_there(
     environment = {
         **process_environment,
         "ERASURE_JOURNAL": str(journal_file),
-        "POSTGRES_BIN": str(binaries()),
+        "PATH": f"{binaries()}:{os.environ['PATH']}",
     }
 
     def on_a_disk_of(kilobytes: int) -> subprocess.CompletedProcess[str]:

@@ -417,8 +417,7 @@ def test_the_settings_choose_the_language_model(settings: object) -> None:
     assert language_model() == BuiltInResponder()
     settings.LLM_POOL_URL, settings.LLM_API, settings.LLM_API_KEY = "http://llm", "pool", "key"
     settings.LLM_MODEL, settings.LLM_TIMEOUT = "m", 9
-    settings.LLM_MAX_REPLY_CHARACTERS = 5
-    assert language_model() == HttpLanguageModel("http://llm", "pool", "key", "m", 9, 5)
+    assert language_model() == HttpLanguageModel("http://llm", "pool", "key", "m", 9, 65_536)
 
 
 def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(

@@ -90,8 +90,10 @@ def test_a_question_that_is_saved_during_the_work_is_asked_too(
     assert not QUESTIONS.jobs().exists()
 
 
-def test_questions_that_kill_their_workers_fail(ada: Agent, settings: Any) -> None:
-    settings.EXTRACTION_MAX_ATTEMPTS = 2
+def test_questions_that_kill_their_workers_fail(
+    ada: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(vars(QUESTIONS), "max_attempts", 2)
     save_question(ada, content="Which theme do I like?")
     enqueue_questions(ada.pk)
     for _ in range(2):

@@ -181,8 +181,10 @@ def test_revoked_key_loses_its_share_and_takes_no_thread_of_unauthenticated_call
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_key_of_many_requests_at_once_is_verified_once(program_a: Program, settings: Any) -> None:
-    settings.UNVERIFIED_RATE_LIMIT_BURST = 1
+def test_a_key_of_many_requests_at_once_is_verified_once(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callers, "UNVERIFIED_BURST", 1)
 
     async def test(at: Verifying) -> None:
         key = bearer(program_a.key)
@@ -254,9 +256,11 @@ def test_slack_is_known_by_its_signature(settings: Any) -> None:
     run(test)
 
 
-def test_an_address_may_send_so_much_and_another_is_not_refused_for_it(settings: Any) -> None:
-    settings.UNVERIFIED_RATE_LIMIT_BURST = 3
-    settings.UNVERIFIED_RATE_LIMIT_PER_SECOND = 2
+def test_an_address_may_send_so_much_and_another_is_not_refused_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(callers, "UNVERIFIED_BURST", 3)
+    monkeypatch.setattr(callers, "UNVERIFIED_PER_SECOND", 2)
 
     async def test(at: Verifying) -> None:
         for _ in range(3):
@@ -273,7 +277,7 @@ def test_an_address_may_send_so_much_and_another_is_not_refused_for_it(settings:
 
 def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     monkeypatch.setattr(callers, "MAX_REMEMBERED_CALLERS", 10)
-    settings.UNVERIFIED_RATE_LIMIT_BURST = 1
+    monkeypatch.setattr(callers, "UNVERIFIED_BURST", 1)
 
     async def test(at: Verifying) -> None:
         for number in range(100):

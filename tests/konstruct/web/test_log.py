@@ -80,7 +80,6 @@ def test_each_line_is_an_object_that_names_the_request_the_tenant_and_the_key(
         **process_environment,
         "LOG_FORMAT": "json",
         "WEB_THREADS": "2",
-        "UNVERIFIED_RATE_LIMIT_BURST": "1000",
     }
     with (
         running(WORKER, environment, log),

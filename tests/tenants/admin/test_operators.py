@@ -33,15 +33,6 @@ def test_tenants_are_listed_with_state_size_and_schema(operator: Client, tenant_
     assert "up to date" in page.text
 
 
-def test_the_first_page_shows_the_limits_of_each_process(operator: Client) -> None:
-    page = operator.get("/admin/")
-    assert page.context["limits"][0] == ("Replies", "REPLY_CONCURRENCY", 500, 50)
-    for setting in ("REPLY_CONCURRENCY", "DELIVERY_CONCURRENCY", "EMBEDDING_CONCURRENCY"):
-        assert f'<td class="k-exact">{setting}</td>' in page.text
-    for setting in ("LLM_MAX_CONCURRENT", "MEM0_CONCURRENCY"):
-        assert f'<td class="k-exact">{setting}</td>' in page.text
-
-
 @pytest.mark.of_one_server(reason="each server is asked once more for sizes")
 def test_a_list_of_many_tenants_costs_the_same(
     operator: Client, tenant_a: Tenant, django_assert_num_queries: Callable[..., object]

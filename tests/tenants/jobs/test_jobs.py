@@ -51,7 +51,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> jobs.JobKind:
         name="note",
         task=note.name,
         queue="notes",
-        max_attempts=lambda: 3,
+        max_attempts=3,
         first_backoff=2.0,
         max_backoff=60.0,
         is_final=lambda error: isinstance(error, ZeroDivisionError),

@@ -22,7 +22,7 @@ from tests.jobs import claimed, expire_leases
 from tests.konstruct.running import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
-KIND = JobKind("leased-in-tests", task="", queue="", max_attempts=lambda: 3)
+KIND = JobKind("leased-in-tests", task="", queue="", max_attempts=3)
 LANE = uuid4()
 
 

@@ -13,6 +13,7 @@ from django.test import Client
 from django_redis import get_redis_connection
 
 from tenants.context import tenant_scope
+from tenants.limits import login_throttle
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.models import OperatorEvent, Tenant
 from tests.konstruct.conftest import access_events
@@ -22,9 +23,9 @@ RIGHT = "correct horse battery"
 
 
 @pytest.fixture(autouse=True)
-def _fresh(settings: Any) -> Iterator[None]:
-    settings.LOGIN_ATTEMPTS, settings.LOGIN_LOCK_SECONDS = 5, 900
-    settings.LOGIN_ATTEMPTS_PER_ADDRESS, settings.LOGIN_ATTEMPTS_PER_USER = 20, 30
+def _fresh(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(login_throttle, "ATTEMPTS_PER_ADDRESS", 20)
+    monkeypatch.setattr(login_throttle, "ATTEMPTS_PER_USER", 30)
     # The default hasher takes half a second for each attempt.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     cache.clear()

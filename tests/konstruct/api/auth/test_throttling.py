@@ -12,7 +12,7 @@ from tests.konstruct.conftest import MESSAGES, Program
 
 @pytest.fixture(autouse=True)
 def _small_buckets(settings: Any) -> None:
-    settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 2, 0.001
+    settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 4, 0.002
 
 
 def test_responses_contain_the_remaining_requests(program_a: Program) -> None:
@@ -56,8 +56,7 @@ def test_refused_request_does_not_count_against_the_limit(program_a: Program) ->
 def test_one_key_does_not_use_the_whole_rate_of_its_tenant(
     program_a: Program, settings: Any
 ) -> None:
-    settings.RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_BURST = 5, 2
-    settings.KEY_RATE_LIMIT_PER_SECOND = 0.001
+    settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 5, 0.001
     assert [program_a.send().status_code for _ in range(4)] == [202, 202, 429, 429]
     another = program_a.with_key(name="another")
     assert [another.send().headers["RateLimit-Remaining"] for _ in range(2)] == ["1", "0"]

@@ -170,7 +170,7 @@ def test_requests_without_any_key_cannot_fill_the_log(program_a: Program) -> Non
 
 
 def test_throttled_caller_is_recorded_once_per_interval(program_a: Program, settings: Any) -> None:
-    settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND = 1, 1e-3
+    settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 2, 1e-3
     cache.clear()
     statuses = statuses_of(lambda: program_a.get(MESSAGES), 6)
     assert statuses == [200, 429, 429, 429, 429, 429]

@@ -42,9 +42,9 @@ def test_unreachable_slack_loses_no_delivery(
 
 
 def test_delivery_fails_after_max_attempts_until_retried(
-    program_with_message: Program, slack: SlackServer, settings: Any
+    program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.DELIVERY_MAX_ATTEMPTS = 2
+    monkeypatch.setitem(vars(DELIVERIES), "max_attempts", 2)
     slack.trouble("chat.postMessage", *[Trouble(500)] * 2)
     for _ in range(3):
         show_all(program_with_message)

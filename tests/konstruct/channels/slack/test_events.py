@@ -353,7 +353,7 @@ def test_failed_entry_is_retried_and_blocks_no_other(
         usual(tenant_id, payload)
 
     monkeypatch.setitem(tasks.HANDLERS, "slack", handle)
-    settings.DELIVERY_MAX_ATTEMPTS = 2
+    monkeypatch.setitem(vars(inbox.ARRIVALS), "max_attempts", 2)
     post(mention("T1", "broken"))
     post(mention("T1", "whole"))
     assert [content for _, _, content, _ in messages(connected)] == ["whole"]

@@ -231,7 +231,7 @@ def test_unknown_host_is_refused(program_a: Program) -> None:
 
 
 def test_calls_cost_tokens(program_a: Program, settings: Any) -> None:
-    settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND = 2, 0.001
+    settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 4, 0.001
     eager = program_a.with_key(name="eager")
     answers = [ask(eager, "tools/call", name="list", arguments={"user_id": "m"}) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]

@@ -36,7 +36,7 @@ RIGHT = {"query": "a", "messages": "a", "user_id": "zoe", "filters": {"user_id":
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), sorted(FIELDS))
 def test_no_field_is_a_500(program: Program, settings: Any, method: str, path: str) -> None:
-    settings.RATE_LIMIT_BURST = settings.KEY_RATE_LIMIT_BURST = 1_000_000
+    settings.RATE_LIMIT_BURST = 2_000_000
     names = FIELDS[method, path]
     right = {name: value for name, value in RIGHT.items() if name in names}
     for odd in ODD_VALUES:

@@ -13,6 +13,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies import queue
+from konstruct.orchestrator.replies.queue import REPLIES
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -246,9 +247,9 @@ def test_late_and_held_replies_are_reported(chat: Chat) -> None:
 
 
 def test_failed_reply_is_reported_once_and_retried_by_the_next_request(
-    chat: Chat, settings: Any
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.REPLY_MAX_ATTEMPTS = 1
+    monkeypatch.setitem(vars(REPLIES), "max_attempts", 1)
     chat.answers = False
     chat.ask("Hello", headers=KEY)
     (message,) = chat.accepted
@@ -273,8 +274,7 @@ def test_idempotency_key_of_another_message_is_refused(chat: Chat) -> None:
 
 
 def test_throttled_request_gets_retry_after(chat: Chat, settings: Any) -> None:
-    settings.KEY_RATE_LIMIT_BURST = 1
-    settings.KEY_RATE_LIMIT_PER_SECOND = 1
+    settings.RATE_LIMIT_BURST = settings.RATE_LIMIT_PER_SECOND = 2
     responses = [chat.ask("Hello") for _ in range(3)]
     error = error_of(responses[-1], 429)
     assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -261,9 +262,9 @@ def test_tools_of_the_agent_and_their_consent_come_first(client: Client) -> None
 
 
 def test_a_program_that_never_sends_its_results_is_not_waited_for(
-    client: Client, settings: Any
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.TOOL_CONSENT_SECONDS = 0
+    monkeypatch.setattr("konstruct.orchestrator.replies.queue.CONSENT_TIME", timedelta(0))
     client.llm.answers = [calling("weather")]
     choice = client.ask(QUESTION)
     with tenant_scope(client.program.tenant.id):

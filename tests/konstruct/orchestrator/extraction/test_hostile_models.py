@@ -13,6 +13,7 @@ from konstruct.consistency import verify
 from konstruct.llm import client
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
+from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from konstruct.privacy import jobs as owner_jobs
@@ -117,9 +118,13 @@ def test_failing_model_causes_a_failed_run_and_a_retried_job(
 
 
 def test_unavailable_model_fails_visibly_and_can_be_retried(
-    program: Program, add_message: Callable[..., Message], llm_server: LLMServer, settings: Any
+    program: Program,
+    add_message: Callable[..., Message],
+    llm_server: LLMServer,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings.EXTRACTION_MAX_ATTEMPTS = 3
+    monkeypatch.setitem(vars(EXTRACTIONS), "max_attempts", 3)
     with_server, settings.LLM_POOL_URL = settings.LLM_POOL_URL, "http://127.0.0.1:9/"
     add_message(STATEMENT)
     pauses = []

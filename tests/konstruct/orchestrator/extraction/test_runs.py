@@ -12,6 +12,7 @@ from django.utils import timezone
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongRunState
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
+from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
     Agent,
@@ -241,9 +242,11 @@ def test_unreadable_answer_fails_the_run_and_is_retried(
 
 
 def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
-    add_message: Callable[..., Message], answer: Callable[..., None], settings: Any
+    add_message: Callable[..., Message],
+    answer: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings.EXTRACTION_MAX_ATTEMPTS = 2
+    monkeypatch.setitem(vars(EXTRACTIONS), "max_attempts", 2)
     message = add_message("I live in Oslo.")
     for _ in range(2):
         answer("I cannot help with that.")

@@ -17,6 +17,7 @@ from konstruct.orchestrator.pipeline import respond, worker, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.pipeline.decisions import Draft
 from konstruct.orchestrator.replies import queue
+from konstruct.orchestrator.replies.queue import REPLIES
 from konstruct.orchestrator.tasks import handle_message
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import embedding_jobs as embedding_outbox
@@ -229,9 +230,9 @@ def test_failure_of_the_language_model_is_recorded_and_retried_later(
 
 
 def test_reply_fails_after_max_attempts_and_can_be_retried(
-    send: Callable[..., Message], llm_server: LLMServer, settings: Any
+    send: Callable[..., Message], llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.REPLY_MAX_ATTEMPTS = 3
+    monkeypatch.setitem(vars(REPLIES), "max_attempts", 3)
     llm_server.default = Answer("<html>", 200)
     message = send()
     handle(message)

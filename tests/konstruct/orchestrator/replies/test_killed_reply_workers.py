@@ -39,8 +39,9 @@ WORKERS = """
     import django
     django.setup()
     from django.db import connections
-    from konstruct.channels import tasks
+    from konstruct.channels import inbox, tasks
     from konstruct.channels.delivery import worker
+    from konstruct.channels.delivery.queue import DELIVERIES
     from konstruct.orchestrator import pipeline
     from konstruct.orchestrator.replies import queue
     from memory.embedding.embedder import load_before_fork
@@ -73,6 +74,8 @@ WORKERS = """
 
     load_before_fork()
     object.__setattr__(queue.REPLIES, "first_backoff", 600.0)  # longer than a test
+    for kind in (queue.REPLIES, DELIVERIES, inbox.ARRIVALS):
+        object.__setattr__(kind, "max_attempts", 3)
     connections.close_all()
     for line in sys.stdin:
         pid = os.fork()
@@ -96,8 +99,7 @@ WORKERS = """
 
 @pytest.fixture(scope="module")
 def workers(environment_of_processes: dict[str, str]) -> Iterator[Callable[..., int]]:
-    environment = {**environment_of_processes, "LLM_POOL_URL": "", "REPLY_MAX_ATTEMPTS": "3"}
-    environment["DELIVERY_MAX_ATTEMPTS"] = "3"
+    environment = {**environment_of_processes, "LLM_POOL_URL": ""}
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(WORKERS)],
         cwd=PROJECT,

@@ -76,13 +76,13 @@ def test_each_changed_version_answers_and_its_answers_are_found(program_a: Progr
     assert program_a.get(other).json()["results"] == []
 
 
-def test_saved_questions_are_repeated_on_request(program_a: Program, settings: Any) -> None:
+def test_saved_questions_are_repeated_on_request(program_a: Program) -> None:
     save(program_a)
     work(program_a)
     answer = program_a.post(address(program_a, "run"), {})
     assert (answer.status_code, answer.json()["state"]) == (202, "queued")
     with tenant_scope(program_a.tenant.id):
-        for _ in range(settings.EXTRACTION_MAX_ATTEMPTS):
+        for _ in range(QUESTIONS.max_attempts):
             QUESTIONS.record_failure(program_a.agent.pk, RuntimeError("no"))
     failed = program_a.get(address(program_a, "run")).json()
     assert (failed["state"], bool(failed["last_error"])) == ("failed", True)
