@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.models import SavedQuestion
+from konstruct.orchestrator.agents import update_agent
+from konstruct.orchestrator.models import Agent, SavedQuestion
 from tenants.context import tenant_scope
 from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 
@@ -208,3 +209,25 @@ def test_a_login_in_another_tab_keeps_entries_too(
     expect(page.get_by_text(FILLED_IN)).to_have_count(0)
     with tenant_scope(demo_tenant.tenant.id):
         SavedQuestion.objects.get(content="Sent with an old token?").delete()
+
+
+def test_an_edited_agent_is_tried_in_a_new_tab_and_the_enter_key_saves_it(
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+) -> None:
+    admin = visit(demo_tenant.host)
+    admin.log_in("admin")
+    page = admin.open(f"/admin/orchestrator/agent/{demo_tenant.agent.pk}/change/")
+    page.get_by_label("Persona").fill("Talks like a sailor.")
+    with page.context.expect_page() as opened:
+        page.get_by_role("button", name="Compare the edited form").click()
+    tab = opened.value
+    tab.get_by_label("Message", exact=True).fill("Where do I live?")
+    tab.get_by_role("button", name="Send").click()
+    expect(tab.locator(".k-turn-assistant")).to_have_count(2)
+    expect(page.get_by_role("button", name="Save", exact=True)).to_be_enabled()
+    page.get_by_role("textbox", name="Name").press("Enter")
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    with tenant_scope(demo_tenant.tenant.id):
+        agent = Agent.objects.get(pk=demo_tenant.agent.pk)
+        assert agent.persona == "Talks like a sailor."
+        update_agent(agent, persona=demo_tenant.agent.persona)

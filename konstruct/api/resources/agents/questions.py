@@ -38,17 +38,13 @@ from tenants.audit.models import Action
 MAX_INTEGER = 2**31 - 1
 
 
-def _help(model: type[SavedQuestion] | type[QuestionAnswer], name: str) -> str:
-    return str(model._meta.get_field(name).help_text)  # type: ignore[union-attr]  # no relation
-
-
 class NewQuestionSerializer(StrictSerializer):
     """A question to save."""
 
     content = StrictCharField(
         max_length=settings.MAX_MESSAGE_CHARACTERS,
         validators=[NOT_BLANK],
-        help_text=_help(SavedQuestion, "content"),
+        help_text="The message.",
     )
     user_id = ChannelIdField(
         required=False,
