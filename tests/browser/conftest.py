@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.db import connections
 from django.test import override_settings
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
@@ -22,19 +21,23 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.local import demo
 from konstruct.management.commands.demo import USER
+from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.identities.channel_identities import identity_of
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ExtractionCursor
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import queue
+from konstruct.orchestrator.retention_rules import set_days
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
-from tenants.context import tenant_scope
+from tenants.audit.models import RetentionRule
+from tenants.context import required_tenant_id, tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.browser.states import add_states, send
 from tests.konstruct.extracted import propose
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -173,25 +176,23 @@ def _create_month() -> Aurora:
         system_prompt="You are Iris, the assistant of Aurora Travel.",
         extracts_facts=True,
     )
-    otto = create_agent(tenant_id=tenant.id, name="Otto", tools=["remember_fact"])
+    create_agent(tenant_id=tenant.id, name="Otto")
     with tenant_scope(tenant.id):
-        admin = User.objects.create_superuser("admin", password=PASSWORD)
+        User.objects.create_superuser("admin", password=PASSWORD)
         issue_key(tenant_id=tenant.id, name="website")
         import_history(history["messages"], tenant_id=tenant.id)
         with demo.serving_model() as url, override_settings(LLM_POOL_URL=url):
             for cursor in ExtractionCursor.objects.all():
                 runs.extract(cursor.pk)
-        escalation = add_states(agent, otto, admin)
+        # It takes effect a day later, unless it is cancelled.
+        set_days(RetentionRule(agent_id=agent.pk), 14)
+        identity = identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim Novak")
         drain(tenant.id)
-        question, *_ = [
-            send(agent, question["text"], user=USER, thread="desk")
-            for question in history["questions"][:2]
-        ]
+        question, *_ = [_send(agent, question["text"]) for question in history["questions"][:2]]
         drain(tenant.id)
-        hebrew = "שלום, אני רוצה להזמין טיול <script>alert(1)</script>"
-        send(agent, hebrew, user="noa", thread="desk")
-        lighthouse = "Could you also book the lighthouse tour?"
-        failed = send(agent, lighthouse, user=USER, thread="desk", answered=False)
+        _send(agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
+        _send(agent, "Can I talk to a human, please?", user="kim")
+        failed = _send(agent, "Could you also book the lighthouse tour?", answered=False)
         queue.REPLIES.record_failure(
             failed.id, LLMRefused("The language model answered 400: no such model.")
         )
@@ -200,14 +201,26 @@ def _create_month() -> Aurora:
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")
         # Of another person: a corrected fact excludes its message from recall.
-        _propose_facts(
-            send(agent, "I am allergic to clams and shellfish.", user="zoe", thread="desk")
-        )
-        identity = ChannelIdentity.objects.get()
-    with database.as_owner():  # the erasures of the month
-        call_command("owner_worker", once=True, verbosity=0)
+        _propose_facts(_send(agent, "I am allergic to clams and shellfish.", user="zoe"))
+        escalation = Escalation.objects.get()
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
     return Aurora(tenant, agent, failed, reply, memory, fact, escalation, identity)
+
+
+def _send(agent: Agent, text: str, *, user: str = USER, answered: bool = True) -> Message:
+    """Send a message like a program, and answer it immediately."""
+    incoming = Incoming(
+        agent_id=agent.id,
+        user_id=user,
+        thread_id="desk",
+        channel="rest",
+        content=text,
+        name=user.title(),
+    )
+    message, _ = accept(incoming, tenant_id=required_tenant_id())
+    if answered:
+        pipeline.handle(tenant_id=required_tenant_id(), message_id=message.id)
+    return message
 
 
 def _propose_facts(message: Message) -> None:
