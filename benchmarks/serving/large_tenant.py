@@ -109,11 +109,9 @@ FILL: Final = (
     """INSERT INTO orchestrator_modelcall (agent_id, purpose, model, outcome, created_at)
        SELECT agent_id, 'reply', 'fast', 'done', created_at
        FROM memory_message WHERE mod(number, 2) = 0""",
-    """INSERT INTO orchestrator_dailyusage (day, agent_id, purpose, model, slot, calls)
-       SELECT day, agent.id, purpose, 'fast', slot, 3
-       FROM generate_series(current_date - 30, current_date, interval '1 day') AS day,
-            orchestrator_agent AS agent, unnest(ARRAY['reply', 'extraction']) AS purpose,
-            generate_series(0, 3) AS slot""",
+    """INSERT INTO orchestrator_dailyusage (day, calls)
+       SELECT day, 3 FROM generate_series(current_date - 30, current_date, interval '1 day') AS day
+       ON CONFLICT (day) DO NOTHING""",
     """INSERT INTO orchestrator_notificationrecipient (destination, email, events)
        VALUES ('mail', 'eva@example.com', '{{escalation_opened}}')""",
     """INSERT INTO orchestrator_notification

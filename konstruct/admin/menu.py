@@ -174,7 +174,7 @@ RECORDS = (
         _("Access and usage"),
         (
             (_("Access log"), _("Who read or changed what."), "audit.accessevent"),
-            (_("Usage"), _("Quotas, tokens and costs by agent."), "usage"),
+            (_("Usage"), _("Quotas, messages and costs by day."), "orchestrator.dailyusage"),
             (_("Model calls"), _("Each request to a language model."), "orchestrator.modelcall"),
             (_("Activity by day"), _("The numbers of the charts of Today."), "activity"),
         ),

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.notifications import notify
-from tenants.context import execute, fetch_row, public_scope, tenant_scope
+from tenants.context import fetch_row, public_scope, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.limits.quotas import MONTHLY, Quota, limits_of
 from tenants.models import Tenant
@@ -46,18 +46,6 @@ SELECT (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_cla
        (SELECT count(*) FROM api_apikey WHERE revoked_at IS NULL
         AND (expires_at IS NULL OR expires_at > now()))
 """  # noqa: S608  (of constants)
-# Rows of the slots of ended days are added into one.
-_ENDED: Final = """
-WITH folded AS (
-    DELETE FROM orchestrator_dailyusage WHERE slot > 0 AND day < %(before)s RETURNING *
-)
-"""
-_FOLDED: Final = """
-SELECT day, agent_id, purpose, model, 0, sum(messages), sum(replies), sum(memories), sum(calls),
-       sum(failed), sum(prompt_tokens), sum(completion_tokens), sum(cost)
-FROM folded GROUP BY day, agent_id, purpose, model
-"""
-_FOLD: Final = _ENDED + usage.ADD.format(rows=_FOLDED)
 
 
 def measure_due() -> int:
@@ -84,7 +72,6 @@ def measure(tenant: Tenant) -> dict[str, Any]:
     """Measure a tenant, and store the usage with the reached limits, and return it."""
     now = timezone.now()
     today = now.astimezone(UTC).date()
-    before = _measured_at(tenant)
     with tenant_scope(tenant.pk):
         values = {"exactly": MAX_EXACT_COUNT, "today": today}
         storage, memories, counted, keys = fetch_row(_MEASURE, values)
@@ -98,8 +85,6 @@ def measure(tenant: Tenant) -> dict[str, Any]:
             "api_keys": keys,
         }
         used = usage.usage_of(tenant, Quota)
-        if before.date() < today:
-            execute(_FOLD, {"before": today - timedelta(days=1)})
         levels = usage.reached_limits(limits_of(tenant.quotas), used)
         reached = _with_times(tenant.usage.get("reached", {}), levels, now)
         is_new = reached != tenant.usage.get("reached", {})

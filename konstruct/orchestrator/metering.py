@@ -2,32 +2,32 @@
 
 `runner.run_agent` records each call before it is sent, and its outcome afterwards, with one
 statement each. If the process is killed in between, the outcome is unknown. DailyUsage has the sums
-of days. Prices are those of the settings at the time of the call.
+of the tenant's days. Prices are those of the settings at the time of the call.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final, Literal
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, F, Q, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion
 from konstruct.llm.exceptions import LLMError
-from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall
-from konstruct.orchestrator.usage import ADD, SLOT
+from konstruct.orchestrator.models import CallOutcome, ModelCall
+from konstruct.orchestrator.usage import ADD
 from memory.context import tokens
 from tenants.context import execute
 
 MILLION: Final = 1_000_000
 REPLY: Final = "reply"
-_CALL_COUNTS: Final = ("calls", "failed", "prompt_tokens", "completion_tokens", "cost")
+PURPOSES: Final = (REPLY, "extraction", "dry run", "saved questions", "asking again")
 # Records the outcome of a call once, and counts the call with it.
 _RECORD: Final = """
 WITH finished AS (
@@ -35,14 +35,14 @@ WITH finished AS (
     SET outcome = %(outcome)s, requests = %(requests)s, prompt_tokens = %(prompt_tokens)s,
         completion_tokens = %(completion_tokens)s, cost = %(cost)s
     WHERE id = %(id)s AND outcome = ''
-    RETURNING created_at, agent_id, purpose, model
+    RETURNING created_at
 )
 """
-_FINISHED: Final = f"""
-SELECT (created_at AT TIME ZONE 'UTC')::date, agent_id, purpose, model, {SLOT}, 0, 0, 0, 1,
+_FINISHED: Final = """
+SELECT (created_at AT TIME ZONE 'UTC')::date, 0, 0, 0, 1,
        %(failed)s, %(prompt_tokens)s, %(completion_tokens)s, %(cost)s
 FROM finished
-"""  # noqa: S608  (of constants)
+"""
 _FINISH: Final = _RECORD + ADD.format(rows=_FINISHED)
 
 
@@ -146,8 +146,8 @@ class Usage:
         return replace(self, **counts)
 
 
-_COUNTS: Final = ("unknown", *_CALL_COUNTS)
 _GROUP: Final = ("day", "agent_id", "purpose", "model")
+_COUNTS: Final = ("calls", "failed", "unknown", "prompt_tokens", "completion_tokens", "cost")
 
 
 def usage(
@@ -159,47 +159,33 @@ def usage(
 ) -> list[Usage]:
     """Return the current tenant's usage by day, agent, purpose and model, newest day first.
 
-    It reads sums of days, and calls without an outcome by an index, so that its time does not
-    depend on the number of calls.
-
     Args:
-        since: a time on the first day (UTC).
-        until: the end. The last day is the day (UTC) just before it; None: no end.
+        since: only calls from this time on.
+        until: only calls before this time; None: no end.
         agent_id: only this agent.
         limit: the maximum number of rows; None: all.
     """
-    last = date.max if until is None else (until - timedelta(microseconds=1)).astimezone(UTC).date()
-    of_agent: dict[str, Any] = {} if agent_id is None else {"agent_id": agent_id}
-    days = DailyUsage.objects.filter(
-        day__gte=since.astimezone(UTC).date(), day__lte=last, calls__gt=0, **of_agent
+    filters: dict[str, Any] = {"created_at__gte": since}
+    if until is not None:
+        filters["created_at__lt"] = until
+    if agent_id is not None:
+        filters["agent_id"] = agent_id
+    calls = ModelCall.objects.filter(**filters)
+    groups = (
+        calls.annotate(day=TruncDate("created_at", tzinfo=UTC))
+        .order_by("-day", *_GROUP[1:])
+        .values(*_GROUP)
+        .annotate(
+            sum_calls=Count("id"),
+            sum_failed=Count("id", filter=Q(outcome=CallOutcome.FAILED)),
+            sum_unknown=Count("id", filter=Q(outcome=CallOutcome.UNKNOWN)),
+            sum_prompt_tokens=Sum("prompt_tokens"),
+            sum_completion_tokens=Sum("completion_tokens"),
+            sum_cost=Sum("cost"),
+        )
     )
-    sums = days.order_by("-day", "agent_id", "purpose", "model").values(*_GROUP)
-    sums = sums.annotate(**{f"sum_{name}": Sum(name) for name in _CALL_COUNTS})
-    found: dict[tuple[Any, ...], Usage] = {}
-    for row in sums[:limit]:
-        key = tuple(row[name] for name in _GROUP)
-        found[key] = Usage(*key, **{name: row[f"sum_{name}"] for name in _CALL_COUNTS})
-    for group in unknown_calls(since.astimezone(UTC).date(), last).filter(**of_agent)[:limit]:
-        key = tuple(group[name] for name in _GROUP)
-        before = found.get(key) or Usage(*key)
-        number = group["number"]
-        found[key] = replace(before, calls=before.calls + number, unknown=number)
-    order = sorted(found.values(), key=lambda row: (str(row.agent_id), row.purpose, row.model))
-    order.sort(key=lambda row: row.day, reverse=True)
-    return order[:limit]
-
-
-def unknown_calls(first: date, last: date) -> QuerySet[ModelCall, dict[str, Any]]:
-    """Return the calls without an outcome of some days by day, agent, purpose and model."""
-    calls = ModelCall.objects.filter(
-        outcome=CallOutcome.UNKNOWN,
-        created_at__gte=datetime.combine(first, datetime.min.time(), UTC),
-    )
-    if last < date.max:
-        after = last + timedelta(days=1)
-        calls = calls.filter(created_at__lt=datetime.combine(after, datetime.min.time(), UTC))
-    by_day = calls.annotate(day=TruncDate("created_at", tzinfo=UTC)).order_by()
-    return by_day.values(*_GROUP).annotate(number=Count("id")).order_by("-day", *_GROUP[1:])
+    rows = groups.values_list(*_GROUP, *(f"sum_{name}" for name in _COUNTS))
+    return [Usage(*row) for row in rows[:limit]]
 
 
 def sum_by(rows: Sequence[Usage], by: Literal["day", "agent_id"]) -> dict[Any, Usage]:
@@ -218,7 +204,6 @@ def midnight() -> datetime:
 
 def tokens_today(agent_id: UUID, purpose: str) -> int:
     """Return the tokens that the agent has used today (UTC) for this purpose."""
-    today = DailyUsage.objects.filter(
-        day=midnight().date(), agent_id=agent_id, purpose=purpose
-    ).aggregate(sent=Sum("prompt_tokens"), received=Sum("completion_tokens"))
-    return (today["sent"] or 0) + (today["received"] or 0)
+    calls = ModelCall.objects.filter(created_at__gte=midnight(), agent_id=agent_id, purpose=purpose)
+    used = calls.aggregate(tokens=Sum(F("prompt_tokens") + F("completion_tokens")))
+    return used["tokens"] or 0

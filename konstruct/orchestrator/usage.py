@@ -1,21 +1,19 @@
 """A tenant's usage: counts by day, and checks of quotas before requests are accepted.
 
-Counts are added in the transaction of the counted rows, and read as sums of days. Storage and
+Counts are added to the day's row in the transaction of the counted rows. Storage and
 memories are measured at intervals (`konstruct.orchestrator.measuring`). Memories that were stored
 since the last measurement are added to its result.
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from konstruct.orchestrator.models import DailyUsage
 from tenants.context import execute, fetch_row, required_tenant_id, tenant_connection
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, limits_of
 from tenants.metrics import counter
@@ -27,8 +25,6 @@ REFUSALS: Final = counter(
     "Requests that were refused because the tenant has reached a hard limit.",
     quota=tuple(quota.value for quota in Quota),
 )
-# Maximum number of rows of a day and purpose. Concurrent transactions that add to one row wait.
-SLOTS: Final = 16
 COUNTS: Final = (
     *("messages", "replies", "memories", "calls", "failed", "prompt_tokens", "completion_tokens"),
     "cost",
@@ -36,14 +32,13 @@ COUNTS: Final = (
 _ADDED: Final = ", ".join(f"{name} = counted.{name} + excluded.{name}" for name in COUNTS)
 ADD: Final = f"""
 INSERT INTO orchestrator_dailyusage AS counted
-    (day, agent_id, purpose, model, slot, {", ".join(COUNTS)})
+    (day, {", ".join(COUNTS)})
 {{rows}}
-ON CONFLICT (day, agent_id, purpose, model, slot) DO UPDATE SET {_ADDED}
+ON CONFLICT (day) DO UPDATE SET {_ADDED}
 """
-SLOT: Final = f"mod(pg_backend_pid(), {SLOTS})"
 _COUNT: Final = ADD.format(
-    rows=f"VALUES ((now() AT TIME ZONE 'UTC')::date, NULL, '', '', {SLOT}, %(messages)s,"
-    " %(replies)s, %(memories)s, 0, 0, 0, 0, 0)"
+    rows="VALUES ((now() AT TIME ZONE 'UTC')::date, %(messages)s, %(replies)s, %(memories)s,"
+    " 0, 0, 0, 0, 0)"
 )
 # Sums of the days since two days: the first of the month, and that of the last measurement.
 _SUMS: Final = """
@@ -67,47 +62,25 @@ MODEL_CALL_QUOTAS: Final = (Quota.TOKENS, Quota.COST)
 MEMORY_QUOTAS: Final = (Quota.MEMORIES, Quota.STORAGE)
 
 
-@dataclass(slots=True)
-class Counts:
-    """The usage of some days."""
-
-    messages: int = 0
-    replies: int = 0
-    memories: int = 0
-    calls: int = 0
-    failed: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: Decimal = Decimal(0)
-
-    @property
-    def tokens(self) -> int:
-        """Tokens sent and received."""
-        return self.prompt_tokens + self.completion_tokens
-
-    def add(self, other: "Counts") -> None:
-        """Add other counts."""
-        for name in COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
 def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
     """Add to the current tenant's counts of today, in the transaction of the counted rows.
 
     The statement is sent with the next one or with the COMMIT, without another round trip.
-    Call it last in the transaction, because other transactions of the same slot wait for its end.
+    Call it last in the transaction: other transactions that count wait for its end.
     """
     values = {"messages": messages, "replies": replies, "memories": memories}
     tenant_connection().queue(_COUNT, values)
 
 
-def admit_memories(number: int) -> None:
-    """Count memories that will be stored, in the same transaction.
+@contextmanager
+def admit_memories(number: int) -> Iterator[None]:
+    """Check that memories may be stored, and count them after the block, which stores them.
 
     Raises:
         QuotaExceeded: a hard limit would be exceeded.
     """
     require_room(MEMORY_QUOTAS, memories=number)
+    yield
     count(memories=number)
 
 
@@ -174,11 +147,6 @@ def tenant_row() -> Tenant:
     return Tenant.objects.only("quotas", "usage").get(pk=tenant_id)
 
 
-def full_tenant_row() -> Tenant:
-    """Return the current tenant's row with all columns."""
-    return Tenant.objects.get(pk=required_tenant_id())
-
-
 def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | int | None]:
     """Return the current tenant's usage of these quotas; None if it is not measured yet.
 
@@ -206,31 +174,6 @@ def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | i
 def first_of_month(moment: datetime | None = None) -> date:
     """Return the first day of the month of a moment (UTC), by default of now."""
     return (moment or timezone.now()).astimezone(UTC).date().replace(day=1)
-
-
-def last_of_month(first: date) -> date:
-    """Return the last day of the month of its first day."""
-    return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-
-
-def counts_by(column: str, first: date, last: date | None = None) -> dict[Any, Counts]:
-    """Return the counts of some days by "day" or "purpose", in the order of this column."""
-    sums = {f"total_{name}": Sum(name) for name in COUNTS}
-    rows: QuerySet[Any] = (
-        _between(first, last).order_by().values(column).annotate(**sums).order_by(column)
-    )
-    return {row[column]: _counts({name: row[f"total_{name}"] for name in COUNTS}) for row in rows}
-
-
-def _counts(sums: Mapping[str, Any]) -> Counts:
-    """Return counts from sums, which are None without rows."""
-    found: dict[str, Any] = {name: value or 0 for name, value in sums.items()}
-    return Counts(**found)
-
-
-def _between(first: date, last: date | None) -> QuerySet[DailyUsage]:
-    rows = DailyUsage.objects.filter(day__gte=first)
-    return rows if last is None else rows.filter(day__lte=last)
 
 
 def reached_limits(limits: Mapping[Quota, Limit], used: Mapping[Quota, Any]) -> dict[Quota, str]:

@@ -35,6 +35,7 @@ _READ: Final = frozenset(
         "orchestrator.view_extractionrun",
         "orchestrator.view_extractioncursor",
         "orchestrator.view_modelcall",
+        "orchestrator.view_dailyusage",
         "orchestrator.view_notification",
         "orchestrator.view_notificationrecipient",
         "audit.view_accessevent",

@@ -237,7 +237,6 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "agent_versions": ((agent.pk,), {}),
         "restore_agent": ((agent.pk, 1), {}),
         "activity": ((), {}),
-        "usage": ((), {}),
         "erase_message": ((message.pk,), {}),
         "link_identity": ((ChannelIdentity.objects.all()[0].pk,), {}),
         "person": ((), {"user": user_id}),

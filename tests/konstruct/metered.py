@@ -2,11 +2,14 @@
 
 from datetime import datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Sum
+
 from konstruct.orchestrator import metering, usage
-from konstruct.orchestrator.models import CallOutcome, ModelCall
+from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall
 
 
 def metered_call(
@@ -29,9 +32,10 @@ def metered_call(
     return row
 
 
-def counts_of_month() -> usage.Counts:
-    """Return the counts of the current tenant and month."""
-    counts = usage.Counts()
-    for of_day in usage.counts_by("day", usage.first_of_month()).values():
-        counts.add(of_day)
+def counts_of_month() -> SimpleNamespace:
+    """Return the counts of the current tenant and month, with `tokens`."""
+    days = DailyUsage.objects.filter(day__gte=usage.first_of_month())
+    sums = days.aggregate(**{f"sum_{name}": Sum(name, default=0) for name in usage.COUNTS})
+    counts = SimpleNamespace(**{name: sums[f"sum_{name}"] for name in usage.COUNTS})
+    counts.tokens = counts.prompt_tokens + counts.completion_tokens
     return counts

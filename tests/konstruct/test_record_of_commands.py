@@ -57,7 +57,6 @@ CHANGE_NOTHING_OF_A_TENANT = {
     "prove_isolation": "attacks tenants that it makes itself",
     "serve": "starts processes",
     "set_up_tenant": "runs others, which are recorded",
-    "usage": "reads",
     "verify_backup": "reads files",
     "verify_receipt": "reads a file",
 }

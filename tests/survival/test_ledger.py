@@ -137,7 +137,6 @@ def test_model_calls_equal_the_count_of_the_model_server(tmp_path: Path) -> None
             "SELECT sum(calls)::int, sum(prompt_tokens)::int, sum(completion_tokens)::int,"
             " sum(messages)::int FROM orchestrator_dailyusage"
         )
-        listed = here.manage("usage", "--tenant", "oak")
     known = [call for call in calls if call[1] in OUTCOMES]
     done = [prompt_tokens for _, outcome, prompt_tokens, _ in calls if outcome == "done"]
     unknown = len(calls) - len(known)
@@ -148,7 +147,6 @@ def test_model_calls_equal_the_count_of_the_model_server(tmp_path: Path) -> None
     assert set(done) <= set(counted)
     assert len(counted) - len(done) <= len(calls) - len(done)
     assert unknown
-    assert f"unknown_calls: {unknown}\n" in listed
     prompt_tokens, completion_tokens = (sum(call[index] for call in known) for index in (2, 3))
     accepted = {key for sender in senders for key in sender.accepted}
     assert summed[0][:3] == (len(known), prompt_tokens, completion_tokens)

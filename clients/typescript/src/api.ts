@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 588af91696b12636a3231c3e35e0da556b8fb88bb7cda03ba2c53df87ae91626
+// Written by `make typescript` from docs/openapi.yaml, sha256 d68c08e4381bb2f5b6b2ddcaa492ed7e44e278dfb863ddbf72bb2afe6acf8935
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1203,26 +1203,6 @@ export interface paths {
         };
         /** Sum calls, tokens and money of language models by day, agent, purpose and model */
         get: operations["get_model_usage"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/usage/month/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get the tenant's usage of a month: messages, calls by purpose, tokens and money
-         * @description With `Accept: text/csv` the response is CSV.
-         */
-        get: operations["get_usage_of_month"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4551,44 +4531,6 @@ export interface components {
              * @description Cost of replies at current prices, by LLM_PRICE_…
              */
             cost: string;
-        };
-        /** @description The tenant's usage of a month. The fields are the columns of the CSV. */
-        UsageOfMonth: {
-            /** @description The short name of the tenant. */
-            tenant: string;
-            /** @description The month (UTC), such as 2026-11. */
-            month: string;
-            /** @description Messages of users that were accepted. */
-            messages: number;
-            /** @description Replies of agents that were written. */
-            replies: number;
-            /** @description At the last measurement. null: of an earlier month. */
-            memories: number | null;
-            /** @description At the last measurement. null: of an earlier month. */
-            storage_bytes: number | null;
-            /** @description Calls of language models for replies. */
-            calls_reply: number;
-            /** @description Those for the extraction of facts. */
-            calls_extraction: number;
-            /** @description Those for dry runs. */
-            calls_dry_run: number;
-            /** @description Those for saved questions. */
-            calls_saved_questions: number;
-            /** @description Those for asking again. */
-            calls_asking_again: number;
-            /** @description All other calls. */
-            calls_other: number;
-            /** @description Tokens sent. */
-            prompt_tokens: number;
-            /** @description Tokens received. */
-            completion_tokens: number;
-            /**
-             * Format: decimal
-             * @description By the prices at the time of the calls.
-             */
-            cost: string;
-            /** @description Those of the calls that have no outcome: their tokens are not counted. */
-            unknown_calls: number;
         };
         /** @description An end user. */
         User: {
@@ -8605,43 +8547,6 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
             422: components["responses"]["Unprocessable"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    get_usage_of_month: {
-        parameters: {
-            query?: {
-                /** @description The month (UTC), such as 2026-11. Default: this one. */
-                month?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["UsageOfMonth"];
-                    "text/csv": string;
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthenticated"];
-            403: components["responses"]["Forbidden"];
-            405: components["responses"]["MethodNotAllowed"];
-            406: components["responses"]["NotAcceptable"];
-            414: components["responses"]["AddressTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

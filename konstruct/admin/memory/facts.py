@@ -274,8 +274,8 @@ class MemoryEntryAdmin(AgentNameAdmin):
             obj.tenant_id = required_tenant_id()
             if given.get("valid_from") is None:
                 obj.valid_from = MemoryEntry._meta.get_field("valid_from").get_default()
-            admit_memories(1)
-            obj.memory_id = LongTermMemory().remember(obj, author=author_of(request)).memory_id
+            with admit_memories(1):
+                obj.memory_id = LongTermMemory().remember(obj, author=author_of(request)).memory_id
             return
         changed = set(form.changed_data)
         update_fact(

@@ -13,8 +13,8 @@ from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, agent_names
 from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator import metering
+from konstruct.orchestrator.metering import PURPOSES
 from konstruct.orchestrator.models import CallOutcome, ModelCall
-from konstruct.orchestrator.monthly import PURPOSES
 from tenants.admin.badges import Colours
 from tenants.admin.sites import ExtraContext, tenant_site
 

@@ -1,77 +1,97 @@
-"""Usage of the tenant: its quotas with their use, the days of a month, and its CSV."""
+"""Usage: the quotas and the days of a tenant, and for operators the figures of all tenants."""
 
-from collections.abc import Iterable
-from datetime import date, timedelta
+import logging
+from collections.abc import Iterable, Iterator
+from datetime import UTC, timedelta
 from typing import Any, Final
 
+from django.contrib import admin
+from django.core.paginator import Paginator
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import log_access
+from konstruct.admin.access import AuditedReadOnlyAdmin
+from konstruct.admin.list_tools import as_csv
 from konstruct.orchestrator import usage
-from konstruct.orchestrator.monthly import csv_lines, month_of, row_of
-from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action
+from konstruct.orchestrator.models import DailyUsage
+from tenants.admin.quotas import reached_text
+from tenants.admin.sites import ExtraContext, operator_site, tenant_site
+from tenants.audit.operator_log import record_person_action
+from tenants.context import tenant_scope
+from tenants.exceptions import KonstructError
 from tenants.limits.quotas import UNLIMITED, Quota, limits_of
+from tenants.models import Tenant
+from tenants.outages import OUTAGES
 
-READ: Final = "orchestrator.view_modelcall"
-# Months that a page links to, with this one.
-MAX_MONTHS: Final = 12
+logger = logging.getLogger(__name__)
+
+PER_PAGE: Final = 100
+# Days of the operators' CSV.
+CSV_DAYS: Final = 366
 
 
-@tenant_site.page("usage/", name="usage", permission=READ)
+@admin.register(DailyUsage, site=tenant_site)
+class DailyUsageAdmin(AuditedReadOnlyAdmin):
+    """Counts of days, below the quotas with their use."""
+
+    list_before_template = "konstruct/usage.html"
+    list_display = ("day", *usage.COUNTS)
+    date_hierarchy = "day"
+    ordering = ("-day",)
+    fields = ("day", *usage.COUNTS)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: ExtraContext = None
+    ) -> HttpResponse:
+        """Show the quotas and the days."""
+        tenant = usage.tenant_row()
+        used = usage.usage_of(tenant, Quota)
+        quotas = {
+            "quotas": _quotas(tenant.quotas, used),
+            "measured_at": tenant.usage.get("measured_at", "")[:16].replace("T", " "),
+        }
+        return super().changelist_view(request, {**(extra_context or {}), **quotas})
+
+
+@operator_site.page("usage/", name="usage", permission="tenants.view_tenant")
 def show(request: HttpRequest) -> HttpResponseBase:
-    """Show the quotas, and a month by day. With `?csv=1` the month as CSV."""
-    first = requested_month(request)
-    log_access(request, Action.VIEW, "usage", asked={"month": f"{first:%Y-%m}"})
-    tenant = usage.tenant_row()
+    """Show the last measurement of tenants. With `?csv=1` the days of all tenants as CSV."""
+    tenants = Tenant.objects.provisioned()
     if "csv" in request.GET:
-        return csv_response([row_of(usage.full_tenant_row(), first)], first)
-    days = usage.counts_by("day", first, usage.last_of_month(first))
-    used = usage.usage_of(tenant, Quota)
-    response: HttpResponse = tenant_site.render(
+        record_person_action(request, "export", "usage")
+        return StreamingHttpResponse(
+            as_csv(["tenant", "day", *usage.COUNTS], _days(list(tenants))),
+            content_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": 'attachment; filename="usage.csv"'},
+        )
+    record_person_action(request, "list", "usage")
+    page = Paginator(tenants, PER_PAGE).get_page(request.GET.get("p"))
+    rows = [{"tenant": tenant, **tenant.usage, "reached": reached_text(tenant)} for tenant in page]
+    return operator_site.render(
         request,
-        "konstruct/usage.html",
-        title=str(_("Usage")),
-        month=f"{first:%Y-%m}",
-        months=months(),
-        days=sorted(days.items(), reverse=True),
-        quotas=_quotas(tenant.quotas, used),
-        measured_at=tenant.usage.get("measured_at", "")[:16].replace("T", " "),
+        "konstruct/usage_of_tenants.html",
+        title=_("Usage"),
+        page=page,
+        rows=rows,
         is_fullwidth=1,
     )
-    return response
 
 
-def requested_month(request: HttpRequest) -> date:
-    """Return the month of the address; the current month for an invalid one."""
-    try:
-        return month_of(request.GET.get("month", ""))
-    except ValueError:
-        return usage.first_of_month()
-
-
-def months() -> list[str]:
-    """Return this month and those before it, such as 2026-11."""
-    names, first = [], usage.first_of_month()
-    for _number in range(MAX_MONTHS):
-        names.append(f"{first:%Y-%m}")
-        first = (first - timedelta(days=1)).replace(day=1)
-    return names
-
-
-def csv_response(rows: Iterable[dict[str, Any]], first: date) -> StreamingHttpResponse:
-    """Return the usage of a month as a CSV file, streamed.
-
-    Args:
-        rows: the usage of tenants.
-        first: the first day of the month, for the name of the file.
-    """
-    return StreamingHttpResponse(
-        csv_lines(rows),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="usage-{first:%Y-%m}.csv"'},
-    )
+def _days(tenants: Iterable[Tenant]) -> Iterator[tuple[Any, ...]]:
+    """Yield the days of tenants. A tenant that cannot be read has one line, "unknown"."""
+    since = timezone.now().astimezone(UTC).date() - timedelta(days=CSV_DAYS)
+    for tenant in tenants:
+        rows: list[tuple[Any, ...]]
+        try:
+            with tenant_scope(tenant.pk):
+                days = DailyUsage.objects.filter(day__gte=since).order_by("day")
+                rows = list(days.values_list("day", *usage.COUNTS))
+        except (*OUTAGES, DatabaseError, KonstructError) as error:
+            logger.warning("The usage of tenant %s cannot be read: %s", tenant.slug, error)
+            rows = [("unknown",)]
+        yield from ((tenant.slug, *row) for row in rows)
 
 
 def _quotas(quotas: dict[str, Any], used: dict[Quota, Any]) -> list[dict[str, Any]]:

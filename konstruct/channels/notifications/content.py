@@ -177,7 +177,10 @@ def _quota(row: Notification) -> Content | None:
         if reached_limit["level"] == "hard"
         else gettext("The quota %(quota)s is nearly used up, since %(time)s")
     )
-    return Content(text % {"quota": quota.label, "time": _time(row)}, _url("usage"))
+    return Content(
+        text % {"quota": quota.label, "time": _time(row)},
+        _url("orchestrator_dailyusage_changelist"),
+    )
 
 
 def _agent(agent_id: UUID) -> str:

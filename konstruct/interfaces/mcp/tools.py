@@ -113,8 +113,8 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
         content=fields["content"],
         metadata=fields.get("metadata", {}),
     )
-    admit_memories(1)
-    stored = FACTS.remember(entry, author=caller.author)
+    with admit_memories(1):
+        stored = FACTS.remember(entry, author=caller.author)
     fact = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
     similar = [{"id": near.memory_id, "content": near.content} for near in stored.near_duplicates]
     document = _fact(fact) | {"created": stored.created, "similar": similar}

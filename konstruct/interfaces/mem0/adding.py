@@ -86,23 +86,23 @@ def create_new_agent(caller: Caller, owner: Owner) -> Owner:
 def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> list[StoredFact]:
     """Store each text as a fact. A fact with the same text only takes the metadata."""
     times = {"valid_from": fields.get("timestamp"), "expires_at": fields.get("expiration_date")}
-    admit_memories(len(texts))
-    return LongTermMemory().remember_all(
-        [
-            MemoryEntry(
-                tenant_id=required_tenant_id(),
-                agent_id=owner.agent_id,
-                user_id=owner.user_id,
-                content=text.content,
-                metadata={
-                    **({} if text.role == "user" else {"role": text.role}),
-                    **metadata_of(fields),
-                },
-                **{name: time for name, time in times.items() if time is not None},
-            )
-            for text in texts
-        ]
-    )
+    with admit_memories(len(texts)):
+        return LongTermMemory().remember_all(
+            [
+                MemoryEntry(
+                    tenant_id=required_tenant_id(),
+                    agent_id=owner.agent_id,
+                    user_id=owner.user_id,
+                    content=text.content,
+                    metadata={
+                        **({} if text.role == "user" else {"role": text.role}),
+                        **metadata_of(fields),
+                    },
+                    **{name: time for name, time in times.items() if time is not None},
+                )
+                for text in texts
+            ]
+        )
 
 
 def metadata_of(fields: dict[str, Any]) -> dict[str, Any]:

@@ -107,25 +107,25 @@ def record_run(
     if owner.agent_id is None or owner.user_id is None:
         raise InvalidArgument("the facts of a run have an agent and a user")
     tenant_id = required_tenant_id()
-    admit_memories(len(texts))
-    imported = import_turns(
-        tenant_id,
-        [
-            ImportedTurn(
-                # A request that is sent again has other messages, or an Idempotency-Key.
-                external_id=f"mem0:{answered.run.id}:{position}",
-                agent_id=owner.agent_id,
-                user_id=owner.user_id,
-                thread_id=fields["run_id"] or THREAD,
-                role=text.role,
-                content=text.content,
-                created_at=message.created_at,
-            )
-            for position, (text, message) in enumerate(
-                zip(texts, answered.batch.messages, strict=True)
-            )
-        ],
-    )
+    with admit_memories(len(texts)):
+        imported = import_turns(
+            tenant_id,
+            [
+                ImportedTurn(
+                    # A request that is sent again has other messages, or an Idempotency-Key.
+                    external_id=f"mem0:{answered.run.id}:{position}",
+                    agent_id=owner.agent_id,
+                    user_id=owner.user_id,
+                    thread_id=fields["run_id"] or THREAD,
+                    role=text.role,
+                    content=text.content,
+                    created_at=message.created_at,
+                )
+                for position, (text, message) in enumerate(
+                    zip(texts, answered.batch.messages, strict=True)
+                )
+            ],
+        )
     transaction.on_commit(lambda: enqueue_task(embed_and_store, str(tenant_id)))
     ids = [turn.message.pk for turn in imported]
     rows = Message.objects.in_bulk(ids)

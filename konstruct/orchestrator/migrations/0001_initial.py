@@ -29,7 +29,7 @@ PRIVILEGES = {
     "orchestrator_extractionrun": ["INSERT", "UPDATE"],
     "orchestrator_modelcall": ["INSERT", "UPDATE"],
     "orchestrator_dailyactivity": ["INSERT", "DELETE"],
-    "orchestrator_dailyusage": ["INSERT", "UPDATE", "DELETE"],
+    "orchestrator_dailyusage": ["INSERT", "UPDATE"],
     "orchestrator_teamtimezone": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_notificationrecipient": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_notification": ["INSERT", "UPDATE", "DELETE"],
@@ -1472,50 +1472,8 @@ class Migration(migrations.Migration):
                     models.UUIDField(db_default=CurrentTenant(), editable=False),
                 ),
                 (
-                    "id",
-                    models.UUIDField(
-                        db_default=RandomUUID(),
-                        default=uuid.uuid4,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("day", models.DateField(help_text="The day (UTC).")),
-                (
-                    "agent_id",
-                    models.UUIDField(
-                        blank=True,
-                        help_text="The agent of calls of language models.",
-                        null=True,
-                        verbose_name="agent",
-                    ),
-                ),
-                (
-                    "purpose",
-                    models.TextField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="Purpose of the calls, such as reply.",
-                    ),
-                ),
-                (
-                    "model",
-                    models.TextField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="The language model that was called.",
-                    ),
-                ),
-                (
-                    "slot",
-                    models.PositiveSmallIntegerField(
-                        db_default=0,
-                        default=0,
-                        help_text="Index of the row. The rows of a day are added up.",
-                    ),
+                    "day",
+                    models.DateField(help_text="The day (UTC).", primary_key=True, serialize=False),
                 ),
                 (
                     "messages",
@@ -1577,13 +1535,6 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "usage by day",
                 "verbose_name_plural": "usage by day",
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("day", "agent_id", "purpose", "model", "slot"),
-                        name="daily_usage_slot",
-                        nulls_distinct=False,
-                    )
-                ],
             },
         ),
         migrations.CreateModel(
@@ -2257,7 +2208,7 @@ class Migration(migrations.Migration):
                 "ExtractionCursor": "The last message of a conversation from which facts were extracted.",
                 "ExtractionRun": "One request for the facts of a part of a conversation, with its answer and its result.",
                 "HistoryMerge": "A request to move the memory of one user to another. The owner's process does it.",
-                "DailyUsage": "Counts of one day (UTC), in several rows that are added up.",
+                "DailyUsage": "Counts of one day (UTC).",
                 "ModelCall": "A request to a language model, recorded before it is sent.",
                 "Notification": "A notification of a recipient about an event, once. It has no content of messages.",
                 "NotificationRecipient": "A person or a Slack channel that receives notifications, with its events.",

@@ -37,7 +37,6 @@ PAGES = {
     "erase_message": ("messages/{message}/erase/", 8),
     "activity": ("activity/", 15),
     "records": ("records/", 7),
-    "usage": ("usage/", 12),
     "time_zone": ("time-zone/", 8),
     "exclude_message": ("messages/{message}/exclude/", 9),
     "fact_review": ("facts/review/", 16),

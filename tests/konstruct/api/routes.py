@@ -362,7 +362,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), foreign=422, messages=3),
     ("recall-event", "GET"): Case(
-        lambda seed: f"{V1}recall-events/{seed.event.id}/", foreign=404, messages=6, narrow=404
+        lambda seed: f"{V1}recall-events/{seed.event.id}/", foreign=404, messages=4, narrow=404
     ),
     ("tool-calls", "GET"): Case(at("tool-calls/", **OF_MARIA), foreign=422, messages=3),
     ("tool-call", "GET"): Case(
@@ -378,12 +378,9 @@ CASES: dict[tuple[str, str], Case] = {
     ("usage-by-day", "GET"): Case(
         at("usage/days/", first=lambda seed: "2026-01-01", last=lambda seed: "2026-01-03"),
         foreign=200,
-        messages=10,
+        messages=8,
     ),
-    ("model-usage", "GET"): Case(at("usage/models/", agent=ada), foreign=422, messages=4),
-    ("usage-of-month", "GET"): Case(
-        at("usage/month/", month=lambda seed: "2026-01"), foreign=200, messages=5
-    ),
+    ("model-usage", "GET"): Case(at("usage/models/", agent=ada), foreign=422, messages=3),
     ("usage", "GET"): Case(at("usage/"), foreign=200, messages=11, narrow=200),
     ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, messages=3),
     ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), foreign=422, messages=4),

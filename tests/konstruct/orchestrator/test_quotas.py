@@ -1,7 +1,5 @@
 """Quotas: hard limits refuse before a message is accepted, and accepted messages are answered."""
 
-import csv
-import io
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -22,7 +20,6 @@ from konstruct.orchestrator.models import (
     Notification,
     NotificationRecipient,
 )
-from konstruct.orchestrator.monthly import COLUMNS, csv_lines, row_of, rows_of
 from memory.models import MemoryEntry, Message
 from tenants.context import execute, public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, next_month, set_limits
@@ -117,17 +114,11 @@ def test_limits_of_a_month_are_free_again_in_the_next_one(program_a: Program) ->
     """The counts become those of the last day of the previous month; the process continues."""
     limit(program_a, Quota.MESSAGES, hard=2)
     assert [program_a.send("Hello").status_code for _ in range(3)] == [202, 202, 429]
-    this_month = usage.first_of_month()
-    last_month = usage.first_of_month(datetime.combine(this_month, datetime.min.time(), UTC)
-                                      - timedelta(seconds=1))  # fmt: skip
     with tenant_scope(program_a.tenant.id):
-        DailyUsage.objects.filter(day=timezone.now().date()).update(
-            day=this_month - timedelta(days=1)
-        )
+        DailyUsage.objects.update(day=usage.first_of_month() - DAY)
     assert [program_a.send("Hello").status_code for _ in range(3)] == [202, 202, 429]
-    assert program_a.get("/api/v1/usage/month/").json()["messages"] == 2
-    before = program_a.get(f"/api/v1/usage/month/?month={last_month:%Y-%m}").json()
-    assert before["messages"] == 2
+    with tenant_scope(program_a.tenant.id):
+        assert list(DailyUsage.objects.order_by("day").values_list("messages", flat=True)) == [2, 2]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
@@ -139,11 +130,9 @@ def test_a_month_begins_at_midnight_utc(program_a: Program, zone: str) -> None:
         here = timezone.get_current_timezone()
         for moment, first in ((before, november), (midnight, december)):
             assert usage.first_of_month(moment.astimezone(here)) == first
-            assert next_month(moment.astimezone(here)).date() == usage.last_of_month(first) + DAY
-            metered_call(CallOutcome.UNKNOWN, created_at=moment)
-        for first in (november, december):
-            row = row_of(program_a.tenant, first)
-            assert (row["unknown_calls"], row["calls_extraction"]) == (1, 1)
+            assert next_month(moment.astimezone(here)).date() == (first + 31 * DAY).replace(day=1)
+            metered_call(created_at=moment)
+            assert DailyUsage.objects.get(day=moment.date()).calls == 1
         # The current count, on the day in UTC of Postgres.
         execute(f"SET LOCAL TIME ZONE '{zone}'")
         usage.count(messages=1)
@@ -266,17 +255,6 @@ def test_the_team_is_notified_once_of_each_limit(program_a: Program) -> None:
         assert Notification.objects.count() == 2
 
 
-def test_slots_of_ended_days_become_one_row(program_a: Program) -> None:
-    old = timezone.now().date() - timedelta(days=3)
-    with tenant_scope(program_a.tenant.id):
-        for slot in range(3):
-            DailyUsage.objects.create(day=old, slot=slot, messages=slot + 1)
-    measure(program_a)
-    with tenant_scope(program_a.tenant.id):
-        (row,) = DailyUsage.objects.filter(day=old)
-        assert (row.slot, row.messages) == (0, 6)
-
-
 def test_a_tenant_that_fails_is_left_to_the_next_run(
     program_a: Program, program_b: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,21 +272,6 @@ def test_a_tenant_that_fails_is_left_to_the_next_run(
         assert "measured_at" in Tenant.objects.get(pk=program_b.tenant.id).usage
 
 
-def test_the_month_of_a_tenant_as_csv(program_a: Program, program_b: Program) -> None:
-    program_a.send("One")
-    with tenant_scope(program_a.tenant.id):
-        metered_call(purpose="reply")
-        metered_call(CallOutcome.UNKNOWN)
-        row = row_of(program_a.tenant, usage.first_of_month())
-    assert (row["messages"], row["calls_reply"], row["calls_extraction"]) == (1, 1, 1)
-    assert (row["prompt_tokens"], row["cost"], row["unknown_calls"]) == (100, "0.250000", 1)
-    program_b.tenant.slug = "=1+1"
-    lines = csv_lines(rows_of([program_a.tenant, program_b.tenant], usage.first_of_month()))
-    of_a, of_b = csv.DictReader(io.StringIO("".join(lines)))
-    assert (of_a["messages"], of_b["messages"], of_b["tenant"]) == ("1", "0", "'=1+1")
-    assert list(of_a) == list(COLUMNS)
-
-
 def test_commands_show_and_set(program_a: Program, capsys: pytest.CaptureFixture[str]) -> None:
     slug = program_a.tenant.slug
     call_command("quota", tenant=slug, quota="messages", soft="8", hard="10")
@@ -319,10 +282,6 @@ def test_commands_show_and_set(program_a: Program, capsys: pytest.CaptureFixture
     for wrong in ({"quota": "messages", "hard": "many"}, {"soft": "1"}):
         with pytest.raises(UsageError):
             call_command("quota", tenant=slug, **wrong)
-    call_command("usage", month="2026-11", csv=True)
-    assert capsys.readouterr().out.startswith("tenant,month,messages")
-    with pytest.raises(UsageError):
-        call_command("usage", month="November")
 
 
 def test_programs_read_quotas_and_bound_keys_do_not(program_a: Program) -> None:

@@ -1659,43 +1659,6 @@ class UsageOfDay(TypedDict):
     """Cost of replies at current prices, by LLM_PRICE_…"""
 
 
-class UsageOfMonth(TypedDict):
-    """The tenant's usage of a month. The fields are the columns of the CSV."""
-
-    tenant: str
-    """The short name of the tenant."""
-    month: str
-    """The month (UTC), such as 2026-11."""
-    messages: int
-    """Messages of users that were accepted."""
-    replies: int
-    """Replies of agents that were written."""
-    memories: int | None
-    """At the last measurement. null: of an earlier month."""
-    storage_bytes: int | None
-    """At the last measurement. null: of an earlier month."""
-    calls_reply: int
-    """Calls of language models for replies."""
-    calls_extraction: int
-    """Those for the extraction of facts."""
-    calls_dry_run: int
-    """Those for dry runs."""
-    calls_saved_questions: int
-    """Those for saved questions."""
-    calls_asking_again: int
-    """Those for asking again."""
-    calls_other: int
-    """All other calls."""
-    prompt_tokens: int
-    """Tokens sent."""
-    completion_tokens: int
-    """Tokens received."""
-    cost: str
-    """By the prices at the time of the calls."""
-    unknown_calls: int
-    """Those of the calls that have no outcome: their tokens are not counted."""
-
-
 class User(TypedDict):
     """An end user."""
 

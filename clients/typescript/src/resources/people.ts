@@ -35,11 +35,6 @@ export class Users extends Resource {
   modelUsage(params: Params<"get_model_usage"> = {}, options: CallOptions = {}) {
     return this.call<"get_model_usage">("GET", "usage/models/", { query: params }, options);
   }
-
-  /** Get the tenant's usage of a month: messages, calls by purpose, tokens and money. */
-  usageOfMonth(params: Params<"get_usage_of_month"> = {}, options: CallOptions = {}) {
-    return this.call<"get_usage_of_month">("GET", "usage/month/", { query: params }, options);
-  }
 }
 
 /** Requests to be forgotten. */

@@ -460,8 +460,8 @@ class FactsView(BaseFactsView):
         created: list[StoredFact] = []
 
         def create() -> UUID:
-            admit_memories(1)
-            created.append(FACTS.remember(entry, author=self.caller.author))
+            with admit_memories(1):
+                created.append(FACTS.remember(entry, author=self.caller.author))
             return created[0].memory_id
 
         memory_id = create_once(request, create)
@@ -532,8 +532,8 @@ class FactBatchView(BaseFactsView):
             self.caller.named.clear()  # the access log would name the last one alone
         embed_facts(entries)
         with transaction.atomic():
-            admit_memories(len(entries))
-            stored = FACTS.remember_all(entries, author=self.caller.author)
+            with admit_memories(len(entries)):
+                stored = FACTS.remember_all(entries, author=self.caller.author)
             ids = {stored_fact.memory_id for stored_fact in stored}
             rows = tenant_facts().entries().defer("embedding").filter(memory_id__in=ids)
             by_id = {fact.memory_id: fact for fact in rows}

@@ -130,15 +130,6 @@ class Users(Resource[S]):
         """
         return Call("GET", "usage/models/", given(agent=agent, since=since, until=until))
 
-    @call
-    def usage_of_month(self, *, month: str | None = None) -> Call[documents.UsageOfMonth]:
-        """Get the tenant's usage of a month: messages, calls by purpose, tokens and money.
-
-        Args:
-            month: as YYYY-MM; by default this one (UTC).
-        """
-        return Call("GET", "usage/month/", given(month=month))
-
 
 class Erasures(Resource[S]):
     """Requests that a user be forgotten. They need a key with the scope `erase`."""

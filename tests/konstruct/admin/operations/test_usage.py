@@ -1,0 +1,118 @@
+"""Usage: a tenant's quotas and days, and the operators' page of all tenants."""
+
+import csv
+import io
+from collections.abc import Callable
+from datetime import UTC
+from decimal import Decimal
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from konstruct.orchestrator import measuring, usage
+from tenants.audit.models import AccessEvent
+from tenants.context import public_scope, tenant_scope
+from tenants.limits.quotas import Limit, Quota, set_limits
+from tenants.models import OperatorEvent, Tenant
+from tests.konstruct.conftest import Program
+from tests.konstruct.metered import metered_call
+
+DAYS = "/admin/orchestrator/dailyusage/"
+OF_TENANTS = "/admin/usage/"
+
+
+def downloaded(answer: Any) -> list[dict[str, str]]:
+    text = b"".join(answer.streaming_content).decode()
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def today() -> str:
+    return str(timezone.now().astimezone(UTC).date())
+
+
+def test_quotas_and_days_are_shown(
+    program_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    set_limits(program_a.tenant.id, {Quota.MESSAGES: Limit(Decimal(1), Decimal(4))})
+    with tenant_scope(program_a.tenant.id):
+        usage.count(messages=3, memories=3)
+        metered_call()
+    client = browser(program_a.tenant)
+    page = client.get(DAYS)
+    (messages,) = [row for row in page.context["quotas"] if row["label"] == Quota.MESSAGES.label]
+    assert (messages["used"], messages["share"], messages["level"]) == (3, 75, "soft")
+    (row,) = downloaded(client.get(f"{DAYS}export/csv/"))
+    numbers = ("day", "messages", "calls", "prompt_tokens", "completion_tokens", "cost")
+    assert [row[name] for name in numbers] == [today(), "3", "1", "100", "10", "0.250000"]
+    assert f"{DAYS}export/csv/" in page.text
+    assert client.get(f"{DAYS}{today()}/change/").status_code == 200
+    with tenant_scope(program_a.tenant.id):
+        assert AccessEvent.objects.filter(subject="usage by day").exists()
+    assert downloaded(browser(program_b.tenant).get(f"{DAYS}export/csv/")) == []
+
+
+def test_operators_download_the_days_of_all_tenants(
+    operator: Client, program_a: Program, program_b: Program
+) -> None:
+    program_a.send("One")
+    with tenant_scope(program_b.tenant.id):
+        metered_call()
+    with public_scope():
+        Tenant.objects.filter(pk=program_b.tenant.id).update(state=Tenant.State.SUSPENDED)
+        Tenant.objects.create(slug="has-no-schema-yet", name="New")
+    answer = operator.get(OF_TENANTS, {"csv": "1"})
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert answer["Content-Disposition"] == 'attachment; filename="usage.csv"'
+    found = {
+        row["tenant"]: (row["day"], row["messages"], row["calls"]) for row in downloaded(answer)
+    }
+    assert found == {
+        program_a.tenant.slug: (today(), "1", "0"),
+        program_b.tenant.slug: (today(), "0", "1"),
+    }
+    event = OperatorEvent.objects.latest("pk")
+    assert (event.action, event.subject) == ("export", "usage")
+
+
+def test_the_last_measurement_is_shown_without_entering_tenants(
+    operator: Client,
+    program_a: Program,
+    program_b: Program,
+    django_assert_max_num_queries: Callable[..., Any],
+) -> None:
+    set_limits(program_a.tenant.id, {Quota.MESSAGES: Limit(Decimal(1), Decimal(2))})
+    program_a.send("One")
+    with public_scope():
+        measuring.measure(Tenant.objects.get(pk=program_a.tenant.id))
+    with django_assert_max_num_queries(8):
+        page = operator.get(OF_TENANTS)
+    rows = {row["tenant"].slug: row for row in page.context["rows"]}
+    of_a = rows[program_a.tenant.slug]
+    assert (of_a["month"]["messages"], of_a["reached"]) == ("1", "Messages in a month: soft limit")
+    assert "measured_at" not in rows[program_b.tenant.slug]
+    (card,) = [
+        card
+        for card in operator.get("/admin/").context["attention"]["cards"]
+        if "quota=reached" in card.link
+    ]
+    assert [line[:2] for line in card.lines] == [
+        (program_a.tenant.slug, "Messages in a month: soft limit")
+    ]
+
+
+def test_page_of_usage_requires_a_permission(db: None) -> None:
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(User.objects.create_user("otto", is_staff=True))
+    assert client.get(OF_TENANTS).status_code == 403
+
+
+def test_a_fact_beyond_the_limit_is_refused_with_the_reason(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    set_limits(program_a.tenant.id, {Quota.MEMORIES: Limit(hard=Decimal(0))})
+    fact = {"content": "Maria likes tea.", "kind": "statement", "metadata": "{}"}
+    add = "/admin/memory/memoryentry/add/"
+    page = browser(program_a.tenant).post(add, fact, follow=True)
+    assert page.status_code == 200
