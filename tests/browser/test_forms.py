@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.agents import update_agent
-from konstruct.orchestrator.models import Agent, SavedQuestion
+from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 
@@ -85,28 +84,6 @@ def test_entries_outlive_the_session_on_the_page_of_a_row(
     expect(page.get_by_text(FILLED_IN)).to_have_count(0)
 
 
-def test_entries_are_for_the_same_person_and_without_passwords(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
-    with tenant_scope(demo_tenant.tenant.id):
-        User.objects.create_superuser("other", password=PASSWORD)
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
-    page = admin.open(f"/admin/agents/{demo_tenant.agent.pk}/try/")
-    page.get_by_label("Message", exact=True).fill("Of admin alone?")
-    end_session(page)
-    page.get_by_role("button", name="Save as a question").click()
-    log_in_again(page, "other")
-    expect(page.get_by_label("Message", exact=True)).to_have_value("")
-    assert page.evaluate("() => sessionStorage.getItem('k-entries')") is None
-    admin.open("/admin/password_change/")
-    page.get_by_label("Old password").fill(PASSWORD)
-    end_session(page)
-    page.locator("form:has([name=old_password]) [type=submit]").first.click()
-    expect(page.locator("#login-form")).to_be_visible()
-    assert PASSWORD not in (page.evaluate("() => sessionStorage.getItem('k-entries')") or "")
-
-
 def test_entries_outlive_a_connection_error(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
@@ -135,25 +112,6 @@ def test_entries_outlive_a_connection_error(
     expect(answer).to_have_value("Sent to another address?")
 
 
-def test_entries_outlive_a_connection_error_without_a_step_back(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
-    address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
-    for pages in (["/admin/", address], [address]):
-        page = admin.open(address)
-        page.get_by_label("Message", exact=True).fill("Sent while the server restarts?")
-        page.route("**/try/", lambda route: route.abort(), times=1)
-        page.get_by_role("button", name="Save as a question").click()
-        page.wait_for_url("chrome-error://chromewebdata/")
-        for each in pages:
-            admin.open(each)
-        expect(page.get_by_text(FILLED_IN)).to_be_visible()
-        question = page.get_by_label("Message", exact=True)
-        expect(question).to_have_value("Sent while the server restarts?")
-
-
 def test_a_form_with_a_slow_answer_stays_sent(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
@@ -168,47 +126,6 @@ def test_a_form_with_a_slow_answer_stays_sent(
     expect(button).to_have_text("Working…")
     page.clock.fast_forward(60_000)
     expect(button).to_be_disabled()
-
-
-def test_entries_outlive_a_visit_of_today(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
-    address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
-    page = admin.open(address)
-    page.get_by_label("Message", exact=True).fill("Kept on Today?")
-    page.context.clear_cookies(name="csrftoken")
-    page.get_by_role("button", name="Save as a question").click()
-    expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
-    admin.errors.clear()  # of the answer 403
-    admin.open("/admin/")
-    admin.open(address)
-    expect(page.get_by_text(FILLED_IN)).to_be_visible()
-    expect(page.get_by_label("Message", exact=True)).to_have_value("Kept on Today?")
-
-
-def test_a_login_in_another_tab_keeps_entries_too(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
-    address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
-    page = admin.open(address)
-    page.get_by_label("Message", exact=True).fill("Sent with an old token?")
-    page.context.clear_cookies(name="csrftoken")
-    page.get_by_role("button", name="Save as a question").click()
-    expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
-    assert [text for text in admin.errors if "403" not in text] == []
-    admin.errors.clear()
-    admin.open(address)
-    expect(page.get_by_text(FILLED_IN)).to_be_visible()
-    expect(page.get_by_label("Message", exact=True)).to_have_value("Sent with an old token?")
-    page.get_by_role("button", name="Save as a question").click()
-    expect(page.get_by_role("rowheader", name="Sent with an old token?")).to_be_visible()
-    expect(page.get_by_text(FILLED_IN)).to_have_count(0)
-    with tenant_scope(demo_tenant.tenant.id):
-        SavedQuestion.objects.get(content="Sent with an old token?").delete()
 
 
 def test_an_edited_agent_is_tried_in_a_new_tab_and_the_enter_key_saves_it(

@@ -1,7 +1,6 @@
 """The Helm chart, rendered by Helm's library: valid, secure, and with complete settings."""
 
 import re
-import tomllib
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -12,7 +11,7 @@ import yaml
 
 from konstruct.heartbeats import WORKERS
 from tenants.jobs import KINDS
-from tests.deploy.conftest import CHART, LEAST, NOT_CHECKED, assert_valid, failed_checks
+from tests.deploy.conftest import LEAST, NOT_CHECKED, assert_valid, failed_checks
 from tests.konstruct.running import PROJECT
 from tests.konstruct.test_metrics import declare_all
 
@@ -143,11 +142,6 @@ def test_backups_and_the_journal_have_their_volumes(everything: dict[str, Any]) 
             assert mounts(manifest["spec"]["template"]["spec"]) == expected, name
 
 
-def test_the_rules_are_those_of_prometheus(everything: dict[str, Any]) -> None:
-    rules = yaml.safe_load((PROJECT / "deploy/prometheus/alerts.yml").read_text())
-    assert everything["PrometheusRule/konstruct"]["spec"] == rules
-
-
 def test_network_policies_cover_all_connections_of_pods(least: dict[str, Any]) -> None:
     policies = {
         name.removeprefix("NetworkPolicy/konstruct-"): document["spec"]
@@ -204,14 +198,3 @@ def test_values_that_are_wrong_are_refused_by_name(
     render: Callable[..., Any], changes: dict[str, Any], error: str
 ) -> None:
     assert error in render({**LEAST, **changes})
-
-
-def test_chart_installs_the_version_of_the_project() -> None:
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["appVersion"] == project["version"]
-
-
-def test_a_release_of_another_name_has_its_name_in_each_object(render: Callable[..., Any]) -> None:
-    manifests = render(LEAST, name="customer")
-    assert {name.partition("/")[2].startswith("customer-konstruct") for name in manifests} == {True}

@@ -14,7 +14,6 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 from kombu import Connection
-from kombu.common import ignore_errors
 
 from konstruct.celery import Scheduler, app
 from konstruct.heartbeats import BEAT, has_heartbeat
@@ -41,26 +40,6 @@ def take(connection: Connection) -> Any:
     message = connection.default_channel.basic_get(QUEUE)
     assert message is not None
     return message
-
-
-def test_closing_a_lost_connection_with_a_message_in_hand_is_an_error_that_celery_ignores(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Celery closes a lost connection twice. The first time kombu removes what the second needs."""
-    take(connection)
-    monkeypatch.setattr(connection.default_channel, "_pool", None)
-    connection.transport.client = None
-    ignore_errors(connection, connection.close)
-
-
-def test_acknowledging_on_a_closed_connection_is_an_error_that_celery_logs(
-    connection: Connection, caplog: pytest.LogCaptureFixture
-) -> None:
-    message = take(connection)
-    errors = connection.connection_errors
-    connection.close()
-    message.ack_log_error(logger, errors)
-    assert "Couldn't ack" in caplog.messages[-1]
 
 
 def beat(broker: str) -> tuple[Scheduler, ScheduleEntry]:

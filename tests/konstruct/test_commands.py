@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
@@ -54,22 +53,6 @@ def test_create_api_key_prints_the_key_alone(tenant_a: Tenant, run: Callable[...
     assert key is not None
     with tenant_scope(tenant_a.id):
         assert look_up_key(key).key == ApiKey.objects.get(name="billing")
-
-
-def test_create_api_key_makes_a_key_for_as_little_as_is_needed(
-    tenant_a: Tenant, run: Callable[..., str]
-) -> None:
-    run("create_agent", "--tenant", "tenant-a", "--name", "ada", "--system-prompt", "Help.")
-    out = run(
-        "create_api_key", "--tenant", "tenant-a", "--name", "widget", "--scope", "erase",
-        "--scope", "read", "--agent", "ada", "--user", "maria", "--days", "30",
-    )  # fmt: skip
-    assert parse_key(out.removesuffix("\n")) is not None
-    with tenant_scope(tenant_a.id):
-        key = ApiKey.objects.select_related("agent").get(name="widget")
-    assert (key.scopes, str(key.agent), key.user_id) == (["read", "erase"], "ada", "maria")
-    assert key.expires_at is not None
-    assert abs(key.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
 
 
 def test_clearsessions_removes_expired_sessions_of_every_tenant(
@@ -129,10 +112,3 @@ def test_wrong_arguments_are_one_line_and_status_2(
     with tenant_scope(tenant_a.id):
         assert not Agent.objects.exists()
         assert not ApiKey.objects.exists()
-
-
-def test_existing_name_is_refused(tenant_a: Tenant, run: Any) -> None:
-    run("create_agent", "--tenant", "tenant-a", "--name", "ada")
-    with pytest.raises(CommandError, match="has an agent of that name already") as caught:
-        run("create_agent", "--tenant", "tenant-a", "--name", "ada")
-    assert caught.value.returncode == 2

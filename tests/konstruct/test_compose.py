@@ -26,18 +26,9 @@ NOT_PASSED = {
     "KONSTRUCT_HOST",
     "PORT",
 }
-# Settings that compose composes from passwords, and those that no container may have.
-MADE = {
-    *("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DEBUG", "HEARTBEAT_FILE"),
-    *("METRICS_ADDRESS", "METRICS_DIR"),
-}
 
 # The chart's own of the latter; URLs are in its Secrets.
 SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR"}
-
-
-def test_the_services_are_those_of_the_real_thing() -> None:
-    assert set(SERVICES) == {"postgres", "valkey", *PROJECT_SERVICES, "backup"}
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - {"migrate", "backup"}))
@@ -136,34 +127,6 @@ def test_the_chart_takes_each_documented_setting_as_a_value_or_from_a_secret() -
     assert set(schema["$defs"]["settings"]["propertyNames"]["enum"]) == set(values["settings"])
 
 
-def test_images_of_others_have_a_full_version() -> None:
-    """A rebuild installs the tested versions; docs/operations.md describes updates."""
-    files = ("Dockerfile", "docker-compose.yml", "deploy/compose.servers.yml")
-    text = "".join((PROJECT / name).read_text() for name in files)
-    images = re.findall(r"^ *image: (?!konstruct)(\S+)|^ARG \w+_IMAGE=(\S+)", text, re.MULTILINE)
-    tags = {(found or argument).partition(":")[2] for found, argument in images}
-    assert tags == {"3.12.14-slim-trixie", "0.8.5-pg18-bookworm", "9.1.1"}
-    stages = re.findall(r"^FROM (\S+) AS (\S+)$", text, re.MULTILINE)
-    assert {image for image, _ in stages} - {name for _, name in stages} == {"${PYTHON_IMAGE}"}
-    # Without a target Docker builds the last stage.
-    assert stages[-1] == ("application", "runtime")
-
-
-def test_environment_beside_compose_reaches_the_containers() -> None:
-    """No setting is passed under another name, and none has a default of compose's own."""
-    for name, value in SERVICES["web"]["environment"].items():
-        assert name in MADE or value == f"${{{name}:-}}" or f"${{{name}:?" in value, name
-
-
-def test_cache_requires_a_password_and_its_health_check_has_it() -> None:
-    valkey = SERVICES["valkey"]
-    flag = valkey["command"].index("--requirepass")
-    assert valkey["command"][flag + 1] == "${VALKEY_PASSWORD}"
-    assert valkey["environment"] == {"REDISCLI_AUTH": "${VALKEY_PASSWORD}"}
-    for name in ("REDIS_URL", "CELERY_BROKER_URL"):
-        assert SERVICES["web"]["environment"][name].startswith("redis://:${VALKEY_PASSWORD")
-
-
 def names_read_by(*paths: str) -> set[str]:
     """Return the environment variables that the files read by os.environ or settings readers."""
     readers = {
@@ -204,23 +167,6 @@ def test_copied_files_exist_and_are_in_the_build_context() -> None:
 
 
 SERVERS = yaml.safe_load((PROJECT / "deploy" / "compose.servers.yml").read_text())
-
-
-@pytest.mark.parametrize("name", [*PROJECT_SERVICES, "backup"])
-def test_application_of_three_servers_uses_poolers_and_the_owner_uses_postgres(name: str) -> None:
-    environment = SERVERS["services"][name]["environment"]
-    urls = [
-        environment["DATABASE_URL"],
-        *(url.partition("=")[2] for url in environment["TENANT_DATABASES"].split(",")),
-    ]
-    assert [re.search(r"konstruct_app:.*@(.*?):6432/", url)[1] for url in urls] == [  # type: ignore[index]
-        *("pooler-default", "pooler-eu1", "pooler-eu2")
-    ]
-    owners = environment.get("TENANT_DATABASES_OWNER", "")
-    assert bool(owners) == (name in ("migrate", "owner", "backup"))
-    assert re.findall(r"konstruct_owner:.*?@(.*?):5432/", owners) == [
-        *(("postgres-eu1", "postgres-eu2") if owners else ())
-    ]
 
 
 def test_each_pooler_of_three_servers_pools_transactions_of_its_own_postgres() -> None:

@@ -34,12 +34,6 @@ def test_a_cache_that_takes_no_writes_ends_no_process(
     assert not has_heartbeat(OWNER)
 
 
-def test_a_file_that_cannot_be_written_ends_no_process(settings: Any, tmp_path: Path) -> None:
-    settings.HEARTBEAT_FILE = tmp_path / "missing" / "heartbeat"
-    write_heartbeat(OWNER)
-    assert has_heartbeat(OWNER)
-
-
 def test_a_web_process_has_a_heartbeat_while_it_serves() -> None:
     get_redis_connection().delete(f"public:heartbeat:{WEB}")
     received = iter(["lifespan.startup"])

@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -25,7 +24,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.recall.service import recall
 from tenants.context import public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits
-from tenants.metrics import MAX_TENANTS, METRICS, LimitedValues, registry
+from tenants.metrics import MAX_TENANTS, METRICS, registry
 from tenants.models import Job, Tenant
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT
@@ -79,12 +78,6 @@ def test_every_metric_is_in_the_registry() -> None:
                     assert is_allowed or not names & {"Counter", "Gauge", "Histogram"}, path
 
 
-def test_the_number_of_series_is_bounded_by_the_declarations() -> None:
-    declare_all()
-    bounds = {name: metric.max_series() for name, metric in METRICS.items()}
-    assert sum(bounds.values()) < MAX_SERIES, bounds
-
-
 def test_a_thousand_tenants_have_as_many_series_as_twenty(tenant_a: Tenant) -> None:
     new = [
         Tenant(slug=f"many-{n}", name="Many", id=(pk := uuid4()), schema_name=f"t_{pk.hex}",
@@ -122,11 +115,6 @@ def test_input_of_callers_is_no_label(value: str) -> None:
     assert ACCEPTED.bound_labels({"channel": value}) == {"channel": "other"}
     assert not value or value not in text
     assert "forged" not in text
-
-
-def test_label_without_a_list_keeps_its_first_values() -> None:
-    known = LimitedValues(2)
-    assert [value in known for value in ("a", "b", "c", "a")] == [True, True, False, True]
 
 
 def test_metrics_contain_no_message_text_and_no_ids(
@@ -173,57 +161,6 @@ def test_tenants_at_a_limit_are_counted_by_their_highest(
         'level="hard",quota="messages"': "1",
         'level="soft",quota="api_keys"': "1",
     }
-
-
-def test_states_are_read_once_in_a_while(tenant_a: Tenant, django_assert_num_queries: Any) -> None:
-    states = metrics.States()
-    assert {family.name for family in states.collect()} >= {
-        "konstruct_server_up",
-        "konstruct_jobs_oldest_seconds",
-        "konstruct_process_up",
-        "konstruct_last_backup_age_seconds",
-        "konstruct_tenants_behind",
-    }
-    with django_assert_num_queries(0):
-        states.collect()
-
-
-def test_states_that_take_long_to_read_are_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, reads = [100.0], list[float]()
-
-    def read_for_two_seconds() -> Iterator[metrics.Sample]:
-        reads.append(clock[0])
-        clock[0] += 2
-        return iter([(metrics.CACHE_UP, {}, 1.0)])
-
-    monkeypatch.setattr(metrics, "read_states", read_for_two_seconds)
-    monkeypatch.setattr(metrics.time, "monotonic", lambda: clock[0])
-    states = metrics.States()
-    for moment in (100.0, 120.0, 141.0, 143.0):
-        clock[0] = max(clock[0], moment)
-        assert [family.name for family in states.collect()] == ["konstruct_cache_up"]
-    assert reads == [100.0, 143.0]
-
-
-def test_a_server_with_more_jobs_than_can_be_counted_in_time_is_up(
-    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(metrics, "QUERY_TIMEOUT_SECONDS", 0.01)
-    monkeypatch.setattr(metrics, "_JOBS", "SELECT count(*) FROM generate_series(1, 1000000000000)")
-    text = given()
-    assert 'konstruct_server_up{server="default"} 1.0' in text
-    assert "konstruct_jobs_waiting{" not in text
-
-
-def test_only_the_metrics_path_is_served(server: str) -> None:
-    answer = httpx.get(f"{server}/metrics?name[]=x", headers={"Accept": "*/*"})
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"].startswith("text/plain")
-    assert answer.headers["Server"] == "konstruct"
-    assert "konstruct_requests_total" in answer.text
-    for path in ("/", "/metrics/", "/admin/", "/metrics%00"):
-        assert httpx.get(server + path).status_code == 404
-    assert httpx.post(f"{server}/metrics").status_code == 501
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "tenant-a.localhost"])

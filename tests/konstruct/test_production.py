@@ -78,11 +78,6 @@ def test_a_weak_secret_key_is_refused_and_not_shown(key: str) -> None:
     assert len(key) < 5 or key not in error
 
 
-@pytest.mark.parametrize("length", [50, 64])
-def test_a_random_secret_key_is_accepted(length: int) -> None:
-    assert weak_values.weak_secret_key((RANDOM * 2)[:length]) == ""
-
-
 @pytest.mark.parametrize(
     "host",
     [
@@ -106,21 +101,9 @@ def test_wildcard_or_empty_host_is_refused(host: str) -> None:
     assert weak_values.weak_hosts("H", [host], subdomains=False)
 
 
-@pytest.mark.parametrize(
-    "host", ["a", "a.example", ".example.com", ".localhost", "10.0.0.1", "[::1]"]
-)
-def test_specific_host_is_accepted(host: str) -> None:
-    assert weak_values.weak_hosts("H", [host], subdomains=True) == ""
-
-
 @pytest.mark.parametrize("origin", ["*", "https://*", "http://*.com", "https://", "example.com"])
 def test_wildcard_origin_is_refused(origin: str) -> None:
     assert repr(origin) in weak_values.weak_origins("O", [origin])
-
-
-def test_specific_origins_are_accepted() -> None:
-    origins = ["https://*.example.com", "http://localhost:8000", "https://example.com:8443"]
-    assert weak_values.weak_origins("O", origins) == ""
 
 
 def test_the_application_is_not_the_owner() -> None:
@@ -139,19 +122,6 @@ def test_secure_cookies_and_hsts_are_on_unless_plain_http_is_set() -> None:
     assert settings_of(*names, PLAIN_HTTP="true") == [False, False, 0, False]
     # On a local machine without a remote database, a browser uses HTTP.
     assert settings_of(*names, DATABASE_URL="", DATABASE_OWNER_URL="") == [False, False, 0, False]
-
-
-@pytest.mark.slow
-def test_empty_variable_has_its_default() -> None:
-    names = ("LLM_API", "LLM_TIMEOUT", "SLACK_API_URL", "LOG_LEVEL", "TENANT_DOMAIN_SUFFIX")
-    empty = dict.fromkeys((*names, "PLAIN_HTTP", "KONSTRUCT_DB_ROLE"), "")
-    assert settings_of(*names, **empty) == [
-        "auto",
-        60,
-        "https://slack.com/api/",
-        "INFO",
-        "localhost",
-    ]
 
 
 @pytest.mark.slow

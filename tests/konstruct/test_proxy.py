@@ -18,9 +18,7 @@ import pytest
 
 from konstruct.local.embedded import postgres
 from tenants.audit.models import AccessEvent
-from tenants.checks.privileges import unsafe_privileges
 from tenants.context import tenant_scope
-from tenants.models import Tenant
 from tests import database
 from tests.konstruct.api.live import WEB, running
 from tests.konstruct.conftest import Program
@@ -104,21 +102,6 @@ def test_plain_http_is_sent_to_https(deployment: Deployment) -> None:
     )
 
 
-def test_a_person_logs_in_by_https_at_a_tenants_host(
-    deployment: Deployment, tenant_a: Tenant
-) -> None:
-    with deployment.client("tenant-a.localhost") as client:
-        page = client.get("/admin/login/")
-        assert "max-age=" in page.headers["Strict-Transport-Security"]
-        assert "Secure" in page.headers["Set-Cookie"]
-        # Django compares the origin with scheme and host: a wrong header would be a 403.
-        form = {"username": "nora", "password": "wrong"}
-        form["csrfmiddlewaretoken"] = client.cookies["csrftoken"]
-        origin = {"Origin": f"https://{client.headers['Host']}"}
-        refused = client.post("/admin/login/", data=form, headers=origin)
-        assert (refused.status_code, "correct" in refused.text) == (200, True)
-
-
 def test_the_host_decides_the_tenant_and_the_key_fits_to_it(
     deployment: Deployment, program_a: Program
 ) -> None:
@@ -182,18 +165,6 @@ def test_refusals_of_nginx_have_retry_after(deployment: Deployment, program_a: P
         client = opened.enter_context(deployment.client())
         eventually(is_refused)
     assert_refused(refused[0], 429, "too-many-requests", "1")
-
-
-def test_client_gets_retry_after_without_web_processes(
-    deployment: Deployment, program_a: Program
-) -> None:
-    deployment.stop()
-    try:
-        with deployment.client() as client:
-            refused = client.get("/api/v1/agents/", headers=key(program_a))
-        assert_refused(refused, 503, "unavailable", "5")
-    finally:
-        deployment.replace({}, {})
 
 
 def assert_refused(answer: httpx.Response, status: int, kind: str, seconds: str) -> None:
@@ -267,17 +238,3 @@ def test_no_request_fails_while_processes_and_the_password_are_replaced(
         ends.set()
         client.join(60)
     assert set(answered) == {200, 202}
-
-
-def test_second_login_has_the_privileges_of_the_first(second_login: str) -> None:
-    with psycopg.connect(second_login, autocommit=True) as session:
-        acts_as = "SELECT current_user::text, current_setting('statement_timeout')"
-        assert session.execute(acts_as).fetchall() == [("konstruct_app", "5min")]
-        assert unsafe_privileges(session.cursor()) == []
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            session.execute("DROP OWNED BY konstruct_app")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            session.execute("SET ROLE konstruct_owner")
-        session.execute("RESET ROLE")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            session.execute("SELECT set_config('app.current_tenant', '', false)")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 from django.core.management import (
-    CommandError,
     call_command,
     get_commands,
 )
@@ -18,7 +17,6 @@ from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from memory.indexing.embedding_jobs import drain
 from tenants.audit.models import AccessEvent, RetentionRule
-from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import access_events
@@ -107,17 +105,6 @@ def test_a_person(tenant_a: Tenant) -> None:
     assert "password" not in event.detail["after"]
 
 
-def test_retention(tenant_a: Tenant) -> None:
-    for options in ({"days": 365}, {"days": 3}, {"off": True}, {"off": True}, {}):
-        call_command("retention", tenant="tenant-a", verbosity=0, **options)
-    created, edited, deleted = access_events(tenant_a)
-    assert [event.action for event in (created, edited, deleted)] == ["create", "edit", "delete"]
-    assert edited.detail["before"] == {"days": 365}
-    assert edited.detail["after"] == {"days": 3}
-    assert deleted.detail["before"]["days"] == 3
-    assert deleted.detail["command"] == "retention"
-
-
 @pytest.mark.django_db(transaction=True)  # an export has a snapshot of its own
 def test_imports_and_exports(tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path) -> None:
     with tenant_scope(tenant_a.id):
@@ -143,12 +130,6 @@ def test_imports_and_exports(tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path)
     assert event.detail["new"]["messages"] == 1
 
 
-def test_a_refused_import_is_no_import(tenant_a: Tenant, tmp_path: Path) -> None:
-    with pytest.raises(CommandError):
-        call_command("import_memory", str(tmp_path / "none.sqlite"), tenant="tenant-a")
-    assert access_events(tenant_a) == []
-
-
 def test_a_workspace(tenant_a: Tenant, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.CHANNEL_TOKEN_KEYS = [Fernet.generate_key().decode()]
     with tenant_scope(tenant_a.id):
@@ -168,16 +149,6 @@ def test_a_workspace(tenant_a: Tenant, settings: Any, monkeypatch: pytest.Monkey
         assert "xoxb" not in str(event.detail)
 
 
-def test_repairs_and_vectors(tenant_a: Tenant) -> None:
-    call_command("verify_memory", tenant="tenant-a", verbosity=0)
-    assert access_events(tenant_a) == []
-    call_command("verify_memory", tenant="tenant-a", repair=True, verbosity=0)
-    event = only_event(tenant_a)
-    assert event.detail == {"command": "verify_memory", "repair": True}
-    call_command("reembed", tenant="tenant-a", verbosity=0)
-    assert access_events(tenant_a)[-1].subject == "vectors"
-
-
 def test_action_without_a_record_is_rolled_back(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,11 +166,3 @@ def test_action_without_a_record_is_rolled_back(
     with tenant_scope(tenant_a.id):
         for model in (Agent, ApiKey, RetentionRule):
             assert not model.objects.exists()
-
-
-def test_an_account_without_a_name_is_known_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nameless() -> str:
-        raise KeyError("getpwuid(): uid not found")
-
-    monkeypatch.setattr(getpass, "getuser", nameless)
-    assert operator_name().startswith("uid ")

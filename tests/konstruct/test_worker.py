@@ -1,6 +1,5 @@
 """The gate of a worker: it takes tasks only while its database is usable."""
 
-import os
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -11,7 +10,6 @@ from django.db import connections
 from django_redis import get_redis_connection
 from kombu import Connection, Consumer, Queue
 
-import konstruct.worker
 from konstruct.celery import app
 from konstruct.heartbeats import has_heartbeat
 from konstruct.worker import DatabaseGate
@@ -74,23 +72,6 @@ def test_worker_takes_no_task_without_the_database(
     assert last == "Taking tasks again: the database is back"
 
 
-def test_worker_takes_no_task_while_the_database_is_read_only(
-    transactional_db: None, consumer: Any
-) -> None:
-    tasks, gate = consumer.task_consumer, DatabaseGate(consumer)
-    gate.start(consumer)
-    tasks.consume()
-    assert [tasks.consuming_from(name) for name in NAMES] == [True, True]
-    options = connections["default"].settings_dict
-    before = options["OPTIONS"]
-    options["OPTIONS"] = before | {"options": "-c default_transaction_read_only=on"}
-    try:
-        gate._check_database(consumer)
-    finally:
-        options["OPTIONS"] = before
-    assert [tasks.consuming_from(name) for name in NAMES] == [False, False]
-
-
 @pytest.mark.parametrize(("overdue", "is_ended"), [(1, False), (2, True)])
 def test_a_process_ends_when_half_of_its_jobs_take_too_long(
     transactional_db: None,
@@ -109,21 +90,3 @@ def test_a_process_ends_when_half_of_its_jobs_take_too_long(
     gate = DatabaseGate(consumer)
     gate.start(consumer)
     assert ended == [1] * is_ended
-
-
-def test_the_workers_of_a_queue_on_a_host_have_names_of_their_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Celery's remote control addresses nodes by their names."""
-    names: list[str] = []
-
-    def start(argv: list[str]) -> None:
-        names.append(argv[argv.index("--hostname") + 1])
-
-    monkeypatch.setattr(app, "worker_main", start)
-    monkeypatch.setattr(konstruct.worker, "end_process", lambda status: None)
-    for process_id in (17, 18):
-        monkeypatch.setattr(os, "getpid", lambda value=process_id: value)
-        konstruct.worker.run(["deliveries"])
-    monkeypatch.undo()
-    assert names == ["deliveries-17@%h", "deliveries-18@%h"]

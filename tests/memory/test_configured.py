@@ -121,12 +121,3 @@ def test_a_fact_is_stored_by_position_and_by_name(tenant_a: Tenant) -> None:
         (AGENT, "Ann likes ham.", {}),
         (AGENT, "Ann likes figs.", {"n": 1}),
     ]
-
-
-def test_a_fact_is_not_stored_from_too_many_or_doubled_arguments(tenant_a: Tenant) -> None:
-    manager = ContextManager()
-    with pytest.raises(TypeError, match="store_memory"):
-        manager.store_memory(tenant_a.id, AGENT, "Ann likes tea.", {}, "maria")  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match="store_memory"):
-        manager.store_memory(tenant_a.id, AGENT, "x", content="y")  # type: ignore[call-overload]
-    assert LongTermMemory().list_by_tenant(tenant_a.id) == []

@@ -11,7 +11,6 @@ from django.db import IntegrityError
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy.archive import export_memory, import_memory
 from memory.archive import SQLiteManager
-from memory.browse.people import similar_user_ids
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.conversations.transcript import record_message
@@ -169,15 +168,6 @@ def test_an_id_is_spelled_for_people() -> None:
     assert as_code_points("maria@example.org") == ""
     assert as_code_points("zoe ") == "zoe‹U+0020›"
     assert as_code_points("zo\u200bé") == "zo‹U+200B›‹U+00E9›"
-
-
-def test_ids_that_look_the_same_are_reported(tenant_a: Tenant) -> None:
-    import_turns(tenant_a.id, [turn(user_id) for user_id in (*SIMILAR_IDS, "zoea", "eva")])
-    drain(tenant_a.id)
-    with tenant_scope(tenant_a.id):
-        assert set(similar_user_ids("zoé", limit=20)) == set(SIMILAR_IDS[:-1]) - {"zoé"}
-        assert similar_user_ids("eva") == []
-        assert len(similar_user_ids("zoé")) == 5
 
 
 def test_one_id_is_one_identity(tenant_a: Tenant) -> None:

@@ -18,11 +18,8 @@ from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.indexing import embedding_jobs
 from memory.tasks import embed_and_store
 from tenants.context import tenant_scope
-from tenants.exceptions import TenantNotServing
-from tenants.models import Job, Tenant
 from tenants.tasks import sweep
-from tests.jobs import claimed, work
-from tests.memory.pending import make_due, sentence, stored, waiting
+from tests.memory.pending import sentence, stored, waiting
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,44 +65,6 @@ def test_a_large_outbox_is_done_in_turns_with_other_tenants(
     assert enqueued() == [("memory.tasks.embed_and_store", str(tenant_a.id), None)]
     assert embed_and_store(tenant_a.id) == 2
     assert enqueued() == []
-
-
-@pytest.mark.of_one_server(reason="tenants take turns on one server")
-def test_overdue_messages_are_stored_in_turns(tenant_a, tenant_b, add_message, enqueued, settings):
-    for tenant in (tenant_a, tenant_b):
-        for number in range(2):
-            add_message(tenant.id, sentence(number))
-    assert sweep() == 0  # their own tasks have a head start
-    make_due(tenant_a.id)
-    make_due(tenant_b.id)
-    assert sweep() == 4
-    assert [task[:2] for task in enqueued()] == [("tenants.tasks.work", "embedding")] * 4
-    # A turn also takes other overdue jobs.
-    settings.TASK_TIME_LIMIT = 0  # after one job another worker continues
-    for left in (1, 0):
-        work("embedding")
-        assert [waiting(tenant.id) for tenant in (tenant_a, tenant_b)].count([]) == 2 - left
-    assert sweep() == 0
-
-
-def test_claimed_messages_can_be_stored_by_any_worker(tenant_a, add_message):
-    message = add_message(tenant_a.id, sentence(1))
-    make_due(tenant_a.id)
-    assert claimed(EMBEDDINGS) == [message.id]
-    assert sweep() == 0
-    assert embed_and_store(tenant_a.id) == 1
-    with tenant_scope(tenant_a.id):
-        assert not Job.objects.exists()
-
-
-def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, add_message):
-    add_message(tenant_a.id, sentence(1))
-    make_due(tenant_a.id)
-    Tenant.objects.filter(pk=tenant_a.pk).update(state=Tenant.State.SUSPENDED)
-    work("embedding")
-    with pytest.raises(TenantNotServing):
-        embed_and_store(tenant_a.id)
-    assert waiting(tenant_a.id) == [sentence(1)]
 
 
 def test_beat_and_queues_know_the_tasks(settings):

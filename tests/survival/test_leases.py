@@ -258,27 +258,3 @@ def everything_of(tenant: Tenant) -> str:
     for (table,) in tables:
         texts += (text for (text,) in tenant.rows(f'SELECT each::text FROM "{table}" AS each'))
     return "\n".join(texts)
-
-
-def test_five_deployments_in_a_row_give_up_no_message(deployment: Deployment, model: Model) -> None:
-    sent: list[tuple[Tenant, str]] = []
-    with model.stalled():
-        for number, tenant in itertools.product(range(34), deployment.tenants):
-            content = f"I say {tenant.slug}-deployed-{number}."
-            sent.append((tenant, tenant.send(content, thread_id=f"deployed {number}")))
-        for deployed in range(1, 6):
-            eventually(
-                lambda: (
-                    min(model.asked_for.values(), default=0) >= deployed  # noqa: B023
-                    and len(model.asked_for) == len(sent)
-                ),
-                f"not all are in flight after {deployed - 1} deployments",
-            )
-            ended = len(deployment.worker.statuses)
-            deployment.worker.process.terminate()
-            eventually(lambda: len(deployment.worker.statuses) > ended, "it does not end")  # noqa: B023
-    for tenant, message_id in sent:
-        tenant.wait_for(message_id)
-    for tenant in deployment.tenants:
-        assert len(replies(tenant, f"{tenant.slug}-deployed")) == 34
-    assert deployment.worker.statuses[-5:] == [0] * 5

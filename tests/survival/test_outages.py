@@ -283,23 +283,6 @@ def test_every_server_is_away_for_half_a_minute_under_light_load(
     assert_recovers(world)
 
 
-def test_each_process_starts_while_the_database_is_down(world: World) -> None:
-    production = world.production
-    processes = (production.web, production.worker, production.beat, production.owner)
-    with away(production.main):
-        for process in processes:
-            process.kill()
-        eventually(lambda: [process.statuses for process in processes] == [[-9]] * 4, "not killed")
-        eventually(lambda: _answers(world), "the web does not start")
-        assert_refused(world.oak, TENANT_INTERFACES)
-        time.sleep(5)
-    eventually(world.is_ready, "not ready again")
-    assert [process.statuses for process in processes] == [[-9]] * 4
-    for process in processes:
-        process.statuses.clear()
-    assert_recovers(world)
-
-
 def _answers(world: World) -> bool:
     with suppress(httpx.TransportError):
         return httpx.get(f"{world.production.url}/health/live").is_success

@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.core.exceptions import SynchronousOnlyOperation
 from django_tenants.utils import schema_context
 
 from tenants.context import (
@@ -107,17 +106,6 @@ def test_inside_a_pin_the_same_tenant_and_the_public_schema_may_be_entered() -> 
 def test_all_our_errors_have_one_base() -> None:
     assert issubclass(TenantPinned, KonstructError)
     assert issubclass(InvalidTenantId, KonstructError)
-
-
-def test_a_coroutine_cannot_enter_a_tenant_itself() -> None:
-    """It would change the tenant of every other coroutine in its thread."""
-
-    async def enter() -> None:
-        with tenant_scope(A):
-            pytest.fail("entered")
-
-    with pytest.raises(SynchronousOnlyOperation, match="use the a… function"):
-        asyncio.run(enter())
 
 
 def tenant_seen_inside(tenant_id: UUID, *, prefix: str = "") -> str:

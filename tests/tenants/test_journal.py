@@ -26,16 +26,6 @@ def kinds(after: str = "") -> list[Any]:
     return [entry["kind"] for entry in journal.read(after)]
 
 
-def test_lines_are_read_in_order_and_from_a_position_on() -> None:
-    journal.append(TENANT, "first", n=1)
-    here = journal.position()
-    journal.append(TENANT, "second", n=2)
-    assert kinds() == ["first", "second"]
-    (entry,) = journal.read(here)
-    assert (entry["tenant"], entry["n"]) == (str(TENANT), 2)
-    assert journal.read(journal.position()) == []
-
-
 def test_threads_and_processes_append_complete_lines() -> None:
     threads = [
         threading.Thread(
@@ -105,15 +95,6 @@ def test_shorter_copy_of_the_journal_is_not_accepted(path: Path) -> None:
     path.write_bytes(older)
     with pytest.raises(journal.JournalBroken, match="another journal, or an older copy"):
         journal.read(here)
-
-
-def test_a_journal_that_is_not_there_is_not_made(path: Path) -> None:
-    path.unlink()
-    with pytest.raises(journal.JournalUnavailable, match="No such file"):
-        journal.append(TENANT, "one")
-    with pytest.raises(journal.JournalUnavailable):
-        journal.read()
-    assert not path.exists()
 
 
 def test_a_full_disk_is_an_error(settings: Any) -> None:

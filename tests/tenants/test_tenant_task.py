@@ -1,6 +1,5 @@
 """The base class of tasks enters the tenant, pins it, and leaves it."""
 
-import logging
 from collections.abc import Iterator
 from uuid import UUID, uuid4
 
@@ -9,9 +8,8 @@ from celery import Celery
 from django.contrib.auth.models import User
 
 from tenants.context import connection, current_tenant_id, tenant_scope
-from tenants.exceptions import InvalidTenantId, TenantNotServing, TenantPinned, UnknownTenant
+from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
 from tenants.models import Tenant
-from tenants.schemas import provisioning
 from tenants.serving import TenantTask
 
 app = Celery("test", set_as_current=False)
@@ -76,17 +74,6 @@ def test_a_task_without_a_tenant_is_refused(db: None) -> None:
 def test_task_with_an_invalid_tenant_id_is_refused(db: None, text: str) -> None:
     with pytest.raises(InvalidTenantId, match=f"'{text}' is not the id"):
         fails(text)
-
-
-def test_a_suspended_tenants_task_is_dropped_with_a_line(
-    tenant_a: Tenant, caplog: pytest.LogCaptureFixture
-) -> None:
-    provisioning.suspend_tenant(tenant_a)
-    with caplog.at_level(logging.WARNING, "tenants.serving"):
-        assert seen_inside.apply([str(tenant_a.id)]).state == "IGNORED"
-    assert caplog.messages == [f"task {seen_inside.name} dropped: tenant 'tenant-a' is suspended"]
-    with pytest.raises(TenantNotServing):
-        seen_inside(str(tenant_a.id))
 
 
 def test_task_of_a_deleted_tenant_is_dropped(db: None) -> None:

@@ -15,7 +15,6 @@ from konstruct_client import (
     Client,
     ConnectionFailed,
     KonstructError,
-    TimedOut,
     __version__,
     errors,
 )
@@ -114,18 +113,6 @@ def test_retry_waits_for_retry_after_and_repeats_the_same_request(
     assert len({request.content for request in server.requests}) == 1
 
 
-def test_a_date_is_waited_for_but_none_that_is_far(do: Do, slept: list[float]) -> None:
-    past = {"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}
-    server = Server(problem(503, "unavailable", **past), httpx.Response(201, json=FACT))
-    assert do(server, keep) == FACT
-    assert slept == [0]
-    far = Server(problem(429, "too-many-requests", **{"Retry-After": "31"}))
-    with pytest.raises(errors.TooManyRequests) as raised:
-        do(far, keep)
-    assert raised.value.retry_after == 31
-    assert slept == [0]
-
-
 def test_unsafe_requests_are_not_retried(do: Do, slept: list[float]) -> None:
     for answer in (problem(503, "unavailable"), httpx.ReadTimeout("too late")):
         server = Server(answer)
@@ -134,15 +121,6 @@ def test_unsafe_requests_are_not_retried(do: Do, slept: list[float]) -> None:
         assert len(server.requests) == 1
     refused = Server(httpx.ConnectError("nobody listens"), httpx.Response(202, json={"id": "e"}))
     assert do(refused, lambda konstruct: konstruct.erasures.request("maria")) == {"id": "e"}
-
-
-def test_no_answer_is_an_error_of_its_own(do: Do, slept: list[float]) -> None:
-    with pytest.raises(TimedOut, match="too late"):
-        do(Server(httpx.ReadTimeout("too late")), keep, retries=0)
-    with pytest.raises(ConnectionFailed, match=r"from http://konstruct.test/api/v1/.*: nobody lis"):
-        do(Server(*[httpx.ConnectError("nobody listens")] * 4), keep)
-    with pytest.raises(KonstructError, match="does not come from Konstruct"):
-        do(Server(httpx.Response(200, text="Welcome!")), keep)
 
 
 @pytest.mark.parametrize(
@@ -189,25 +167,6 @@ def test_a_list_is_followed_at_the_address_that_the_key_is_for(do: Do) -> None:
     first, second = (request.url for request in server.requests)
     assert first.params["filters"] == second.params["filters"] == '{"topic": {"in": ["a"]}}'
     assert (second.host, second.params["cursor"]) == ("konstruct.test", "c2")
-
-
-def test_a_call_that_waits_has_so_much_more_time(do: Do) -> None:
-    server = Server(httpx.Response(200, json={"id": "m"}))
-    do(
-        server,
-        lambda client: client.messages.send("Hi", agent="Ada", user_id="m", wait=20),
-        timeout=5,
-    )
-    (request,) = server.requests
-    assert request.extensions["timeout"] == {"connect": 5, "read": 25, "write": 5, "pool": 5}
-    assert request.url.params["wait"] == "20"
-
-
-def test_an_id_is_one_segment_of_the_path(do: Do) -> None:
-    server = Server(httpx.Response(204))
-    assert do(server, lambda konstruct: konstruct.sessions.clear("../a b/ü?")) is None
-    (request,) = server.requests
-    assert request.url.raw_path == b"/api/v1/sessions/..%2Fa%20b%2F%C3%BC%3F/"
 
 
 def events(*contents: tuple[str, Any]) -> httpx.Response:

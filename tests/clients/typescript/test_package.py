@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Route, sync_playwright
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from tenants.models import Tenant
-from tests.browser.conftest import CHROMIUM
 from tests.clients.python.conftest import bound_key
 from tests.clients.typescript.test_description import PACKAGE
 from tests.documentation.blocks import blocks
@@ -41,10 +39,6 @@ pytestmark = [
 ]
 # Parameters that a method does not take, with the reason. Key: (method, parameter).
 NOT_TAKEN = {("facts.getTagged", "at"): "an ETag is of the present state"}
-TYPES_OF_METHODS = """\
-import type { Pages, Params, Result, Row, Stream, Tagged } from "konstruct-client";
-import { type Method, same } from "./same.js";
-"""
 
 
 def run(folder: Path, *command: str, stdin: str = "", **environment: str) -> str:
@@ -133,28 +127,6 @@ def test_every_operation_has_a_method_that_sends_every_parameter(package: Path) 
         assert (name, sent) == (name, expected)
 
 
-def test_every_method_has_the_types_of_its_operation(package: Path) -> None:
-    lines = [TYPES_OF_METHODS]
-    for name, request in requests(package).items():
-        resource, method = name.split(".")
-        of = f'Method<"{resource}", "{method}">'
-        if request["position"] >= 0:
-            params = f"NonNullable<Parameters<{of}>[{request['position']}]>"
-            lines.append(f'same<{params}, Params<"{request["id"]}">>(true);')
-        statuses = operations_by_id()[request["id"]]["responses"]
-        document = "void" if "204" in statuses else f'Result<"{request["id"]}">'
-        answer = {
-            "Pages": f'Pages<Row<"{request["id"]}">>',
-            "Stream": "Stream",
-            "Promise": f"Promise<{document}>",
-        }[request["kind"]]
-        if method == "getTagged":
-            answer = f"Promise<Tagged<{document}>>"
-        lines.append(f"same<ReturnType<{of}>, {answer}>(true);")
-    (package / "test" / "methods.ts").write_text("\n".join(lines))
-    compiled(package, "methods")
-
-
 def test_programs_compile_only_with_documented_fields(package: Path) -> None:
     compiled(package, "usage")
 
@@ -177,38 +149,6 @@ def test_against_the_server(
         "KONSTRUCT_OTHER_KEY": program_b.key,
     }
     run(package, "node", "--test", "test/live.test.mjs", KONSTRUCT_URL=url, **keys)
-
-
-IN_BROWSER = """async ([url, key]) => {
-  const { Client } = await import("/client/index.js");
-  const maria = { agent: "ada", user_id: "maria" };
-  const konstruct = new Client({ url, key });
-  const stream = konstruct.messages.stream({ ...maria, content: "Hello" });
-  let text = "";
-  for await (const piece of stream) text += piece;
-  const { memory_id } = await konstruct.facts.create({ ...maria, content: "Maria reads." });
-  await konstruct.facts.delete(memory_id);
-  const problem = await konstruct.facts.get(memory_id).catch((error) => error);
-  return [text === stream.message.reply.content, problem.name];
-}"""
-
-
-@pytest.mark.django_db(transaction=True)
-def test_in_a_browser(package: Path, url: str, program_a: Program) -> None:
-    def answer(route: Route) -> None:
-        name = route.request.url.removeprefix(f"{url}/client/")
-        if name:
-            route.fulfill(path=package / "dist" / name, content_type="text/javascript")
-        else:
-            route.fulfill(body="<!doctype html>", content_type="text/html")
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.route(f"{url}/client/**", answer)
-        page.goto(f"{url}/client/")
-        assert page.evaluate(IN_BROWSER, [url, program_a.key]) == [True, "NotFound"]
-        browser.close()
 
 
 @pytest.mark.django_db(transaction=True)

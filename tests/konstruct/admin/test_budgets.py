@@ -187,16 +187,3 @@ def test_pages_keep_their_query_budgets_with_any_number_of_rows(
     assert {address: (few[address], many[address]) for address in budgets} == {
         address: (few[address], few[address]) for address in budgets
     }
-
-
-@pytest.mark.slow
-def test_row_page_keeps_its_query_budget(
-    pending_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(pending_a.tenant)
-    for model in tenant_site._registry:
-        with tenant_scope(pending_a.tenant.id):
-            key = model._default_manager.values_list("pk", flat=True).first()
-        if key is not None:
-            address = f"{model._meta.app_label}/{model._meta.model_name}/{key}/change/"
-            assert cost(client, address) <= ROW, address

@@ -5,18 +5,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.test import Client
 
-from konstruct.admin.memory import facts
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from konstruct.orchestrator.models import NotificationRecipient
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
-from tenants.admin.row_forms import VERSION
 from tenants.audit.access_log import Actor, ActorKind
-from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.conftest import Program
@@ -114,56 +110,3 @@ def test_action_lists_rows_that_were_deleted(
     page = client.post(FACTS, {**form, "_selected_action": [str(kept), str(lost)]}, follow=True)
     assert "1 chosen row is not there any more" in page.text
     assert "1 ended." in page.text
-
-
-def test_an_action_that_is_interrupted_changes_nothing(
-    program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = browser(program_a.tenant)
-    with tenant_scope(program_a.tenant.id):
-        known = know(program_a, "Likes tea.", "Likes rain.", "Likes snow.")
-    update, calls = facts.update_fact, []
-
-    def interrupted(*arguments: Any, **fields: Any) -> Any:
-        calls.append(arguments)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return update(*arguments, **fields)
-
-    monkeypatch.setattr(facts, "update_fact", interrupted)
-    form: dict[str, Any] = {
-        "action": "end_now", "_selected_action": [str(row) for row in known]
-    }  # fmt: skip
-    with pytest.raises(KeyboardInterrupt):
-        client.post(FACTS, form)
-    with tenant_scope(program_a.tenant.id):
-        assert MemoryEntry.objects.entries().filter(valid_to__isnull=True).count() == 3
-        assert not AccessEvent.objects.filter(action="edit").exists()
-
-
-def test_a_page_from_before_a_restart_with_another_version_saves(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
-    """It names a field that the form no longer has, and lacks a new one."""
-    client = browser(program_a.tenant)
-    with tenant_scope(program_a.tenant.id):
-        group = Group.objects.create(name="leads")
-    sent = client.post(
-        f"/admin/auth/group/{group.pk}/change/", {"name": "heads", VERSION: "former:0123456789ab,"}
-    )
-    assert sent.status_code == 302
-    with tenant_scope(program_a.tenant.id):
-        assert Group.objects.filter(name="heads").exists()
-
-
-@pytest.mark.parametrize("key", ["x", "\0", "9" * 40])
-@pytest.mark.parametrize("path", ["api/apikey", "memory/memoryentry", "auth/user"])
-def test_an_action_with_an_invalid_key_does_nothing(
-    program_a: Program, browser: Callable[..., Client], path: str, key: str
-) -> None:
-    (fact,) = know(program_a, "Maria likes tea.")
-    chosen = {"action": "delete_selected", "_selected_action": [str(fact), key], "post": "yes"}
-    page = browser(program_a.tenant).post(f"/admin/{path}/", chosen, follow=True)
-    assert page.status_code == 200
-    with tenant_scope(program_a.tenant.id):
-        assert MemoryEntry.objects.filter(pk=fact).exists()

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from konstruct.admin.memory import conversations
 from konstruct.admin.people import users
-from memory.browse.threads import latest_threads
 from memory.indexing.embedding_jobs import drain
-from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -81,18 +78,6 @@ def test_conversations_of_a_range_are_listed_and_exported(
     with tenant_scope(program.tenant.id):
         event = AccessEvent.objects.filter(action="export").latest("id")
     assert (event.subject, event.detail["format"]) == ("conversations", "csv")
-
-
-def test_a_thread_is_in_the_range_of_each_of_its_messages(program: Program) -> None:
-    add(program, "ann", "Much earlier", DAY - timedelta(days=300))
-    with tenant_scope(program.tenant.id):
-        old = Message.objects.get(content="Much earlier")
-        found = latest_threads(until=DAY - timedelta(days=200)).threads
-        assert [(event.user_id, event.message_id) for event in found] == [("ann", old.pk)]
-        found = latest_threads(since=DAY, until=DAY + timedelta(hours=1)).threads
-        assert [event.user_id for event in found] == ["ann"]
-        assert found[0].message_id != old.pk
-        assert latest_threads(since=timezone.now() + timedelta(days=1)).threads == []
 
 
 def test_people_of_a_range_are_listed_found_and_exported(

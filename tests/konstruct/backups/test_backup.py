@@ -1,7 +1,6 @@
 """A backup is complete or absent. An incomplete or changed one is refused before any change."""
 
 import json
-import os
 import re
 import stat
 import subprocess
@@ -23,9 +22,6 @@ from memory.models import Message
 from tenants import journal, traces
 from tenants.context import fetch_value, tenant_scope
 from tenants.models import OperatorEvent, Tenant
-from tenants.moving.rows import run as run_on
-from tenants.moving.rows import session_on
-from tenants.servers import MAIN
 from tests import database
 from tests.konstruct.backups.conftest import BY, owner_works, run, texts, without_room
 from tests.servers.otlp import exporting
@@ -170,18 +166,6 @@ def test_the_dump_of_another_tenant_is_refused(
     assert fingerprint(tenant_b) == before
 
 
-def test_a_newer_versions_backup_is_refused(
-    tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
-) -> None:
-    made = backup("--tenant", "tenant-a")
-    known = frozenset({"memory.0001_initial"})
-    monkeypatch.setattr("konstruct.backups.restoring.known_migrations", lambda: known)
-    before = fingerprint(tenant_a)
-    with pytest.raises(CommandError, match="migrations that this version does not know"):
-        run("restore", made, "--tenant", "tenant-a", "--yes")
-    assert fingerprint(tenant_a) == before
-
-
 def test_a_restore_that_fails_puts_the_tenant_back(
     tenant_a: Tenant,
     send_message: Callable[..., Message],
@@ -297,30 +281,6 @@ def during_the_dump(monkeypatch: Any) -> Callable[[Callable[[], object]], None]:
     return do
 
 
-def test_tenant_restored_during_its_dump_is_dumped_again(
-    tenant_a: Tenant,
-    send_message: Callable[..., Message],
-    backup: Callable[..., Path],
-    during_the_dump: Callable[[Callable[[], object]], None],
-    tmp_path: Path,
-) -> None:
-    send_message(tenant_a, "My dog is called Rex.")
-    first = backup("--tenant", "tenant-a")
-    schema = tenant_a.schema_name
-
-    def restored() -> None:
-        with session_on(MAIN) as session:
-            run_on(session, f"ALTER SCHEMA {schema} RENAME TO aside")
-            postgres.restore_schema(session, schema, first / f"{schema}.dump")
-
-    during_the_dump(restored)
-    second = Path(run("backup", tmp_path / "others", "--tenant", "tenant-a").partition(":")[0])
-    with database.cleaner("default").cursor() as cursor:
-        cursor.execute("DROP SCHEMA aside CASCADE")
-    run("restore", second, "--tenant", "tenant-a", "--yes")
-    assert texts(tenant_a)[0] == "My dog is called Rex."
-
-
 def test_tenant_migrated_during_its_dump_is_dumped_again(
     tenant_a: Tenant,
     backup: Callable[..., Path],
@@ -346,33 +306,6 @@ def test_tenant_migrated_during_its_dump_is_dumped_again(
             )
     (entry,) = json.loads((made / MANIFEST).read_text())["tenants"]
     assert "later.0001_initial" in entry["migrations"]
-
-
-def test_a_tenant_that_is_deleted_meanwhile_is_left_out(
-    make_tenant: Callable[..., Tenant],
-    backup: Callable[..., Path],
-    during_the_dump: Callable[[Callable[[], object]], None],
-) -> None:
-    deleted = make_tenant("z-gone")
-    during_the_dump(lambda: run("delete_tenant", "z-gone", "--yes"))
-    made = backup()
-    manifest = json.loads((made / MANIFEST).read_text())
-    assert {entry["slug"] for entry in manifest["tenants"]} == {"tenant-a", "tenant-b"}
-    assert not list(made.glob(f"{deleted.schema_name}*"))
-
-
-def test_a_tenant_that_is_being_moved_is_named_and_backed_up_later(
-    tenant_a: Tenant, tenant_b: Tenant, backup: Callable[..., Path], tmp_path: Path
-) -> None:
-    with database.as_owner():
-        Tenant.objects.filter(pk=tenant_a.pk).update(moving_to="eu9")
-    try:
-        with pytest.raises(CommandError, match="tenant-a: it is being moved or restored"):
-            backup()
-    finally:
-        with database.as_owner():
-            Tenant.objects.filter(pk=tenant_a.pk).update(moving_to="")
-    assert "is whole: 1 tenants" in run("verify_backup", *backups_in(tmp_path / "backups"))
 
 
 def test_hostile_names_reach_no_path_and_no_program(
@@ -412,31 +345,6 @@ def test_old_backups_are_removed_and_the_newest_is_kept(
     made = backup("--keep-days", "30")
     assert backups_in(directory) == [made]
     assert (directory / "konstruct-of-mine").is_dir()
-
-
-def test_a_backup_that_another_tool_made_can_be_noted(tenant_a: Tenant, tmp_path: Path) -> None:
-    assert "noted a backup of 2 tenants" in run("backup", tmp_path / "none", "--elsewhere")
-    assert Tenant.objects.get(pk=tenant_a.pk).backed_up_at is not None
-    assert not (tmp_path / "none").exists()
-
-
-def test_programs_of_an_older_version_are_refused(
-    tenant_a: Tenant,
-    backup: Callable[..., Path],
-    tmp_path: Path,
-    settings: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    program = tmp_path / "pg_dump"
-    program.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 15.4'\n")
-    program.chmod(0o755)
-    settings.POSTGRES_BIN = None
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(CommandError, match="and the server is PostgreSQL 18: put the programs"):
-        backup("--tenant", "tenant-a")
-    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    with pytest.raises(CommandError, match="cannot be run: install PostgreSQL's client programs"):
-        backup("--tenant", "tenant-a")
 
 
 def test_a_restore_asks_before_it_replaces(

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -130,23 +129,6 @@ def test_failed_restore_after_killed_ones_serves_no_unerased_schema(
     assert texts(tenant)[0] == "I am ben."
 
 
-def test_failed_restore_after_a_killed_one_reverts_to_the_served_schema(
-    tenant_a: Tenant,
-    send_message: Callable[..., Message],
-    backup: Callable[..., Path],
-    monkeypatch: Any,
-) -> None:
-    made = backup("--tenant", "tenant-a")
-    send_message(tenant_a, "This came later.")
-    before = texts(tenant_a)
-    command = ("restore", made, "--tenant", "tenant-a", "--yes")
-    killed(monkeypatch, "settling.replay", *command)
-    with without_room():
-        run(*map(str, command))
-    assert texts(tenant_a) == before
-    assert settled(tenant_a)
-
-
 def test_program_of_a_killed_restore_ends_before_the_next_restore(
     tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
 ) -> None:
@@ -166,22 +148,6 @@ def test_program_of_a_killed_restore_ends_before_the_next_restore(
     assert elsewhere.execute("SELECT 1").fetchone() == (1,)
     elsewhere.close()
     assert settled(tenant_a)
-
-
-def test_a_program_is_named_after_the_restore(
-    tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
-) -> None:
-    made = backup("--tenant", "tenant-a")
-    names: list[str] = []
-    real = subprocess.run
-
-    def noted(arguments: list[Any], **options: Any) -> Any:
-        names.extend(str(argument) for argument in arguments)
-        return real(arguments, **options)
-
-    monkeypatch.setattr(subprocess, "run", noted)
-    run("restore", str(made), "--tenant", "tenant-a", "--yes")
-    assert any(f"'{restore_session_name(tenant_a.schema_name)}'" in argument for argument in names)
 
 
 def test_killed_restore_of_all_continues_with_the_remaining_tenants(

@@ -20,7 +20,6 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_message_erasure,
 )
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants import journal
@@ -192,19 +191,6 @@ def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
     assert "Open." not in left
 
 
-def test_visible_actions_are_not_repeated(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
-    with tenant_scope(tenant_a.id):
-        agent = Agent.objects.create(name="ada")
-    message, _ = accept(Incoming(agent.id, "ben", "t", "rest", "Hello"), tenant_id=tenant_a.id)
-    made = backup()
-    output = run("restore", made, "--tenant", "tenant-a", "--yes")
-    assert "1 jobs given up" in output
-    with tenant_scope(tenant_a.id):
-        job = Job.objects.get(kind="reply", key=message.pk)
-    assert (job.error_code, job.failed_at is not None) == ("restored", True)
-    assert "may have been done since" in job.last_error
-
-
 def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
     with tenant_scope(tenant_a.id):
         Session.objects.create(session_key="s", session_data="", expire_date=timezone.now())
@@ -234,33 +220,6 @@ def test_deleted_tenant_is_restored_only_on_request(
     assert Tenant.objects.get(pk=tenant.pk).quotas == quotas
     # The journal knows that it is restored.
     run("restore", made, "--tenant", "gone", "--yes")
-
-
-def test_a_deleted_tenant_can_have_another_name(
-    make_tenant: Callable[..., Tenant],
-    send_message: Callable[..., Message],
-    backup: Callable[..., Path],
-) -> None:
-    tenant = make_tenant("gone")
-    send_message(tenant, "My dog is called Rex.")
-    made = backup()
-    with pytest.raises(CommandError, match="another deployment"):
-        run("restore", made, "--tenant", "gone", "--as", "copy", "--yes")
-    with database.as_owner():
-        provisioning.delete_tenant(tenant)
-    run("restore", made, "--tenant", "gone", "--as", "back", "--undelete", "--yes")
-    found = Tenant.objects.get(slug="back")
-    assert (found.pk, found.state) == (tenant.pk, "active")
-    assert found.domains.get().domain == "back.localhost"
-
-
-def test_suspended_tenant_is_restored_suspended(
-    tenant_a: Tenant, backup: Callable[..., Path]
-) -> None:
-    made = backup()
-    Tenant.objects.filter(pk=tenant_a.pk).update(state="suspended")
-    run("restore", made, "--tenant", "tenant-a", "--yes")
-    assert Tenant.objects.get(pk=tenant_a.pk).state == "suspended"
 
 
 def test_tenant_with_findings_is_restored_closed(

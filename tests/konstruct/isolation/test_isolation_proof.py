@@ -137,21 +137,6 @@ def test_without_schemas_the_policies_hold(monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-def test_the_command_names_the_broken_layers(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    broken = Proof()
-    monkeypatch.setattr(prove_isolation, "prove", lambda tenants: broken)
-    broken.attempts += [
-        Attempt(Layer.ROLE, "SQL", "be root", True, "done"),
-        Attempt(Layer.POLICY, "SQL", "read", False, "0 rows"),
-    ]
-    with pytest.raises(CommandError, match="1 attempts got through; broken: role") as caught:
-        call_command("prove_isolation")
-    assert caught.value.returncode == 1
-    out = capsys.readouterr().out
-    assert "BROKEN role: 0 of 1 stopped (1 by SQL)\n  THROUGH SQL: be root -> done\n" in out
-    assert "intact row-level security: 1 of 1 stopped (1 by SQL)\n" in out
-
-
 def test_attack_that_could_not_run_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     proof = Proof([Attempt(Layer.HTTP, "REST", "be served at x", False, NO_ANSWER)])
     monkeypatch.setattr(prove_isolation, "prove", lambda tenants: proof)

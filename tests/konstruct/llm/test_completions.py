@@ -14,7 +14,6 @@ from konstruct.llm.completions import (
     endpoints,
     read_completion,
     retry_after_seconds,
-    total_usage,
 )
 from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid
 
@@ -111,14 +110,6 @@ def test_unreadable_arguments_show_the_reason(arguments: object, read: object) -
     assert (requested.call_id, requested.arguments) == ("call_0", read)
 
 
-def test_openai_always_gets_a_model() -> None:
-    messages = [{"role": "user", "content": "Hi"}]
-    assert OPENAI.payload(CompletionRequest(messages, model="", tier="reasoning")) == {
-        "model": "reasoning",
-        "messages": messages,
-    }
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -182,26 +173,6 @@ def test_retry_after_is_a_number_or_a_date(value: str | None, seconds: float | N
 )
 def test_invalid_usage_is_unknown(usage: object) -> None:
     assert read_completion({"content": "Hi", "usage": usage}, with_calls=False).usage is None
-
-
-def test_usage_of_several_answers_is_known_if_that_of_each_is() -> None:
-    reported = {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 9}
-    one = read_completion({"content": "Hi", "usage": reported}, with_calls=True).usage
-    assert one == {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}
-    assert total_usage([one, one]) == {
-        "prompt_tokens": 6,
-        "completion_tokens": 0,
-        "total_tokens": 6,
-    }
-    assert (total_usage([]), total_usage([one, None])) == (None, None)
-
-
-def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:
-    options = {"stream_options": {"include_usage": True}}
-    request = CompletionRequest([], "m", "fast", options=options)
-    ways = [(OPENAI, True), (OPENAI, False), (POOL, True), (POOL, False)]
-    payloads = [endpoint.payload(request, stream=stream) for endpoint, stream in ways]
-    assert ["stream_options" in body for body in payloads] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

@@ -124,21 +124,3 @@ def test_small_talk_is_answered_without_quotes(text: str, begins: str) -> None:
 )
 def test_message_with_more_than_a_greeting_is_not_small_talk(text: str) -> None:
     assert small_talk(text) is None
-
-
-def test_the_date_of_a_turn_in_the_window_is_no_word_of_it() -> None:
-    window = [
-        user("[Monday, 2026-11-23 08:33] My dog is called Rex."),
-        assistant(NOTED),
-        user("[Monday, 2026-11-23 08:34] I have tea at five."),
-        assistant(NOTED),
-        user("[Monday, 2026-11-23 08:35] What happens on Monday?"),
-        assistant(NOTHING),
-    ]
-    assert ask("What is my dog called?", window=window) == (
-        f"{FOUND}\n- My dog is called Rex.\n{DISCLAIMER}"
-    )
-    assert ask("What is at five?", window=window) == (
-        f"{FOUND}\n- I have tea at five.\n{DISCLAIMER}"
-    )
-    assert ask("What was on Monday 2026?", window=window) == NOTHING

@@ -68,14 +68,6 @@ def test_pieces_of_tool_calls_are_joined(llm_server: LLMServer) -> None:
     assert pieces == []
 
 
-def test_a_call_with_broken_arguments_shows_them(llm_server: LLMServer) -> None:
-    function = {"name": "remember_fact", "arguments": '{"fact": "te'}
-    answer, _ = read(
-        llm_server, streamed({"tool_calls": [{"id": "c1", "function": function}]}).content
-    )
-    assert [call.arguments for call in answer.requested] == ['{"fact": "te']
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -136,15 +128,6 @@ def test_stream_is_requested_if_a_callback_is_given(llm_server: LLMServer) -> No
     llm_server.default = streamed("No", "ted.")
     assert ask(llm_server) == ("Noted.", ["No", "ted."])
     assert llm_server.requests[-1].body["stream"] is True
-
-
-def test_a_server_without_streams_answers_as_ever(llm_server: LLMServer) -> None:
-    assert ask(llm_server) == ("Noted.", [])
-    assert ask(llm_server, api="pool") == ("Noted.", [])
-    assert "stream" not in llm_server.requests[-1].body
-    model = HttpLanguageModel(llm_server.url, api="openai", timeout=60)
-    model.complete(REQUEST)
-    assert "stream" not in llm_server.requests[-1].body
 
 
 def test_answer_is_not_retried_after_streaming_began(llm_server: LLMServer) -> None:

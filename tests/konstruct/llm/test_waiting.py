@@ -1,8 +1,5 @@
 """A thread that waits for a language model holds no database connection and no transaction."""
 
-import asyncio
-import functools
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +12,6 @@ from django.contrib.auth.models import User
 from django.db import ProgrammingError, connections
 from psycopg_pool import ConnectionPool
 
-from konstruct.llm import client
 from konstruct.llm.client import HttpLanguageModel
 from konstruct.llm.completions import CompletionRequest
 from tenants import transaction
@@ -124,38 +120,6 @@ def test_many_wait_on_few_connections_and_hold_none(
     assert checked_out(pool) == 0
 
 
-def test_resources_of_a_piece_are_released_before_the_next(
-    pool: ConnectionPool[Any], llm_server: LLMServer, tenant_a: Tenant
-) -> None:
-    llm_server.default = streamed("Yes", ", indeed.", wait=True)
-    written = threading.Event()
-
-    def on_text(piece: str) -> None:
-        with transaction.atomic():
-            User.objects.create(username=piece)
-        assert checked_out(pool) == 1
-        written.set()
-
-    def ask() -> None:
-        try:
-            with tenant_scope(tenant_a.id):
-                HttpLanguageModel(llm_server.url, api="openai").complete(REQUEST, on_text)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as thread:
-        answer = thread.submit(ask)
-        try:
-            assert written.wait(60)
-            with tenant_scope(tenant_a.id):  # takes the connection that the thread has returned
-                assert names() == ["Yes"]
-            connections.close_all()
-            wait_until(lambda: checked_out(pool) == 0)
-        finally:
-            llm_server.release()
-        answer.result()
-
-
 def test_between_tries_no_connection_is_held(
     pool: ConnectionPool[Any], llm_server: LLMServer, tenant_a: Tenant
 ) -> None:
@@ -169,26 +133,6 @@ def test_between_tries_no_connection_is_held(
         )
         assert model.complete(REQUEST).text == "Noted."
     assert held == [0]
-
-
-def test_threads_that_ask_first_share_one_event_loop(
-    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connection = functools.cache(client._connection.__wrapped__)
-    monkeypatch.setattr(client, "_connection", connection)
-    before = loops()
-    model = HttpLanguageModel(llm_server.url, api="pool")
-    with ThreadPoolExecutor(CONCURRENT_REQUESTS) as threads:
-        assert {
-            completion.text
-            for completion in threads.map(model.complete, [REQUEST] * CONCURRENT_REQUESTS)
-        } == {"Noted."}
-    (thread,) = loops() - before
-    loop, sdk = connection(os.getpid())
-    asyncio.run_coroutine_threadsafe(sdk.close(), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 def test_no_model_is_asked_in_a_transaction(

@@ -35,16 +35,6 @@ def test_terminal_control_characters_are_escaped(tmp_path: Path) -> None:
     tail.close()
 
 
-def test_log_created_later_is_printed_from_its_beginning(tmp_path: Path) -> None:
-    path, lines = tmp_path / "web.log", []
-    tail = LogTail(path, "", lines.append)
-    tail.show()
-    append(path, b"first\n")
-    tail.show()
-    assert lines == ["first"]
-    tail.close()
-
-
 def test_no_line_is_lost_or_doubled_when_the_log_is_rotated(tmp_path: Path) -> None:
     path, lines = tmp_path / "web.log", []
     append(path, b"")

@@ -153,12 +153,6 @@ def test_serve_migrates_and_prints_its_address(server: Server) -> None:
     assert server.answers()
 
 
-def test_running_as_any_system_user_prints_no_warning(server: Server) -> None:
-    printed = "".join(server.printed)
-    for word in ("Warning", "privileges", "CRIT"):
-        assert word not in printed
-
-
 def test_application_processes_do_not_get_the_owner_password(server: Server) -> None:
     def is_told(*words: str) -> bool:
         process = server.find(*words)
@@ -320,18 +314,6 @@ def test_a_second_server_of_the_same_home_is_refused_in_one_line(server: Server)
     )
 
 
-def test_used_port_is_refused_in_one_line_without_starting_processes(
-    server: Server, tmp_path: Path
-) -> None:
-    port = int(server.url.rpartition(":")[2])
-    assert refusal(tmp_path / "home", port) == (
-        1,
-        f"CommandError: cannot listen at 127.0.0.1:{port} (Address already in use): "
-        f"choose another port, for example PORT={port + 1}\n",
-    )
-    assert processes_in(tmp_path / "home") == []
-
-
 def test_role_that_bypasses_policies_is_refused_before_serving(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,13 +332,6 @@ def test_role_that_bypasses_policies_is_refused_before_serving(
         "konstruct: refusing to serve: the database role postgres is a superuser"
     )
     assert not list((tmp_path / "home").glob("log/*"))
-
-
-def test_invalid_port_is_refused_in_one_line_with_status_2(tmp_path: Path) -> None:
-    status, printed = refusal(tmp_path, "http")
-    assert status == 2
-    assert printed.count("\n") == 1
-    assert "--port" in printed
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "8000.5"])

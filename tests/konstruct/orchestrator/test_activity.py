@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.orchestrator import activity as module
-from konstruct.orchestrator.activity import BUCKET_LIMITS, activity, count_days, percentile, recount
+from konstruct.orchestrator.activity import BUCKET_LIMITS, activity, percentile, recount
 from konstruct.orchestrator.models import (
     DailyActivity,
     Escalation,
@@ -94,16 +93,6 @@ def test_ended_day_is_counted_once_and_again_on_request(
         assert DailyActivity.objects.filter(day=day).count() == 2
 
 
-def test_an_agent_without_messages_has_no_activity(
-    program_a: Program, exchange: Callable[..., Message]
-) -> None:
-    with tenant_scope(program_a.tenant.id):
-        exchange(program_a)
-        assert activity(first=TODAY, last=TODAY).total.messages == 1
-        alone = activity(first=TODAY, last=TODAY, agent_id=program_a.tenant.id).total
-    assert alone.messages == 0
-
-
 def test_escalations_and_tokens_of_extraction_are_counted_by_their_day(
     program_a: Program, exchange: Callable[..., Message]
 ) -> None:
@@ -131,32 +120,6 @@ def test_escalations_and_tokens_of_extraction_are_counted_by_their_day(
     assert (today.extraction_tokens, today.cost) == (9, 1)
     assert (of_rest.extraction_tokens, of_rest.escalations) == (0, 1)
     assert of_slack.escalations == 0
-
-
-def test_another_tenants_days_are_not_counted(
-    program_a: Program, program_b: Program, exchange: Callable[..., Message]
-) -> None:
-    day = TODAY - timedelta(days=2)
-    with tenant_scope(program_a.tenant.id):
-        exchange(program_a, days_ago=2)
-        assert activity(first=day, last=TODAY).total.messages == 1
-    with tenant_scope(program_b.tenant.id):
-        assert activity(first=day, last=TODAY).total.messages == 0
-        assert not DailyActivity.objects.exclude(agent_id=None).exists()
-
-
-def test_slow_count_is_continued_by_the_next_call(
-    program_a: Program, exchange: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    days = [TODAY - timedelta(days=number) for number in range(2, 20)]
-    with tenant_scope(program_a.tenant.id):
-        exchange(program_a, days_ago=2)
-        monkeypatch.setattr(module, "MAX_COUNTING_SECONDS", -1.0)
-        assert not count_days(days)
-        assert not DailyActivity.objects.exists()
-        monkeypatch.undo()
-        assert count_days(days)
-        assert DailyActivity.objects.count() == len(days) + 1
 
 
 @pytest.mark.parametrize("share", [0.5, 0.95])

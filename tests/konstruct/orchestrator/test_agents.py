@@ -9,13 +9,11 @@ from django.db import IntegrityError, ProgrammingError
 from konstruct.orchestrator.agents import (
     create_agent,
     find_agent,
-    restore_agent,
     update_agent,
 )
-from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound, AgentVersionNotFound
+from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
 from konstruct.orchestrator.models import Agent, AgentVersion
 from konstruct.orchestrator.models.agents import recall_policy
-from memory.models.facts import SYSTEM, Author, AuthorKind
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights
 from tenants import transaction
 from tenants.context import connection, tenant_scope
@@ -40,15 +38,6 @@ def test_an_inactive_agent_is_found_only_where_that_does_not_matter(inside: Tena
     assert find_agent("ada") == agent
     with pytest.raises(AgentNotFound, match="No active agent"):
         find_agent("ada", active=True)
-
-
-def test_two_tenants_may_have_agents_of_one_name(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    agents = [create_agent(tenant_id=tenant.id, name="ada") for tenant in (tenant_a, tenant_b)]
-    found = []
-    for tenant in (tenant_a, tenant_b):
-        with tenant_scope(tenant.id):
-            found.append(find_agent("ada"))
-    assert found == agents
 
 
 @pytest.mark.parametrize(
@@ -156,38 +145,9 @@ def test_agent_can_set_its_recall_policy() -> None:
     )
 
 
-def test_change_of_an_agent_without_versions_stores_its_former_state(program_a: Program) -> None:
-    author = Author(AuthorKind.PERSON, "7", "eva")
-    with tenant_scope(program_a.tenant.id):
-        agent = Agent.objects.get(pk=program_a.agent.pk)
-        update_agent(agent, author=author, note="Curt.", persona="Be curt.")
-        update_agent(agent, author=author, persona="Be curt.")  # no change, no version
-        first, second = AgentVersion.objects.order_by("number")
-        restore_agent(agent, 1, author=author)
-        agent.refresh_from_db()
-    assert (first.settings["persona"], first.author) == ("", "system:")
-    assert (second.settings["persona"], second.changed) == ("Be curt.", ["persona"])
-    assert (second.author, second.author_name, second.note) == ("person:7", "eva", "Curt.")
-    assert agent.persona == ""
-
-
 def test_a_version_is_never_changed(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
         update_agent(Agent.objects.get(pk=program_a.agent.pk), persona="Be curt.")
         for refused in (lambda rows: rows.update(note="Mine."), lambda rows: rows.delete()):
             with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
                 refused(AgentVersion.objects.all())
-
-
-def test_restoring_a_version_keeps_settings_that_it_lacks(program_a: Program) -> None:
-    with tenant_scope(program_a.tenant.id):
-        agent = Agent.objects.get(pk=program_a.agent.pk)
-        AgentVersion.objects.create(
-            agent_id=agent.pk, number=1, settings={"persona": "Old.", "gone": 1}, author="system:"
-        )
-        update_agent(agent, persona="New.", recall_top_k=5)
-        restore_agent(agent, 1, author=SYSTEM)
-        agent.refresh_from_db()
-        with pytest.raises(AgentVersionNotFound, match="ada has no version 7"):
-            restore_agent(agent, 7, author=SYSTEM)
-    assert (agent.persona, agent.recall_top_k) == ("Old.", 5)

@@ -10,12 +10,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMUnavailable
-from konstruct.orchestrator import metering, runner, usage
-from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall
+from konstruct.orchestrator import metering, runner
+from konstruct.orchestrator.models import CallOutcome, ModelCall
 from konstruct.orchestrator.pipeline.dry_run import dry_run
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
-from tests.konstruct.metered import counts_of_month, metered_call
+from tests.konstruct.metered import counts_of_month
 from tests.servers.llm import Answer, LLMServer
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
@@ -120,38 +120,6 @@ def test_calls_outside_of_tenants_or_without_a_model_are_not_metered(
     with tenant_scope(program_a.tenant.id):
         runner.run_agent(_Message(), program_a.agent)
         assert not ModelCall.objects.exists()
-
-
-def test_an_outcome_is_counted_once(program: Program) -> None:
-    with tenant_scope(program.tenant.id):
-        call = metered_call()
-        metering.finish_call(call.pk, CallOutcome.FAILED, metering.Call(5, 5), cost=Decimal(1))
-        counts = counts_of_month()
-        assert (counts.calls, counts.failed, counts.tokens) == (1, 0, 110)
-        call.refresh_from_db()
-    assert call.outcome == CallOutcome.DONE
-
-
-def test_calls_count_on_the_day_on_which_they_were_sent(program: Program) -> None:
-    now = timezone.now()
-    with tenant_scope(program.tenant.id):
-        metered_call(created_at=now - timedelta(days=40))
-        metered_call(CallOutcome.UNKNOWN, created_at=now - timedelta(days=3))
-        rows = metering.usage(since=now - timedelta(days=60))
-        assert [(row.day, row.calls, row.unknown, row.prompt_tokens) for row in rows] == [
-            ((now - timedelta(days=3)).date(), 1, 1, 0),
-            ((now - timedelta(days=40)).date(), 1, 0, 100),
-        ]
-        assert metering.usage(since=now - timedelta(days=60), until=now - timedelta(days=50)) == []
-
-
-def test_another_tenants_usage_is_not_visible(program_a: Program, program_b: Program) -> None:
-    with tenant_scope(program_a.tenant.id):
-        metered_call()
-        usage.count(messages=3)
-    with tenant_scope(program_b.tenant.id):
-        assert metering.usage(since=timezone.now() - timedelta(days=1)) == []
-        assert not DailyUsage.objects.exists()
 
 
 @pytest.mark.parametrize("step", ["before the request", "after the answer"])

@@ -1,6 +1,5 @@
 """Jobs of the owner worker for tenants are in the outbox, and are claimed there."""
 
-import logging
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,10 +11,8 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from konstruct.management.commands import owner_worker
-from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy import erasure, jobs
-from konstruct.privacy import merge as history_merge
 from konstruct.privacy.erasure import erasing
 from tenants.audit.access_log import Actor
 from tenants.audit.models import TENANT_JOB_KEY, ActorKind, ErasureRequest, RetentionRule
@@ -33,16 +30,6 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 def waiting(tenant: Tenant) -> list[str]:
     with tenant_scope(tenant.id):
         return sorted(Job.objects.values_list("kind", flat=True))
-
-
-@pytest.mark.parametrize("job", jobs.JOBS)
-def test_a_tenant_that_never_served_is_passed_over(
-    as_owner: AsOwner, caplog: pytest.LogCaptureFixture, job: jobs.OwnerJob
-) -> None:
-    Tenant.objects.create(slug="never-served", name="has no schema")
-    with as_owner(), caplog.at_level(logging.WARNING):
-        assert job.run_due() == 0
-    assert caplog.records == []
 
 
 def test_idle_check_is_one_statement_for_all_tenants(as_owner: AsOwner) -> None:
@@ -124,23 +111,6 @@ def test_job_of_another_process_is_skipped(
         request.refresh_from_db()
         assert (request.last_error, Job.objects.get().attempts) == ("", 0)
     assert caplog.records == []
-
-
-def test_merge_job_is_kept_until_no_late_rows_are_possible(
-    tenant_a: Tenant, as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with tenant_scope(tenant_a.id):
-        identity = channel_identities.identity_of("slack", "T1", "U1")
-        channel_identities.link(identity, "maria", by="eva")
-    with as_owner():
-        assert jobs.MERGE.run_due() == 0
-    assert waiting(tenant_a) == ["history merge"]
-    with tenant_scope(tenant_a.id):
-        Job.objects.update(sweep_at="2026-01-01T00:00Z")
-    monkeypatch.setattr(history_merge, "MIN_AGE", timedelta(0))
-    with as_owner():
-        assert jobs.MERGE.run_due() == 1
-    assert waiting(tenant_a) == []
 
 
 def test_retention_rules_are_applied_repeatedly(tenant_a: Tenant, as_owner: AsOwner) -> None:

@@ -1,7 +1,6 @@
 """Messages before a link follow the person: all of them, exactly, after any number of starts."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -42,7 +41,7 @@ from memory.recall import recall
 from memory.scopes import scope_number
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind
-from tenants.context import connection, tenant_scope
+from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.privacy.conftest import save_session
@@ -154,34 +153,6 @@ def test_all_messages_are_merged_without_loss(
     assert receipt["left"] == 0
     assert not Message.objects.exists()
     assert not HistoryMerge.objects.exists()
-
-
-def test_killed_merge_continues(
-    populated: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = counts()
-    monkeypatch.setattr(merging, "BATCH", 1)
-    moved = merging._move_messages
-    for killed_at in (1, 2):
-        left = [killed_at]
-
-        def dying(*arguments: Any, left: list[int] = left) -> bool:
-            left[0] -= 1
-            if left[0] < 0:
-                raise KeyboardInterrupt
-            return moved(*arguments)
-
-        with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-            patch.setattr(merging, "_move_messages", dying)
-            move(populated)
-        assert set(Message.objects.values_list("user_id", flat=True)) == {"U1", "maria"}
-        strange = "SELECT count(*) FROM memory_message r JOIN memory_message a"
-        with connection.cursor() as cursor:
-            cursor.execute(f"{strange} ON a.id = r.in_reply_to_id WHERE a.user_id <> r.user_id")
-            assert cursor.fetchone() == (0,)
-    assert move(populated)
-    assert counts() == before
-    assert verify(populated.id, "a").findings == []
 
 
 def test_late_rows_of_the_old_id_are_merged_unless_unlinked(

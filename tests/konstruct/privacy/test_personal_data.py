@@ -20,7 +20,6 @@ from konstruct.orchestrator.models import Agent
 from konstruct.privacy import merge
 from konstruct.privacy.archive import export_memory, import_memory
 from konstruct.privacy.erasure import carry_out
-from konstruct.privacy.erasure.rows import UnknownTable
 from konstruct.privacy.jobs import MERGE
 from konstruct.privacy.retention import apply_rules
 from memory.models import AgentUserModel, Message
@@ -127,25 +126,6 @@ def test_rows_are_deleted_before_those_they_refer_to() -> None:
         assert order.index(table) < order.index("memory_message")
     assert order.index("memory_memoryattribute") < order.index("memory_memoryentry")
     assert order.index("channels_arrival") < order.index("orchestrator_channelidentity")
-
-
-def test_a_table_that_no_model_declares_stops_an_erasure(
-    tenant_a: Tenant, table: None, declare: Callable[..., Any]
-) -> None:
-    assert unknown(tenant_a) == ["memory_diary"]
-    with pytest.raises(UnknownTable, match="for memory_diary: add it"):
-        carry_out(request_erasure("x", by=EVA))
-    declare()
-    (message,) = failed_checks()
-    assert message.startswith("memory.Diary does not declare the personal data of its table")
-
-
-def test_a_column_that_the_declaration_forgets_or_that_there_is_not_is_found(
-    tenant_a: Tenant, table: None, declare: Callable[..., Any]
-) -> None:
-    declare(personal_data=PersonalData(message="message_id", key="number"))
-    assert unknown(tenant_a) == ["memory_diary.user_id"]
-    assert len(failed_checks()) == 1
 
 
 def test_one_declaration_is_all_that_a_new_table_needs(

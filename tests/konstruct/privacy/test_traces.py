@@ -1,9 +1,6 @@
 """Traces of the owner worker, and the traces and their columns after an erasure."""
 
-import io
-
 import pytest
-from django.core.management import call_command
 
 from konstruct.privacy import jobs
 from tenants import traces
@@ -39,20 +36,3 @@ def test_erasure_is_in_the_trace_of_its_request_without_ids(program_a: Program) 
     assert b"secret" not in exported
     with tenant_scope(program_a.tenant.id):
         assert not Job.objects.filter(traceparent__contains=TRACE, kind="reply").exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_trace_of_the_erasure_command_contains_no_ids(program_a: Program) -> None:
-    program_a.send("My secret.")
-    tenant = program_a.tenant
-    with exporting() as collector, database.as_owner():
-        call_command(
-            "erase_user", "--tenant", tenant.slug, "--user", "maria", "--yes", stdout=io.StringIO()
-        )
-        traces.stop()
-    (command,) = [span for span in collector.spans if span.name == "command erase_user"]
-    assert command.attributes == {"konstruct.tenant.id": str(tenant.id)}
-    assert not command.is_error
-    exported = b"".join(collector.bytes)
-    assert b"maria" not in exported
-    assert b"secret" not in exported

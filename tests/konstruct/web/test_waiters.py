@@ -9,12 +9,10 @@ from uuid import UUID
 import pytest
 from django.conf import settings
 from django_redis import get_redis_connection
-from structlog.contextvars import bind_contextvars, get_contextvars
 
-from konstruct.orchestrator.replies.reply_wait import announce, announced_message
+from konstruct.orchestrator.replies.reply_wait import announce
 from konstruct.web import replies as module
 from konstruct.web.replies import PartialReplies, ReplyWaiters
-from tenants.redis_keys import reply_channel_key
 
 TENANT = uuid.UUID(int=1)
 
@@ -78,18 +76,6 @@ def test_announcement_wakes_only_its_waiters(
     run(test())
 
 
-@pytest.mark.slow
-def test_announcement_before_the_subscription_is_seen(only_announcements: None) -> None:
-    async def test() -> None:
-        looking = Looking()
-        waiters, message = make(looking), uuid.uuid4()
-        looking.settled = {message}
-        await waiters.wait(TENANT, message, 60)
-        await waiters.close()
-
-    run(test())
-
-
 def test_thousand_waiters_are_checked_in_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
 
@@ -141,40 +127,6 @@ def test_lost_subscription_is_renewed_and_missed_changes_are_checked(
     run(test())
 
 
-def test_failed_check_of_waiters_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
-    failures = iter([OSError("no database")] * 3)
-
-    async def look(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
-        for failure in failures:
-            raise failure
-        return message_ids
-
-    async def test() -> None:
-        waiters = make(look)
-        await waiters.wait(TENANT, uuid.uuid4(), 60)
-        await waiters.close()
-
-    run(test())
-
-
-def test_a_look_names_no_request_in_the_log_though_one_has_begun_it() -> None:
-    ids: list[dict[str, Any]] = []
-
-    async def look(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
-        ids.append(get_contextvars())
-        return message_ids
-
-    async def test() -> None:
-        bind_contextvars(request_id="of the first", tenant_id=str(TENANT), key_id="of the first")
-        waiters = make(look)
-        await waiters.wait(TENANT, uuid.uuid4(), 30)
-        await waiters.close()
-
-    run(test())
-    assert ids[0] == {}
-
-
 def test_waiting_ends_with_the_time_and_with_the_process() -> None:
     async def test() -> None:
         waiters = make(Looking())
@@ -187,14 +139,3 @@ def test_waiting_ends_with_the_time_and_with_the_process() -> None:
         await waiters.close()
 
     run(test())
-
-
-@pytest.mark.parametrize("channel", ["", "a:reply:b", f"{TENANT}:dedup:{TENANT}", "a:b:c:d"])
-def test_channel_of_another_application_is_ignored(channel: str) -> None:
-    assert announced_message(channel.encode()) is None
-    assert announced_message(b"\xff:reply:\xff") is None
-
-
-def test_a_channel_names_tenant_and_message() -> None:
-    message = uuid.uuid4()
-    assert announced_message(reply_channel_key(TENANT, message).encode()) == (TENANT, message)

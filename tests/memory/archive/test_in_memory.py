@@ -50,14 +50,6 @@ def test_all_threads_of_one_object_share_one_database() -> None:
         assert len(manager.search("message", 100)) == 80
 
 
-def test_archive_in_memory_outlives_its_first_thread() -> None:
-    with ThreadPoolExecutor(1) as thread:
-        file = thread.submit(SQLiteManager, ":memory:").result()
-        thread.submit(file.create_conversation, "Trip").result()
-    assert [conversation.title for conversation in file.list_conversations()] == ["Trip"]
-    file.close()
-
-
 def test_two_objects_share_no_data() -> None:
     with SQLiteManager(":memory:") as one, SQLiteManager(Path(":memory:")) as other:
         one.create_conversation("Trip")
@@ -69,11 +61,3 @@ def test_a_vector_store_needs_no_file_either() -> None:
         store.store([1, 0, 0], id="v", message_id="m1")
         (hit,) = store.search([1, 0, 0])
         assert (hit.id, hit.message_id, hit.content) == ("v", "m1", None)
-
-
-def test_connection_accepts_sql_of_the_caller() -> None:
-    with SQLiteManager(":memory:") as file:
-        file.create_conversation("Trip")
-        assert file.db.execute("SELECT title FROM conversations").fetchall() == [("Trip",)]
-    with pytest.raises(ArchiveClosed):
-        _ = file.db

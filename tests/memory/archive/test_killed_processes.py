@@ -5,10 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import apsw
 import pytest
 
-from memory.archive import SQLiteManager, VectorStore
 from tests.memory.archive.processes import PREAMBLE, REPOSITORY, opened, process, verify
 
 pytestmark = pytest.mark.data
@@ -85,49 +83,3 @@ manager.add_messages("c", [{{"role": "user", "content": str(n)}} for n in range(
         assert [m.content for m in manager.list_messages("c")] == ["stands"]
         assert manager.model_versions() == {"letters@1": 1}
         assert len(manager.add_messages("c", [{"role": "user", "content": "goes on"}])) == 1
-
-
-def test_file_keeps_its_version_after_a_kill_during_migration(path: Path) -> None:
-    with opened(path) as manager:
-        manager.create_conversation("kept")
-    code = """
-import apsw
-apsw.connection_hooks.append(lambda c: c.create_scalar_function("die", die))
-good = "CREATE TABLE good (x)"
-deadly = "CREATE TABLE deadly (x); INSERT INTO deadly VALUES (1); SELECT die()"
-schema.MIGRATIONS = (*schema.MIGRATIONS, good, deadly)
-SQLiteManager(path)
-"""
-    killed = process(code, path)
-    killed.communicate()
-    assert killed.returncode == -signal.SIGKILL
-    connection = apsw.Connection(str(path))
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-    assert (connection.pragma("user_version"), "good" in names, "deadly" in names) == (
-        4,
-        True,
-        False,
-    )
-    assert connection.execute("SELECT title FROM conversations").get == "kept"
-    connection.close()
-
-
-def test_table_of_vectors_is_created_after_a_kill_during_its_creation(path: Path) -> None:
-    code = """
-recorded = schema.recorded_dimensions
-def die_when_made(connection):
-    if connection.in_transaction and recorded(connection) is None:
-        connection.execute(schema._VECTORS.format(dimensions=10))
-        die()
-    return recorded(connection)
-SQLiteManager(path).create_conversation("kept")
-with SQLiteManager(path) as file, file.transaction() as connection:
-    die_when_made(connection)
-"""
-    killed = process(code, path)
-    killed.communicate()
-    assert killed.returncode == -signal.SIGKILL
-    with SQLiteManager(path) as file, VectorStore(file, dimensions=4) as vectors:
-        vectors.store([1, 2, 3, 4])
-        assert file.count_conversations() == 1
-    verify(path)

@@ -10,11 +10,9 @@ import pytest
 
 from memory.archive import (
     DuplicateId,
-    EmbedderError,
     MemoryManager,
     ModelMismatch,
     SQLiteManager,
-    UnknownId,
 )
 from memory.archive import manager as manager_module
 from memory.embedding import embedder
@@ -87,18 +85,6 @@ def test_search_is_the_cosine_of_the_models_own_vectors(manager: MemoryManager) 
     assert manager.search(query, min_similarity=least) == hits[:2]
 
 
-def test_a_search_in_one_conversation_sees_no_other(manager: MemoryManager) -> None:
-    trip, work = manager.create_conversation(), manager.create_conversation()
-    empty = manager.create_conversation()
-    manager.add_messages(trip, TRIP)
-    manager.add_messages(work, WORK)
-    found = manager.search("peanuts", conversation_id=work)
-    assert sorted(texts(found)) == sorted(message["content"] for message in WORK)
-    assert manager.search("peanuts", conversation_id=empty) == []
-    with pytest.raises(UnknownId, match="there is no conversation with id='nowhere'"):
-        manager.search("peanuts", conversation_id="nowhere")
-
-
 def test_conversations_and_messages_are_managed(manager: MemoryManager) -> None:
     moment = datetime(2023, 5, 8, tzinfo=UTC)
     id = manager.create_conversation("Trip", id="c", metadata={"a": 1}, created_at=moment)
@@ -161,31 +147,6 @@ def test_bad_input_is_refused(manager: MemoryManager, call: Any, message: str) -
     assert manager.count_messages() == 0
 
 
-def test_message_without_a_valid_recipient_is_refused_before_embedding(path: Path) -> None:
-    embedder = Letters()
-    with MemoryManager(path, embedder, dimensions=8) as manager:
-        for add in (
-            lambda: manager.add_message("nowhere", "user", "x"),
-            lambda: manager.add_messages("nowhere", []),
-        ):
-            with pytest.raises(UnknownId, match="there is no conversation with id='nowhere'"):
-                add()
-    assert embedder.texts == []
-
-
-def test_message_without_words_is_stored_and_not_embedded(manager: MemoryManager) -> None:
-    conversation = manager.create_conversation()
-    manager.add_messages(
-        conversation, [{"role": "user", "content": text} for text in ("", " \n ", "word")]
-    )
-    assert [m.embedding_id is None for m in manager.list_messages(conversation)] == [
-        True,
-        True,
-        False,
-    ]
-    assert texts(manager.search("word")) == ["word"]
-
-
 def test_the_model_is_not_loaded_before_something_is_embedded(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,17 +160,6 @@ def test_the_model_is_not_loaded_before_something_is_embedded(
         assert manager.list_messages(conversation) == []
         with pytest.raises(AssertionError, match="the model was loaded"):
             manager.search("x")
-
-
-@pytest.mark.parametrize("answer", [[[1.0] * 7], [[1.0] * 8] * 2, [1.0] * 8, []])
-def test_an_embedder_that_answers_wrongly_is_refused(path: Path, answer: Any) -> None:
-    embedder = Letters()
-    embedder.encode = lambda texts: answer  # type: ignore[method-assign]  # the fault under test
-    with MemoryManager(path, embedder, dimensions=8) as manager:
-        conversation = manager.create_conversation()
-        with pytest.raises(EmbedderError, match=r"'letters@1' gave an array of shape .*, not \(1"):
-            manager.add_message(conversation, "user", "x")
-        assert manager.count_messages() == 0
 
 
 def test_messages_of_another_model_are_not_forgotten_in_silence(path: Path) -> None:

@@ -1,7 +1,6 @@
 """Files of every kind: earlier version, later version, another program's, damaged, empty."""
 
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import apsw
 import pytest
 
 from memory.archive import (
-    ArchiveBusy,
     ArchiveUnavailable,
     MemoryManager,
     NewerArchive,
@@ -18,9 +16,7 @@ from memory.archive import (
     VectorStore,
     schema,
 )
-from memory.archive import database as archive_database
 from memory.exceptions import InvalidArgument
-from tenants.exceptions import KonstructError
 
 # The tables of the first version, with one conversation.
 VERSION_1 = """
@@ -98,36 +94,6 @@ def test_file_of_the_first_version_is_migrated_with_its_rows(tmp_path: Path) -> 
         assert manager.schema_version == 3
 
 
-def test_vector_of_the_second_version_is_deleted_with_its_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "old.db"
-    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
-    with SQLiteManager(path) as file:
-        conversation = file.create_conversation()
-        with file.transaction() as connection:
-            connection.execute("INSERT INTO embeddings VALUES (1, 'v', 'm@1')")
-        file.add_message(conversation, "user", "We fly.", id="m1", embedding_id="v")
-    monkeypatch.undo()
-    with SQLiteManager(path) as file:
-        assert file.rows("SELECT id, message_id FROM embeddings") == [("v", None)]
-        file.delete_message("m1")
-        assert file.rows("SELECT id FROM embeddings") == []
-
-
-def test_an_old_file_ends_with_the_tables_of_a_new_one(tmp_path: Path) -> None:
-    old = database(tmp_path / "old.db", VERSION_1)
-    new = tmp_path / "new.db"
-    for path in (old, new):
-        SQLiteManager(path).close()
-    definitions = []
-    for path in (old, new):
-        with SQLiteManager(path) as file:
-            rows = file.rows("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-            definitions.append({name: " ".join(sql.split()) for name, sql in rows})
-    assert definitions[0] == definitions[1]
-
-
 def test_failed_step_is_rolled_back_and_earlier_steps_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,17 +157,6 @@ def test_an_empty_file_becomes_an_archive(tmp_path: Path) -> None:
         assert file.schema_version == 3
 
 
-def test_a_truncated_file_is_refused_or_its_lost_pages_are_errors(filled: Path) -> None:
-    data = filled.read_bytes()
-    for size in (50, 1000, 5000, 100_000):
-        filled.write_bytes(data[:size])
-        with (
-            pytest.raises(KonstructError, match=r"filled.db is (damaged|not a SQLite file)"),
-            MemoryManager(filled) as manager,
-        ):
-            manager.list_messages(manager.list_conversations()[0].id)
-
-
 @pytest.mark.parametrize(
     ("path", "error", "message"),
     [
@@ -228,38 +183,6 @@ def test_invalid_path_is_refused(
     assert os.listdir(tmp_path) == []
 
 
-def test_paths_may_be_text_bytes_relative_or_unusual(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("plain.db", "with space?mode=ro#x.db", "ünïcode.db", "file:odd.db"):
-        with SQLiteManager(name) as file:
-            file.create_conversation(name)
-        with SQLiteManager(os.fsencode(tmp_path / name)) as file:
-            assert [c.title for c in file.list_conversations()] == [name]
-    assert len(os.listdir(tmp_path)) == 4
-
-
-def test_a_store_keeps_its_file_when_the_process_moves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path)
-    with SQLiteManager("a.db") as file:
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        file.create_conversation()
-        assert file.path == tmp_path / "a.db"
-    assert os.listdir(tmp_path / "elsewhere") == []
-
-
-def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "socket"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        with pytest.raises(ArchiveUnavailable, match="socket cannot be opened, read or written"):
-            SQLiteManager(path)
-
-
 def test_full_disk_and_read_only_file_are_reported_and_change_nothing(filled: Path) -> None:
     with SQLiteManager(filled) as file:
         conversation = file.list_conversations()[0].id
@@ -279,22 +202,3 @@ def test_full_disk_and_read_only_file_are_reported_and_change_nothing(filled: Pa
             file.rows(f"PRAGMA {lifted}")
         file.add_messages(conversation, batch)
         assert file.count_messages() == 200
-
-
-def test_new_file_that_is_locked_is_awaited_and_then_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "held.db"
-    holder = apsw.Connection(str(path))
-    holder.execute("BEGIN EXCLUSIVE")
-    monkeypatch.setattr(archive_database, "BUSY_TIMEOUT_MS", 50)
-    with pytest.raises(ArchiveBusy, match="is being written by another process"):
-        SQLiteManager(path)
-    holder.execute("COMMIT; BEGIN")
-    # A reader prevents a change of the file's mode.
-    assert holder.execute("SELECT count(*) FROM sqlite_schema").get == 0
-    with pytest.raises(ArchiveBusy, match="is being written by another process"):
-        SQLiteManager(path)
-    holder.close()
-    with SQLiteManager(path) as file:
-        assert file.schema_version == 3

@@ -4,12 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 
 from memory.archive import (
     DimensionMismatch,
@@ -87,17 +83,6 @@ def test_search_equals_a_comparison_of_all_vectors(path: Path) -> None:
             assert [hit.id for hit in hits] == [ids[n] for n in best]
             assert [hit.similarity for hit in hits] == pytest.approx(cosines[best], abs=1e-5)
         assert len(store.search(queries[0], 4096)) == 3000
-
-
-def test_search_among_ids_finds_the_nearest(path: Path) -> None:
-    vectors = random_vectors(300)
-    with VectorStore(path) as store:
-        ids = store.store_batch(vectors[:250], model_version="m")
-        ids += store.store_batch(vectors[250:], model_version="other")
-        some = [*ids[::3], *ids[::3]]
-        found = store.search(vectors[0], 20, model_version="m", ids=some)
-        every = store.search(vectors[0], 300, model_version="m")
-    assert [hit.id for hit in found] == [hit.id for hit in every if hit.id in some][:20]
 
 
 def test_empty_store_finds_nothing(store: VectorStore) -> None:
@@ -189,23 +174,6 @@ def test_invalid_batch_is_refused(store: VectorStore, vectors: Any) -> None:
         store.store_batch(vectors)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"k": 0}, "k=0 is not a whole number of at least 1"),
-        ({"k": 1.5}, "k=1.5 is not a whole number"),
-        ({"k": 4097}, "k=4097 is more than the 4096 that sqlite-vec can give"),
-        ({"min_similarity": 2}, "min_similarity=2 is not a number from -1 to 1"),
-        ({"ids": [1]}, "ids=1 is not text"),
-    ],
-)
-def test_invalid_search_is_refused(
-    store: VectorStore, arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InvalidArgument, match=message):
-        store.search([1, 0, 0], **arguments)
-
-
 def test_another_number_of_dimensions_is_refused(path: Path) -> None:
     with VectorStore(path, dimensions=8) as store:
         store.store(np.ones(8), id="a")
@@ -216,19 +184,6 @@ def test_another_number_of_dimensions_is_refused(path: Path) -> None:
     for dimensions in (0, 8193, 1.5):
         with pytest.raises(InvalidArgument, match=f"dimensions={dimensions} is "):
             VectorStore(path, dimensions)  # type: ignore[arg-type]  # one is wrong on purpose
-
-
-def test_both_stores_share_a_file(path: Path) -> None:
-    with SQLiteManager(path) as file:
-        vectors = VectorStore(file, dimensions=3)
-        conversation = file.create_conversation()
-        embedding = vectors.store([1, 0, 0])
-        message = file.add_message(conversation, "user", "hello", embedding_id=embedding)
-        with pytest.raises(DuplicateId), file.transaction():
-            vectors.store_batch([[0, 1, 0], [0, 0, 1]], ids=["undone", embedding])
-        assert vectors.count() == 1
-        vectors.close()
-        assert file.get_message(message).embedding_id == embedding
 
 
 def test_deleted_message_deletes_its_vector(path: Path) -> None:
@@ -245,45 +200,6 @@ def test_deleted_message_deletes_its_vector(path: Path) -> None:
         assert file.get_message("m1").embedding_id is None
         file.delete_conversation(conversation)
         assert [hit.id for hit in vectors.search([1, 0, 0])] == ["of no message"]
-
-
-def test_another_program_without_sqlite_vec_cannot_part_a_message_from_its_vector(
-    path: Path,
-) -> None:
-    with SQLiteManager(path) as file, VectorStore(file, dimensions=3) as vectors:
-        embedding = vectors.store([1, 0, 0])
-        file.add_message(file.create_conversation(), "user", "x", embedding_id=embedding)
-    plain = apsw.Connection(str(path))
-    with pytest.raises(apsw.SQLError, match="no such module: vec0"):
-        plain.execute("DELETE FROM messages")
-    plain.close()
-    with SQLiteManager(path) as file:
-        assert file.count_messages() == 1
-
-
-@pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(
-    vectors=npst.arrays(
-        np.float32,
-        st.tuples(st.integers(1, 6), st.just(3)),
-        elements=st.floats(-1e6, 1e6, width=32, allow_subnormal=False),
-    ).filter(lambda vectors: bool((np.einsum("ij,ij->i", vectors, vectors) > 1e-12).all()))
-)
-def test_any_vector_is_returned_and_finds_itself(
-    store: VectorStore, vectors: np.ndarray[Any, Any]
-) -> None:
-    before = store.count()
-    ids = store.store_batch(vectors)
-    assert store.count() == before + len(vectors)
-    for id, vector in zip(ids, vectors, strict=True):
-        assert store.get(id).vector == tuple(vector.tolist())
-        (hit,) = store.search(vector, 1, ids=[id])
-        assert hit.id == id
-        assert hit.similarity == pytest.approx(1, abs=1e-5)
-    for id in ids:
-        store.delete(id)
-    assert store.count() == before
 
 
 def test_a_hit_gives_back_the_message_that_its_vector_names(path: Path) -> None:
@@ -312,11 +228,3 @@ def test_a_hit_gives_back_the_message_that_its_vector_names(path: Path) -> None:
         file.delete_message("m1")
         file.delete_message("m2")
         assert [hit.id for hit in store.search([1, 0, 0], 4)] == ["elsewhere", "of nothing"]
-
-
-def test_message_ids_are_as_many_as_vectors_and_texts(store: VectorStore) -> None:
-    with pytest.raises(InvalidArgument, match="2 message_ids were given for 1 vectors"):
-        store.store_batch([[1, 0, 0]], message_ids=["a", "b"])
-    with pytest.raises(InvalidArgument, match="message_id='' is empty"):
-        store.store([1, 0, 0], message_id="")
-    assert store.count() == 0

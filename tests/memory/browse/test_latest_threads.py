@@ -6,8 +6,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from memory.browse import threads
 from memory.browse.threads import ThreadPosition, latest_threads
@@ -101,19 +99,6 @@ def test_pages_have_every_thread_once_and_the_latest_first(
             ({"agent_ids": AGENTS, "user_ids": ["nobody"]}, {"user_id": "nobody"}),
         ):
             assert all_pages(**narrowing) == expected(**conditions), narrowing
-
-
-def test_few_threads_with_many_messages_take_two_queries(
-    tenant_a: Tenant, add_exchange: Callable[..., None]
-) -> None:
-    with tenant_scope(tenant_a.id):
-        add_exchange("old")
-        add_exchange("long", number=50)
-        with CaptureQueriesContext(connection) as queries:
-            page = latest_threads(agent_ids=AGENTS, user_ids=["maria"], limit=3)
-        assert [thread.thread_id for thread in page.threads] == ["long", "old"]
-        assert page.before is None
-        assert len(queries) == 2
 
 
 def test_an_imported_thread_is_listed_at_the_time_of_its_latest_message(

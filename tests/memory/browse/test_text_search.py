@@ -5,7 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from memory.browse import threads
 from memory.browse.threads import numbers_of_messages_with
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.indexing import embedding_jobs
@@ -56,22 +55,3 @@ def test_the_newest_that_hold_every_word_are_found(
     )
     with tenant_scope(tenant_a.id):
         assert numbers_of_messages_with(asked, limit=limit) == expected[:limit]
-
-
-def test_search_reads_only_the_newest_messages_with_the_rarest_word(
-    tenant_a: Tenant, numbers: dict[tuple[str, str], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(threads, "MAX_POSTINGS_CHECKED", 1)
-    with tenant_scope(tenant_a.id):
-        found = numbers_of_messages_with("cake coffee")
-    newest = [numbers[user, "tea, cake and coffee"] for user in ("eve", "bob", "ann")]
-    assert found == newest
-
-
-@pytest.mark.slow
-def test_very_many_words_are_asked_for_by_the_first(
-    tenant_a: Tenant, numbers: dict[tuple[str, str], int]
-) -> None:
-    many = " ".join(f"word{number}" for number in range(100_000))
-    with tenant_scope(tenant_a.id):
-        assert numbers_of_messages_with(many) == []

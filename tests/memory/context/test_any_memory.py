@@ -105,14 +105,6 @@ def test_facts_below_the_floor_are_left_out_and_those_without_a_score_are_not() 
 
 
 @pytest.mark.usefixtures("_no_embedding")
-@pytest.mark.parametrize("tenant_id", [TENANT, str(TENANT)])
-def test_memory_gets_the_given_tenant(tenant_id: UUID | str) -> None:
-    memory = PlainMemory([])
-    ContextManager(None, memory).compile_working_context(tenant_id, "t1", "What?", "You are kind.")
-    assert memory.calls == [(tenant_id, "What?", 10, None)]
-
-
-@pytest.mark.usefixtures("_no_embedding")
 def test_memory_with_users_gets_the_user_of_the_facts() -> None:
     calls: list[dict[str, Any]] = []
 
@@ -127,21 +119,6 @@ def test_memory_with_users_gets_the_user_of_the_facts() -> None:
     manager.gather(TENANT, "t1", "What?", user_id=USER)
     manager.gather(TENANT, "t1", "What?")
     assert calls == [{"query": "What?", "user_id": USER}, {"query": "What?", "user_id": None}]
-
-
-def test_wrapped_memory_separates_users() -> None:
-    seen: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-
-    class Around:
-        def search(self, *args: Any, **kwargs: Any) -> list[Any]:
-            seen.append((args, kwargs))
-            return []
-
-    ContextManager(None, Around()).gather(TENANT, "t1", "What does Ann drink?")
-    ((args, kwargs),) = seen
-    assert args == (TENANT, "What does Ann drink?")
-    assert kwargs["shared_only"] is True
-    assert len(kwargs["query_embedding"]) == 384
 
 
 def test_built_in_memory_embeds_the_text_once(

@@ -1,8 +1,6 @@
 """A prompt as a chat model's messages."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memory.context.chat import (
     CONTEXT_NOTICE,
@@ -47,15 +45,6 @@ def test_instructions_of_an_application_are_a_message_after_the_system_prompt() 
     assert split_sections(flatten(without_memories), "Be brief.") == without_memories
 
 
-def test_a_section_without_anything_has_no_message() -> None:
-    assert chat_sections("", "", [], "Why?") == {
-        "system": [],
-        "memory": [],
-        "session": [],
-        "task": [user("Why?")],
-    }
-
-
 @pytest.mark.parametrize(
     ("window", "expected"),
     [
@@ -77,20 +66,6 @@ def test_window_is_changed_to_alternating_roles(
     assert alternating_turns(window) == expected
 
 
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {"role": st.sampled_from(["user", "assistant"]), "content": st.text(max_size=5)}
-        )
-    )
-)
-def test_any_window_alternates_and_is_not_changed_itself(window: list[dict[str, str]]) -> None:
-    before = [dict(turn) for turn in window]
-    roles = [turn["role"] for turn in alternating_turns(window)]
-    assert roles == ["user", "assistant"] * (len(roles) // 2)
-    assert window == before
-
-
 @pytest.mark.parametrize(
     ("at", "opening"),
     [
@@ -108,16 +83,3 @@ def test_a_users_turn_begins_with_its_date_where_it_has_one(at: object, opening:
     assert turn_text(turn) == f"{opening}My sister visits tomorrow."
     assert without_date_prefixes(turn_text(turn)) == "My sister visits tomorrow."
     assert turn_text({**turn, "role": "assistant"}) == "My sister visits tomorrow."
-
-
-def test_each_of_two_turns_in_a_row_keeps_its_date() -> None:
-    turns = [
-        {"role": "user", "content": "a", "at": "2026-03-14T09:30:00+00:00"},
-        {"role": "user", "content": "b", "at": "2026-03-15T09:30:00+00:00"},
-        {"role": "assistant", "content": "c", "at": "2026-03-15T09:31:00+00:00"},
-    ]
-    assert alternating_turns(turns) == [
-        user("[Saturday, 2026-03-14 09:30] a\n\n[Sunday, 2026-03-15 09:30] b"),
-        assistant("c"),
-    ]
-    assert turns[0]["content"] == "a"

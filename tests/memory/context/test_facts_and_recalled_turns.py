@@ -120,42 +120,6 @@ def test_prompt_contains_no_facts_of_other_users(tenant_a: Tenant) -> None:
     }
 
 
-def test_at_most_ten_facts_are_searched_for(tenant_a: Tenant) -> None:
-    for number in range(12):
-        MANAGER.store_memory(tenant_a.id, f"Tea number {number} is good.")
-
-    compiled = ContextManager().compile_working_context(tenant_a.id, "t", "tea", "")
-
-    assert len(compiled["context"].splitlines()) == 10
-
-
-def test_facts_below_the_floor_are_found_and_omitted(tenant_a: Tenant) -> None:
-    for content in ("Ann likes green tea.", "The car is red."):
-        MANAGER.store_memory(tenant_a.id, content)
-    question = (tenant_a.id, "t", "What does Ann drink?")
-
-    found = ContextManager(fact_floor=FACT_FLOOR).gather(*question)
-
-    assert [fact.content for fact in found.facts] == ["Ann likes green tea."]
-    assert [fact.content for fact in found.below_floor] == ["The car is red."]
-    assert found.facts[0].score > FACT_FLOOR > found.below_floor[0].score
-    assert found.lines == ["- Fact: Ann likes green tea."]
-    assert len(ContextManager().gather(*question).lines) == 2
-    with pytest.raises(InvalidArgument, match="fact_floor=2 is not a number from -1 to 1"):
-        ContextManager(fact_floor=2)
-
-
-def test_text_with_and_without_an_agent_is_one_fact_in_the_prompt(tenant_a: Tenant) -> None:
-    for agent_id, user_id in ((None, None), (AGENT, None), (AGENT, USER), (None, USER)):
-        MANAGER.store_memory(
-            tenant_a.id, "Ann likes green tea.", agent_id=agent_id, user_id=user_id
-        )
-    found = MANAGER.gather(
-        tenant_a.id, "t", "What does Ann drink?", agent_id=AGENT, user_id=USER, session_messages=[]
-    )
-    assert found.lines == ["- Fact: Ann likes green tea."]
-
-
 def test_the_nearest_facts_need_less_than_the_others(tenant_a: Tenant) -> None:
     for content in ("Maria is allergic to walnuts.", *(f"Invoice {n} is due." for n in range(5))):
         MANAGER.store_memory(tenant_a.id, content)

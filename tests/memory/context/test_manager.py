@@ -109,16 +109,6 @@ def test_a_node_of_a_graph_hands_over_the_turns_that_it_has(tenant_a: Tenant) ->
     assert [message["content"] for message in compiled["messages"]] == ["Hello", "Hi."]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_task_that_is_the_last_turn_of_the_graph_is_not_repeated(tenant_a: Tenant) -> None:
-    save_session(tenant_a, "t", HumanMessage("So?"), AIMessage("Yes."), HumanMessage("So?"))
-
-    compiled = MANAGER.compile_working_context(tenant_a.id, "t", "So?", "")
-
-    assert [message["content"] for message in compiled["messages"]] == ["So?", "Yes."]
-    assert compiled["task"] == "So?"
-
-
 def test_a_manager_without_graphs_needs_no_session_store(tenant_a: Tenant) -> None:
     append_message(tenant_a.id, AGENT, USER, "user", "From the window")
     manager = ContextManager(None, LongTermMemory(), WorkingContextCompiler("fast"))
@@ -200,15 +190,6 @@ def test_task_without_a_description_searches_nothing(tenant_a: Tenant, task: Any
     MANAGER.store_memory(tenant_a.id, "Ann likes tea.", agent_id=AGENT)
     gathered = ContextManager().gather(tenant_a.id, "t", task, agent_id=AGENT, user_id=USER)
     assert (gathered.memories, gathered.recalled.abstained) == ([], True)
-
-
-def test_trace_lists_truncated_parts_of_the_task(tenant_a: Tenant) -> None:
-    manager = ContextManager()
-    task = {"description": "Grant it?", "deal_id": "D-17", "contract": "clause " * 9000}
-    prompt = manager.fit(manager.gather(tenant_a.id, "t", task), "", "fast")
-    section = prompt.trace()["prompt"]["sections"][-1]
-    assert (section["name"], section["truncated"], section["cut"]) == ("task", True, ["contract"])
-    assert "- deal_id: D-17" in section["messages"][0]["content"]
 
 
 @pytest.mark.django_db(transaction=True)

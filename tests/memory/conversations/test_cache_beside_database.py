@@ -13,7 +13,6 @@ from memory.conversations.short_term import (
     append_message,
     append_turns,
     clear_window,
-    get_recent_messages,
     rebuild_window,
 )
 from memory.conversations.thread_window import append_to_thread, get_thread_turns
@@ -122,21 +121,6 @@ def test_rolled_back_clear_changes_no_window(
     assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
 
 
-def test_reads_in_a_rolled_back_transaction_leave_the_cache_unchanged(
-    tenant_a: Tenant, exchange: Callable[..., Message]
-) -> None:
-    exchange("q1", "a1")
-    with rolled_back(tenant_a):
-        clear_window(tenant_a.id, AGENT, USER)
-        assert contents(tenant_a.id) == []
-        append_message(tenant_a.id, AGENT, USER, "user", "of the transaction")
-        exchange("q2", "a2")
-        assert contents(tenant_a.id) == ["of the transaction", "q2", "a2"]
-        assert thread(tenant_a) == ["q2", "a2"]
-    assert contents(tenant_a.id) == ["q1", "a1"]
-    assert thread(tenant_a) == ["q1", "a1"]
-
-
 def test_clear_is_kept_after_a_kill_between_commit_and_cache(
     tenant_a: Tenant, exchange: Callable[..., Message]
 ) -> None:
@@ -154,20 +138,6 @@ def test_clear_is_kept_after_a_kill_between_commit_and_cache(
     put_back(tenant_a, before)
     append_message(tenant_a.id, AGENT, USER, "user", "new")
     assert contents(tenant_a.id) == ["q2", "a2", "new"]
-
-
-def test_window_without_a_transcript_is_cleared_too(tenant_a: Tenant) -> None:
-    append_message(tenant_a.id, AGENT, USER, "user", "alone")
-    before = held(tenant_a)
-    clear_window(tenant_a.id, AGENT, USER)
-    put_back(tenant_a, before)
-    assert contents(tenant_a.id) == []
-    append_message(tenant_a.id, AGENT, USER, "user", "new")
-    append_message(tenant_a.id, AGENT, USER, "user", "newer")
-    assert get_recent_messages(tenant_a.id, AGENT, USER) == [
-        {"role": "user", "content": "new"},
-        {"role": "user", "content": "newer"},
-    ]
 
 
 def test_older_dump_with_a_newer_cache(
@@ -191,47 +161,6 @@ def test_older_dump_with_a_newer_cache(
     assert contents(tenant_b.id) == ["q2", "a2"]
     clear_window(tenant_a.id, AGENT, USER)
     assert contents(tenant_a.id) == []
-
-
-def test_unknown_mark_of_a_clear_does_not_block_the_window(
-    tenant_a: Tenant, exchange: Callable[..., Message]
-) -> None:
-    mark = b'{"forgotten":"x"}'
-    exchange("q1", "a1")
-    for change in (
-        lambda: None,
-        lambda: exchange("q2", "a2"),
-        lambda: append_message(tenant_a.id, AGENT, USER, "user", "alone"),
-        lambda: rebuild_window(tenant_a.id, AGENT, USER),
-    ):
-        put_back(tenant_a, [[mark], [mark]])
-        change()
-        assert contents(tenant_a.id)[:2] == ["q1", "a1"]
-        assert thread(tenant_a)[:2] == ["q1", "a1"]
-    exchange("q3", "a3")
-    assert contents(tenant_a.id)[-2:] == ["q3", "a3"]
-
-
-def test_window_under_constant_change_is_cached_by_its_next_reader(
-    tenant_a: Tenant, exchange: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exchange("q1", "a1")
-    write = window_store.write
-
-    def overtaken(key: str, *arguments: Any, **named: Any) -> bool:
-        window_store.invalidate(key)
-        return write(key, *arguments, **named)
-
-    monkeypatch.setattr(window_store, "write", overtaken)
-    get_redis_connection("default").flushdb()
-    exchange("q2", "a2")
-    rebuild_window(tenant_a.id, AGENT, USER)
-    append_message(tenant_a.id, AGENT, USER, "user", "alone")
-    assert contents(tenant_a.id)[:4] == ["q1", "a1", "q2", "a2"]
-    assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
-    monkeypatch.undo()
-    assert contents(tenant_a.id)[:4] == ["q1", "a1", "q2", "a2"]
-    assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
 
 
 def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(

@@ -1,9 +1,7 @@
 """After any loss of the cache, the window equals the transcript."""
 
-import json
 import logging
 from datetime import UTC, datetime
-from uuid import uuid4
 
 import pytest
 from django_redis import get_redis_connection
@@ -35,37 +33,6 @@ def test_entries_that_are_no_turns_are_passed_over(tenant_a, entry):
     append_message(tenant_a.id, AGENT, USER, "user", "3")
     assert contents(tenant_a.id) == ["0", "1", "2", "3"]
     assert contents(tenant_a.id, n=3) == ["1", "2", "3"]
-
-
-@pytest.mark.parametrize("message_id", ["nonsense", ["x"]])
-def test_returned_message_id_is_stored(tenant_a, message_id):
-    append_message(tenant_a.id, AGENT, USER, "user", "Hello")
-    get_redis_connection("default").rpush(
-        key_of(tenant_a.id),
-        json.dumps({"message_id": message_id, "role": "user", "content": "?", "more": 1}),
-    )
-    assert get_recent_messages(tenant_a.id, AGENT, USER)[1] == {
-        "role": "user",
-        "content": "?",
-        "more": 1,
-    }
-
-
-def test_other_type_under_the_key_is_replaced_by_the_transcript(tenant_a, add_exchange):
-    add_exchange(tenant_a.id, "q", "a")
-    cache = get_redis_connection("default")
-    for kind in ({"set": "x"}, {"hset": {"f": "v"}}):
-        cache.delete(key_of(tenant_a.id))
-        for command, value in kind.items():
-            if command == "set":
-                cache.set(key_of(tenant_a.id), value)
-            else:
-                cache.hset(key_of(tenant_a.id), mapping=value)
-        assert contents(tenant_a.id) == ["q", "a"]
-    cache.delete(key_of(tenant_a.id))
-    cache.set(key_of(tenant_a.id), "x")
-    append_message(tenant_a.id, AGENT, USER, "user", "more")
-    assert contents(tenant_a.id) == ["q", "a", "more"]
 
 
 def test_a_lost_window_is_rebuilt_when_it_is_appended_to(tenant_a, add_exchange):
@@ -102,40 +69,6 @@ def test_a_rebuild_takes_imported_turns_in_their_order(tenant_a, add_message, ad
         )
     get_redis_connection("default").flushdb()
     assert contents(tenant_a.id) == ["old q", "old a", "q", "a"]
-
-
-def test_a_rebuild_takes_no_other_users_agents_or_tenants_turns(tenant_a, tenant_b, add_exchange):
-    for tenant in (tenant_a, tenant_b):
-        add_exchange(tenant.id, "q", f"of {tenant.slug}")
-        add_exchange(tenant.id, "q", f"bob's of {tenant.slug}", user_id="bob")
-        add_exchange(tenant.id, "q", f"other agent's of {tenant.slug}", agent_id=uuid4())
-    get_redis_connection("default").flushdb()
-    assert contents(tenant_a.id) == ["q", "of tenant-a"]
-    assert contents(tenant_b.id) == ["q", "of tenant-b"]
-    assert contents(tenant_b.id, "bob") == ["q", "bob's of tenant-b"]
-
-
-def test_more_than_a_window_can_be_asked_of_a_lost_one(tenant_a, add_exchange):
-    for number in range(15):
-        add_exchange(tenant_a.id, f"q{number}", f"a{number}")
-    get_redis_connection("default").flushdb()
-    assert contents(tenant_a.id, n=26) == [
-        f"{speaker}{n}" for n in range(2, 15) for speaker in "qa"
-    ]
-
-
-def test_a_clear_is_of_one_user_with_one_agent_in_one_tenant(tenant_a, tenant_b, add_exchange):
-    other = uuid4()
-    for tenant in (tenant_a, tenant_b):
-        for agent in (AGENT, other):
-            for user in (USER, "bob"):
-                add_exchange(tenant.id, "q", "a", agent_id=agent, user_id=user)
-    clear_window(tenant_a.id, AGENT, USER)
-    get_redis_connection("default").flushdb()
-    assert contents(tenant_a.id) == []
-    assert contents(tenant_a.id, "bob") == ["q", "a"]
-    assert contents(tenant_a.id, agent=other) == ["q", "a"]
-    assert contents(tenant_b.id) == ["q", "a"]
 
 
 @pytest.mark.parametrize("reader", ["get", "append_message", "append_turns"])

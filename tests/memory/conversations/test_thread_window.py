@@ -2,11 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django_redis import get_redis_connection
-from redis.exceptions import ConnectionError as CacheAway
 
 from memory.conf import WINDOW
 from memory.conversations import window_store
@@ -92,19 +91,6 @@ def test_lost_window_is_rebuilt_and_a_gap_is_found(tenant_a: Tenant) -> None:
     assert contents(tenant_a)[-2:] == ["Early", "Late"]
 
 
-def test_without_the_cache_the_transcript_is_read(
-    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_to_thread(tenant_a, "Hi")
-
-    def away() -> None:
-        raise CacheAway("away")
-
-    monkeypatch.setattr(window_store, "_client", away)
-    add_to_thread(tenant_a, "Hello", "bob", minutes=1)
-    assert contents(tenant_a) == ["Hi", "Hello"]
-
-
 def test_turns_cleared_by_a_user_do_not_return(tenant_a: Tenant) -> None:
     add_to_thread(tenant_a, "Ann's secret", minutes=1)
     add_to_thread(tenant_a, "Bob's words", "bob", minutes=2)
@@ -147,18 +133,3 @@ def test_all_of_a_tenants_are_forgotten_and_rebuilt(tenant_a: Tenant, tenant_b: 
     assert contents(tenant_a) == [f"Hi {tenant_a.slug}"]
     with tenant_scope(tenant_a.id):
         assert is_end_of_thread(window_store.read(key_of(tenant_a)), THREAD, "slack")
-
-
-@pytest.mark.parametrize("thread", ["t", "a:b", "x%3Ay", "T1/C1/17.5", "{t}:session:*"])
-def test_equal_ids_and_texts_of_tenants_are_separate(
-    thread: str, tenant_a: Tenant, tenant_b: Tenant
-) -> None:
-    ids: dict[str, UUID] = {}
-    for tenant in (tenant_a, tenant_b):
-        message = add_to_thread(tenant, "The same", thread_id=thread)
-        ids[tenant.slug] = message.id
-    add_to_thread(tenant_a, "Mine alone", minutes=1, thread_id=thread)
-    for tenant, texts in ((tenant_a, ["The same", "Mine alone"]), (tenant_b, ["The same"])):
-        turns = get_thread_turns(tenant.id, thread, "slack")
-        assert [turn["content"] for turn in turns] == texts
-        assert turns[0]["message_id"] == str(ids[tenant.slug])

@@ -18,21 +18,7 @@ from memory.conversations.short_term import (
 )
 from tenants import transaction
 from tenants.context import tenant_scope
-from tests.memory.conversations.window import AGENT, USER, contents, key_of
-
-
-@pytest.mark.django_db(transaction=True)
-def test_concurrent_appends_are_all_kept(tenant_a, run_concurrently):
-    def append_many(writer):
-        for number in range(25):
-            append_message(tenant_a.id, AGENT, USER, "user", f"{writer}-{number}", window=500)
-
-    run_concurrently(append_many, list(range(8)))
-    found = contents(tenant_a.id, n=500)
-    assert sorted(found) == sorted(f"{w}-{n}" for w in range(8) for n in range(25))
-    for writer in range(8):
-        own = [text for text in found if text.startswith(f"{writer}-")]
-        assert own == [f"{writer}-{n}" for n in range(25)]
+from tests.memory.conversations.window import AGENT, USER, contents
 
 
 def test_turn_added_during_a_rebuild_is_kept(tenant_a, monkeypatch):
@@ -60,18 +46,6 @@ def test_concurrent_turns_are_in_the_window_once_each(tenant_a, record_exchange,
     ]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_concurrent_readers_of_a_lost_window_write_it_once(
-    tenant_a, add_exchange, run_concurrently
-):
-    for number in range(3):
-        add_exchange(tenant_a.id, f"q{number}", f"a{number}")
-    live = contents(tenant_a.id)
-    get_redis_connection("default").flushdb()
-    assert run_concurrently(lambda _: contents(tenant_a.id), list(range(8))) == [live] * 8
-    assert get_redis_connection("default").llen(key_of(tenant_a.id)) == 6
-
-
 async def _use_twins(tenant_id):
     await aappend_message(tenant_id, AGENT, USER, "user", "Hello")
     return await aget_recent_messages(tenant_id, AGENT, USER)
@@ -80,20 +54,6 @@ async def _use_twins(tenant_id):
 @pytest.mark.django_db(transaction=True)
 def test_the_asynchronous_twins_do_the_same(tenant_a):
     assert async_to_sync(_use_twins)(tenant_a.id) == [{"role": "user", "content": "Hello"}]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-@given(
-    steps=st.lists(st.tuples(st.text(max_size=5), st.integers(1, 6)), max_size=15),
-    n=st.integers(0, 8),
-)
-def test_the_window_is_a_bounded_list(steps, n):
-    model: list[str] = []
-    user = str(uuid4())
-    for text, window in steps:
-        append_message("acme", "helper", user, "user", text, window=window)
-        model = [*model, text][-window:]
-    assert contents("acme", user, "helper", n) == (model[-n:] if n else [])
 
 
 @pytest.mark.slow

@@ -125,16 +125,6 @@ def test_the_version_names_the_model_and_its_weights():
     assert get_embedder().version == model_version()
 
 
-def test_other_weights_are_another_version(tmp_path):
-    for name, weights in (("a", b"1"), ("b", b"2")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "model.safetensors").write_bytes(weights)
-    first, second = (model_files._model_files(str(tmp_path / name)) for name in "ab")
-    assert first.path == tmp_path / "a"
-    assert first.version.startswith("a@")
-    assert first.version.split("@")[1] != second.version.split("@")[1]
-
-
 def test_model_can_be_a_path(settings):
     settings.EMBEDDING_MODEL = str(model_files._packaged_path())
     files = model_files.model_files()
@@ -159,14 +149,6 @@ def test_weights_that_are_no_model_are_named(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(EmbeddingModelError, match=f"the embedding model in {tmp_path} cannot be"):
         Embedder(ModelFiles(path=tmp_path, version="nonsense"))
-
-
-def test_a_graph_that_is_damaged_is_named(tmp_path, monkeypatch):
-    files = model_files.model_files("")
-    monkeypatch.setattr(embedder, "GRAPHS", tmp_path)
-    (tmp_path / f"{files.digest}.onnx").write_bytes(b"nonsense")
-    with pytest.raises(EmbeddingModelError, match=f"the embedding model in {files.path} cannot be"):
-        Embedder(files)
 
 
 def test_missing_library_of_another_model_is_named(tmp_path, monkeypatch):
@@ -194,26 +176,6 @@ def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, pa
     other = Embedder(files)
     assert (other.max_tokens, other.count_tokens("word " * 400)) == (256, 402)
     assert np.allclose(other.encode(texts), get_embedder().encode(texts), atol=1e-5)
-
-
-@pytest.mark.slow  # imports torch
-def test_the_packaged_model_can_be_links_to_its_files_as_in_the_cache_of_the_hub(tmp_path):
-    files = model_files.model_files("")
-    (tmp_path / "model").mkdir()
-    for file in files.path.iterdir():
-        (tmp_path / "model" / file.name).symlink_to(file)
-    linked = Embedder(ModelFiles(path=tmp_path / "model", version=files.version))
-    assert np.allclose(linked.encode(["Hello"]), get_embedder().encode(["Hello"]), atol=1e-5)
-
-
-@pytest.mark.slow  # imports torch
-def test_a_model_of_another_size_is_refused(tmp_path, packaged):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Dense
-
-    SentenceTransformer(modules=[*packaged, Dense(384, 8)]).save(str(tmp_path))
-    with pytest.raises(EmbeddingModelError, match="has 8 dimensions; the tables hold 384"):
-        Embedder(ModelFiles(path=tmp_path, version="narrow"))
 
 
 @pytest.fixture(scope="module")

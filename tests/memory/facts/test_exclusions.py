@@ -1,6 +1,5 @@
 """Messages that state a corrected fact are not recalled until the correction is undone."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,7 +8,6 @@ import pytest
 
 from memory.context import ContextManager
 from memory.conversations.transcript import record_message
-from memory.exceptions import InvalidArgument
 from memory.facts import (
     Author,
     LongTermMemory,
@@ -34,7 +32,6 @@ from memory.models import (
 from memory.recall import recall
 from tenants import transaction
 from tenants.audit.models import AccessEvent
-from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import UNGATED, contents
@@ -191,28 +188,6 @@ def test_restored_fact_is_recalled_with_its_evidence(tenant_a: Tenant, statement
     assert RecallExclusion.objects.count() == 0
 
 
-def test_update_to_the_old_content_includes_its_evidence(
-    tenant_a: Tenant, statement: Message
-) -> None:
-    rome = remember(tenant_a, statement)
-    reply(tenant_a, REPLY, fact=rome)
-    oslo = reply(tenant_a, "Oslo is where you live.", fact=rome)
-    for content in ("Ann lives in Oslo.", "Ann lives in Rome."):
-        LongTermMemory().update(rome, tenant_a.id, content=content, author=CURATOR)
-
-    assert {STATEMENT, REPLY} <= set(recalled(tenant_a))
-    assert set(RecallExclusion.objects.values_list("message_id", flat=True)) == {oslo.id}
-
-
-def test_update_without_a_change_of_content_excludes_nothing(
-    tenant_a: Tenant, statement: Message
-) -> None:
-    rome = remember(tenant_a, statement)
-    for change in ({"content": "Ann lives in Rome."}, {"metadata": {"topic": "home"}}):
-        LongTermMemory().update(rome, tenant_a.id, author=CURATOR, **change)
-    assert RecallExclusion.objects.count() == 0
-
-
 def test_a_new_statement_of_the_user_is_no_correction(tenant_a: Tenant, statement: Message) -> None:
     remember(tenant_a, statement)
     moved, *_ = add_messages(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
@@ -266,23 +241,6 @@ def test_a_reply_to_the_evidence_that_repeats_the_value_is_excluded(
     assert RecallExclusion.objects.filter(message=answer, start=None).count() == 1
 
 
-def test_reply_with_an_unindexed_trace_is_excluded(tenant_a: Tenant, statement: Message) -> None:
-    rome = remember(tenant_a, statement)
-    trace = {"facts": [{"memory_id": str(rome), "reason": ""}], "hits": []}
-    answer, _ = record_message(
-        tenant_id=tenant_a.id,
-        agent_id=AGENT,
-        user_id=USER,
-        thread_id="t",
-        channel="rest",
-        role="assistant",
-        content=REPLY,
-        recall_trace=trace,
-    )
-    retract(rome, author=CURATOR)
-    assert RecallExclusion.objects.filter(message=answer).count() == 1
-
-
 def test_recall_as_of_an_earlier_time_includes_facts_corrected_later(
     tenant_a: Tenant, statement: Message
 ) -> None:
@@ -315,29 +273,6 @@ def test_message_is_excluded_and_included_manually(tenant_a: Tenant, statement: 
     ]
 
 
-@pytest.mark.parametrize("words", [(None, 3), (3, None), (3, 3), (0, 999), (-1, 3)])
-def test_words_that_a_message_does_not_have_are_refused(
-    statement: Message, words: tuple[int | None, int | None]
-) -> None:
-    with pytest.raises(InvalidArgument, match="are not words of a message of 56 characters"):
-        exclude_from_recall(statement, author=CURATOR, start=words[0], end=words[1])
-
-
-def test_excluded_turns_are_not_shown_as_neighbours_of_hits(
-    tenant_a: Tenant, statement: Message
-) -> None:
-    from memory.recall.policy import RecallPolicy
-
-    exclude_from_recall(statement, author=CURATOR, start=10, end=14)
-    policy = RecallPolicy(gate=False, top_k=1, neighbours=1)
-    ask: Callable[[], Any] = lambda: recall(  # noqa: E731
-        tenant_a.id, AGENT, USER, "Was Rome hot on holiday?", policy=policy
-    )
-    assert [turn.content for turn in ask().hits[0].neighbours] == [STATEMENT.replace("Rome", "…")]
-    exclude_from_recall(statement, author=CURATOR)
-    assert ask().hits[0].neighbours == ()
-
-
 def test_a_fact_that_rests_on_excluded_messages_alone_is_not_recalled(
     tenant_a: Tenant, statement: Message
 ) -> None:
@@ -345,16 +280,3 @@ def test_a_fact_that_rests_on_excluded_messages_alone_is_not_recalled(
     exclude_from_recall(statement, author=CURATOR)
     assert recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).facts == ()
     assert "Rome." not in prompt(tenant_a)
-
-
-def test_exclusion_of_one_tenant_does_not_apply_to_another(
-    tenant_a: Tenant, tenant_b: Tenant, statement: Message
-) -> None:
-    (same,) = add_messages(tenant_b, STATEMENT)
-    exclude_from_recall(statement, author=CURATOR)
-    with tenant_scope(tenant_b.id):
-        assert RecallExclusion.objects.count() == 0
-        assert include_again(statement, author=CURATOR) == 0
-    assert recalled(tenant_b) == [STATEMENT]
-    assert same.user_id == statement.user_id
-    assert STATEMENT not in recalled(tenant_a)

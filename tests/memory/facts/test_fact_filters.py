@@ -3,12 +3,10 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.exceptions import InvalidArgument
 from memory.models.metadata_filters import (
-    MAX_TEXT_CHARACTERS,
     Condition,
     Value,
     metadata_values,
@@ -50,18 +48,6 @@ def test_every_value_has_its_path_and_kind() -> None:
         ("source.url", Value("text", text="x")),
         ("source.page", Value("number", number=1.5)),
     ]
-
-
-def test_long_text_is_shortened_equally_in_rows_and_filters() -> None:
-    long = "é" * MAX_TEXT_CHARACTERS
-    ((_, stored),) = metadata_values({"text": long})
-    (condition,) = parse_filters({"text": long})
-    ((_, other),) = metadata_values({"text": long + "!"})
-
-    assert condition.values == (stored,)
-    assert stored != other
-    assert stored.text is not None
-    assert len(stored.text.encode()) < 2_704 / 2
 
 
 @pytest.mark.parametrize(
@@ -135,21 +121,3 @@ def test_contradictory_filter_is_refused(filters: Any, message: str) -> None:
 def test_metadata_that_postgres_could_not_hold_is_refused(metadata: Any, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         metadata_values(metadata)
-
-
-def test_metadata_that_never_ends_is_refused() -> None:
-    metadata: dict[str, Any] = {}
-    metadata["self"] = metadata
-
-    with pytest.raises(InvalidArgument, match="nested deeper than 16"):
-        metadata_values(metadata)
-
-
-@given(metadata=st.dictionaries(st.text(max_size=4), JSON, max_size=4))
-def test_any_json_object_is_parsed_or_refused_by_name(metadata: dict[str, Any]) -> None:
-    try:
-        values = metadata_values(metadata)
-    except InvalidArgument:
-        return
-    assert len(values) == len(set(values))
-    assert {value.kind for _, value in values} <= {"text", "number", "literal", "list", "object"}

@@ -6,7 +6,7 @@ import pytest
 
 from memory.context import MemoryEntry
 from memory.embedding.embedder import embed, model_version
-from memory.facts import reembed_facts, search
+from memory.facts import search
 from memory.models import MemoryAttribute
 from memory.models.attributes import matching_attributes
 from memory.models.metadata_filters import parse_filters
@@ -184,43 +184,3 @@ def test_hnsw_finds_the_nearest_of_many_facts(
     assert len(exact) == 192
     assert contents(found) == contents(exact)[:10]
     assert contents(shared) == [e.content for e in exact if e.user_id is None][:10]
-
-
-def test_vectors_of_another_model_are_ignored_until_reembedded(tenant_a: Tenant) -> None:
-    memory_id = store(tenant_a, "Ann likes tea.")
-    with tenant_scope(tenant_a.id):
-        MemoryEntry.objects.update(embedding_model="older", embedding=[1.0] * 384)
-
-    assert MEMORY.search(tenant_a.id, "tea") == []
-    assert reembed_facts(tenant_a.id) == 1
-    assert reembed_facts(tenant_a.id) == 0
-
-    (found,) = MEMORY.search(tenant_a.id, "Ann likes tea.")
-    assert found.memory_id == memory_id
-    assert found.score == pytest.approx(1.0, abs=1e-5)
-
-
-def test_fact_of_the_agent_and_of_all_agents_with_one_text_is_found_once(tenant_a: Tenant) -> None:
-    store(tenant_a, "The office opens at nine.", agent_id=None)
-    newest = store(tenant_a, "The office opens at nine.")
-    store(tenant_a, "The office closes at six.")
-
-    def found(**narrowed: Any) -> list[str]:
-        return contents(MEMORY.search(tenant_a.id, "office hours", **narrowed))
-
-    assert sorted(found(agent_id=AGENT)) == [
-        "The office closes at six.", "The office opens at nine.",
-    ]  # fmt: skip
-    (first,) = MEMORY.search(tenant_a.id, "When does the office open?", 1, AGENT)
-    assert first.memory_id == newest
-    assert len(found(agent_id=AGENT, limit=2)) == 2
-    # All are returned to choose between agents.
-    assert len(found()) == 3
-
-
-def test_one_text_about_two_users_is_two_facts(tenant_a: Tenant) -> None:
-    for user in ("ann", "bob", None):
-        store(tenant_a, "Likes tea.", user_id=user)
-    assert len(MEMORY.search(tenant_a.id, "tea", agent_id=AGENT)) == 3
-    for narrowed in ({"user_id": "ann"}, {"shared_only": True}):
-        assert len(MEMORY.search(tenant_a.id, "tea", agent_id=AGENT, **narrowed)) == 1

@@ -12,7 +12,7 @@ from memory.context import MemoryEntry
 from memory.exceptions import FactNotFound
 from tenants import transaction
 from tenants.context import connection, tenant_scope
-from tenants.exceptions import TenantPinned, UnknownTenant
+from tenants.exceptions import UnknownTenant
 from tenants.models import Tenant
 from tests.memory.facts.keeping import MEMORY, contents, fact, rows, store
 
@@ -28,19 +28,6 @@ def test_delete_removes_a_fact_with_its_versions(tenant_a: Tenant) -> None:
     assert MEMORY.history(memory_id, tenant_a.id) == []
     assert [entry.memory_id for entry in MEMORY.list_by_tenant(tenant_a.id)] == [kept]
     assert rows(tenant_a) == (1, 1)
-
-
-def test_a_version_is_not_deleted_without_its_entry(tenant_a: Tenant) -> None:
-    memory_id = store(tenant_a, "Ann likes tea.")
-    MEMORY.update(memory_id, tenant_a.id, content="Ann likes rye.")
-    version = MEMORY.history(memory_id, tenant_a.id)[1].memory_id
-
-    assert MEMORY.delete(version, tenant_a.id) is False
-    assert MEMORY.history(version, tenant_a.id) == []
-    with pytest.raises(FactNotFound):
-        MEMORY.update(version, tenant_a.id, content="Ann likes ink.")
-
-    assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
 
 
 def test_other_tenant_reads_and_changes_no_facts(tenant_a: Tenant, tenant_b: Tenant) -> None:
@@ -77,22 +64,6 @@ def test_an_unknown_tenant_has_no_facts_and_takes_none(tenant_a: Tenant) -> None
 
     # The transaction of this test survived all of it.
     assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
-
-
-def test_facts_of_another_tenant_cannot_be_read(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    memory_id = store(tenant_b, "Ann likes tea.")
-
-    with tenant_scope(tenant_a.id, pinned=True):
-        for reach in (
-            lambda: MEMORY.search(tenant_b.id, "tea"),
-            lambda: MEMORY.list_by_tenant(tenant_b.id),
-            lambda: MEMORY.delete(memory_id, tenant_b.id),
-            lambda: store(tenant_b, "Ann likes ink."),
-        ):
-            with pytest.raises(TenantPinned):
-                reach()
-
-    assert contents(MEMORY.list_by_tenant(tenant_b.id)) == ["Ann likes tea."]
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")

@@ -30,10 +30,8 @@ from memory.models import (
     FactState,
     MemoryEntry,
     Message,
-    RecallExclusion,
 )
 from tenants import transaction
-from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.facts.keeping import AGENT, MEMORY, contents, fact
 
@@ -195,16 +193,6 @@ def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
     assert restore(rome.memory_id, author=CURATOR).state == FactState.ACTIVE
 
 
-def test_a_person_may_name_the_value_that_has_ended(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
-    rome = record("Rome", is_multi_valued=True)
-    record("Oslo", author=CURATOR, supersedes=rome.memory_id, is_multi_valued=True)
-    assert events(rome)[-1] == ("supersede", "person")
-    # The user's statement was true: it stays a sign of its message.
-    assert not RecallExclusion.objects.exists()
-
-
 @pytest.mark.parametrize(
     "fields",
     [{"subject": "Bo"}, {"slot": "birthplace"}, {"user_id": "bo"}, {"agent_id": None}],
@@ -217,25 +205,6 @@ def test_a_fact_of_another_slot_or_scope_cannot_be_superseded(
     with pytest.raises(InvalidArgument, match="supersedes="):
         record("Oslo", supersedes=rome.memory_id, is_multi_valued=True, **fields)
     assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
-
-
-def test_a_fact_of_another_tenant_cannot_be_superseded(
-    tenant_a: Tenant, tenant_b: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
-    with tenant_scope(tenant_b.id):
-        (foreign,) = [MEMORY.store(fact(tenant_b, "Ada lives in Bari.", user_id=USER))]
-    with pytest.raises(InvalidArgument, match="supersedes="):
-        record("Oslo", supersedes=foreign)
-
-
-def test_slots_of_other_subjects_are_not_superseded(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
-    record("Rome")
-    oslo = record("Oslo", subject="Bo")
-
-    assert oslo.superseded is None
-    assert len(contents_as_of(tenant_a)) == 2
 
 
 def test_an_older_statement_is_recorded_as_past(
@@ -402,22 +371,6 @@ def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(
     assert not FactEvidence.objects.filter(run_id=second.id).exists()
 
 
-def test_rolling_a_run_back_keeps_facts_that_another_run_or_a_person_supports(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
-    first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))
-    rome = record("Rome", author=first)
-    record("Rome", author=second)
-    tea = record("Tea", author=second, slot="drink", review="all")
-    confirm(tea.memory_id, author=CURATOR)
-
-    counts = roll_back(UUID(second.id), author=CURATOR)
-
-    assert counts == {"removed": 0, "restored": 0, "kept": 2}
-    assert FactEvidence.objects.filter(memory_id=rome.memory_id).count() == 1
-    assert sorted(contents_as_of(tenant_a)) == ["Ada lives in Rome.", "Ada lives in Tea."]
-
-
 def test_a_stored_fact_no_longer_depends_on_its_evidence(
     tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:
@@ -428,18 +381,6 @@ def test_a_stored_fact_no_longer_depends_on_its_evidence(
     assert (stored.memory_id, stored.created) == (recorded.memory_id, False)
     assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
     assert MemoryEntry.objects.get(pk=recorded.memory_id).kind == FactKind.ENTERED
-
-
-def test_a_changed_text_leaves_the_evidence_with_the_old_version(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
-    recorded = record("Rome")
-    MEMORY.update(recorded.memory_id, tenant_a.id, content="Ada lives in Turin.", author=CURATOR)
-
-    newest, old = MEMORY.history(recorded.memory_id, tenant_a.id)
-    assert (newest.kind, old.kind) == (FactKind.ENTERED, FactKind.OBSERVED)
-    assert list(FactEvidence.objects.values_list("memory_id", flat=True)) == [old.memory_id]
-    assert events(recorded)[-1] == ("change", "person")
 
 
 def test_a_candidate_without_evidence_is_refused(tenant_a: Tenant, run: Author) -> None:
@@ -453,13 +394,3 @@ def test_the_application_cannot_change_events(record: Callable[..., RecordedCand
 
     with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
         events.update(reason="x")
-
-
-def test_events_and_evidence_are_deleted_with_their_fact(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
-    recorded = record("Rome")
-
-    assert MEMORY.delete(recorded.memory_id, tenant_a.id)
-    assert not FactEvent.objects.exists()
-    assert not FactEvidence.objects.exists()

@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from memory.context import MemoryEntry
 from memory.embedding.embedder import embed, model_version
-from memory.exceptions import FactBusy, InvalidArgument
-from memory.facts import service, versions
+from memory.exceptions import InvalidArgument
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.facts.keeping import AGENT, MEMORY, OTHER_AGENT, contents, fact, rows, store
@@ -89,24 +88,6 @@ def test_too_much_combined_metadata_is_refused(tenant_a: Tenant) -> None:
         store(tenant_a, "Ann likes tea.", metadata={f"b{n}": n for n in range(200)})
 
 
-@pytest.mark.django_db(transaction=True)
-def test_metadata_that_many_add_at_once_is_all_there(tenant_a: Tenant) -> None:
-    memory_id = store(tenant_a, "Ann likes tea.")
-
-    def add(number: int) -> None:
-        try:
-            store(tenant_a, "Ann likes tea.", metadata={f"n{number}": number})
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(add, range(8)))
-
-    entry = MEMORY.get(memory_id, tenant_a.id)
-    assert entry is not None
-    assert entry.metadata == {f"n{number}": number for number in range(8)}
-
-
 def test_the_same_text_of_another_agent_or_user_is_another_entry(tenant_a: Tenant) -> None:
     scopes = [
         {"agent_id": AGENT},
@@ -121,29 +102,6 @@ def test_the_same_text_of_another_agent_or_user_is_another_entry(tenant_a: Tenan
 
     assert len(set(stored)) == 5
     assert again == stored
-
-
-def test_a_text_that_others_store_and_delete_all_the_time_is_not_tried_for_ever(
-    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store(tenant_a, "Ann likes tea.")
-    other = store(tenant_a, "Ann likes wine.")
-    looked: list[MemoryEntry] = []
-
-    def deleted_again(entry: MemoryEntry) -> None:
-        """The constraint finds the entry of another caller, which is deleted a moment later."""
-        looked.append(entry)
-        assert len(looked) < 100
-
-    monkeypatch.setattr(service, "existing_entry", deleted_again)
-    monkeypatch.setattr(versions, "existing_entry", deleted_again)
-    with pytest.raises(FactBusy, match="try again"):
-        store(tenant_a, "Ann likes tea.")
-    with pytest.raises(FactBusy, match="try again"):
-        MEMORY.update(other, tenant_a.id, content="Ann likes tea.")
-    monkeypatch.undo()
-    assert contents(MEMORY.history(other, tenant_a.id)) == ["Ann likes wine."]
-    assert rows(tenant_a) == (2, 0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -163,25 +121,6 @@ def test_the_same_text_stored_by_many_at_once_is_one_entry(tenant_a: Tenant) -> 
     assert rows(tenant_a)[0] == 1
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_text_that_others_delete_meanwhile_is_stored(tenant_a: Tenant) -> None:
-    vector = embed(["Ann likes tea."])[0]
-
-    def store_and_delete(number: int) -> bool:
-        try:
-            return MEMORY.delete(
-                store(tenant_a, "Ann likes tea.", embedding=vector, metadata={"n": number}),
-                tenant_a.id,
-            )
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(4) as threads:
-        assert any(threads.map(store_and_delete, range(60)))
-
-    assert rows(tenant_a) == (0, 0)
-
-
 def test_near_duplicates_are_reported_and_not_merged(tenant_a: Tenant) -> None:
     near = store(tenant_a, "Ann's favourite drink is green tea.")
     store(tenant_a, "The office opens at nine.")
@@ -193,15 +132,6 @@ def test_near_duplicates_are_reported_and_not_merged(tenant_a: Tenant) -> None:
     assert [entry.memory_id for entry in stored.near_duplicates] == [near]
     assert stored.near_duplicates[0].score > 0.9
     assert rows(tenant_a)[0] == 4
-
-
-def test_given_embedding_is_stored(tenant_a: Tenant) -> None:
-    vector = embed(["something else"])[0]
-
-    store(tenant_a, "Ann likes tea.", embedding=vector)
-
-    (found,) = MEMORY.search(tenant_a.id, "something else", threshold=0.99)
-    assert found.content == "Ann likes tea."
 
 
 def test_a_fact_without_a_tenant_belongs_to_the_one_its_maker_is_in(tenant_a: Tenant) -> None:
@@ -260,16 +190,6 @@ def test_an_entry_without_content_is_refused_when_it_is_made(
 ) -> None:
     with pytest.raises(InvalidArgument, match=message):
         MemoryEntry(tenant_id=UUID(int=9), **fields)
-
-
-def test_an_entry_that_lost_its_content_is_refused_when_it_is_stored(tenant_a: Tenant) -> None:
-    entry = fact(tenant_a, "Ann likes tea.")
-    entry.content = " "
-    with pytest.raises(InvalidArgument, match="is blank"):
-        MEMORY.store(entry)
-    with tenant_scope(tenant_a.id), pytest.raises(InvalidArgument, match="is blank"):
-        MEMORY.store(MemoryEntry())
-    assert rows(tenant_a) == (0, 0)
 
 
 def test_existing_entry_is_not_overwritten(tenant_a: Tenant) -> None:

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from django.db import connections
@@ -11,7 +10,7 @@ from django.utils import timezone
 from memory.embedding.embedder import embed
 from memory.exceptions import DuplicateFact, InvalidArgument
 from tenants.models import Tenant
-from tests.memory.facts.keeping import MEMORY, contents, fact, rows, store
+from tests.memory.facts.keeping import MEMORY, contents, rows, store
 
 
 def test_an_update_keeps_the_id_and_the_old_version(tenant_a: Tenant) -> None:
@@ -37,19 +36,6 @@ def test_an_update_keeps_the_id_and_the_old_version(tenant_a: Tenant) -> None:
     assert found.score == pytest.approx(
         float(_cosine("Ann lives in Rome.", "Where does Ann live?")), abs=1e-5
     )
-
-
-def test_facts_without_a_user_can_be_omitted(tenant_a: Tenant) -> None:
-    for user_id in (None, "ann", "bob"):
-        store(tenant_a, f"tea of {user_id}", user_id=user_id)
-
-    def contents_found(**narrowed: Any) -> set[str]:
-        return set(contents(MEMORY.search(tenant_a.id, "tea", **narrowed)))
-
-    assert contents_found(user_id="ann") == {"tea of None", "tea of ann"}
-    assert contents_found(user_id="ann", shared=False) == {"tea of ann"}
-    assert contents_found(shared=False) == {"tea of ann", "tea of bob"}
-    assert contents_found(shared=False, shared_only=True) == set()
 
 
 def test_a_fact_can_be_ended_after_the_event(tenant_a: Tenant) -> None:
@@ -123,15 +109,6 @@ def test_update_can_set_valid_from(tenant_a: Tenant) -> None:
     assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
 
 
-def test_update_without_changes_makes_no_version(tenant_a: Tenant) -> None:
-    memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
-
-    MEMORY.update(memory_id, tenant_a.id)
-    MEMORY.update(memory_id, tenant_a.id, content="Ann likes tea.", metadata={"topic": "food"})
-
-    assert len(MEMORY.history(memory_id, tenant_a.id)) == 1
-
-
 def test_fact_cannot_be_changed_into_an_existing_one(tenant_a: Tenant) -> None:
     standing = store(tenant_a, "Ann likes tea.")
     memory_id = store(tenant_a, "Ann likes rye.", metadata={"a": 1})
@@ -159,43 +136,6 @@ def test_an_expired_fact_is_not_found_but_was(tenant_a: Tenant) -> None:
     earlier = yesterday - timedelta(hours=1)
     assert contents(MEMORY.list_by_tenant(tenant_a.id, at=earlier)) == ["Tea is free today."]
     assert contents(MEMORY.history(memory_id, tenant_a.id)) == ["Tea is free today."]
-
-
-def test_expired_fact_stored_again_is_valid_again(tenant_a: Tenant) -> None:
-    yesterday = timezone.now() - timedelta(days=1)
-    memory_id = store(
-        tenant_a, "Tea is free.", valid_from=yesterday - timedelta(days=1), expires_at=yesterday
-    )
-
-    again = MEMORY.remember(fact(tenant_a, "Tea is free.", metadata={"new": True}))
-
-    assert (again.memory_id, again.created) == (memory_id, False)
-    (entry,) = MEMORY.list_by_tenant(tenant_a.id)
-    assert (entry.expires_at, entry.metadata) == (None, {"new": True})
-    assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
-    assert MEMORY.list_by_tenant(tenant_a.id, at=timezone.now() - timedelta(hours=1)) == []
-
-
-def test_a_fact_stored_twice_with_the_same_time_makes_no_version(tenant_a: Tenant) -> None:
-    now = timezone.now()
-    times = [
-        {"valid_from": now + timedelta(days=1)},
-        {"valid_from": now - timedelta(days=2), "expires_at": now - timedelta(days=1)},
-        {"valid_from": now - timedelta(days=2), "valid_to": now - timedelta(days=1)},
-    ]
-    for number, fields in enumerate(times):
-        first = store(tenant_a, f"Fact {number}", **fields)
-        assert store(tenant_a, f"Fact {number}", **fields) == first
-        assert len(MEMORY.history(first, tenant_a.id)) == 1
-
-
-def test_an_expiry_can_be_set_moved_and_lifted(tenant_a: Tenant) -> None:
-    memory_id = store(tenant_a, "Tea is free.")
-    soon = timezone.now() + timedelta(days=1)
-
-    assert MEMORY.update(memory_id, tenant_a.id, expires_at=soon).expires_at == soon
-    assert MEMORY.update(memory_id, tenant_a.id, content="Tea costs 1.").expires_at == soon
-    assert MEMORY.update(memory_id, tenant_a.id, expires_at=None).expires_at is None
 
 
 def test_a_fact_of_the_future_is_not_so_yet(tenant_a: Tenant) -> None:

@@ -20,7 +20,7 @@ from memory.models import (
 )
 from tenants import transaction
 from tenants.context import tenant_scope
-from tenants.exceptions import InvalidTenantId, TenantPinned, UnknownTenant
+from tenants.exceptions import InvalidTenantId, UnknownTenant
 from tests.memory.pending import TRACE, sentence, stored, waiting
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
@@ -76,16 +76,6 @@ def test_task_stores_overdue_messages_with_its_own(tenant_a, add_message, monkey
     assert waiting(tenant_a.id) == [in_time.content]
 
 
-def test_only_messages_of_the_tenant_are_embedded(tenant_a, tenant_b, add_message):
-    for tenant in (tenant_a, tenant_b):
-        add_message(tenant.id, sentence(1))
-    assert drain(tenant_a.id).stored == 1
-    assert waiting(tenant_b.id) == [sentence(1)]
-    assert stored(tenant_b.id) == {}
-    with tenant_scope(tenant_a.id, pinned=True), pytest.raises(TenantPinned):
-        drain(tenant_b.id)
-
-
 def test_unknown_tenant_has_no_outbox(db):
     with pytest.raises(InvalidTenantId):
         drain("acme")
@@ -110,32 +100,10 @@ def test_recalled_memories_become_one_recall_event(tenant_a, add_message):
     assert {field: getattr(event, field) for field in TRACE} == TRACE
 
 
-def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, add_message):
-    add_message(tenant_a.id, " ".join(sentence(number) for number in range(40)))
-    drain(tenant_a.id)
-    (pieces,) = stored(tenant_a.id).values()
-    with tenant_scope(tenant_a.id):
-        rows = ConversationEmbedding.objects.order_by("piece").values_list("piece", "content")
-        positions, texts = zip(*rows, strict=True)
-    assert positions == tuple(range(pieces))
-    assert all(any(sentence(number) in text for text in texts) for number in range(40))
-
-
 @pytest.mark.parametrize("text", ["", "\n", "😀", "你好。再见。", "x" * 32_000])
 def test_any_text_can_be_stored(tenant_a, add_message, text):
     add_message(tenant_a.id, text)
     assert drain(tenant_a.id) == DrainResult(stored=1, more=False)
-    assert waiting(tenant_a.id) == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_many_workers_store_each_message_once(tenant_a, add_message, run_concurrently, monkeypatch):
-    monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 5)
-    for number in range(40):
-        add_message(tenant_a.id, sentence(number))
-    done = run_concurrently(lambda _: drain(tenant_a.id).stored, list(range(4)))
-    assert sum(done) == 40
-    assert stored(tenant_a.id) == {sentence(number): 1 for number in range(40)}
     assert waiting(tenant_a.id) == []
 
 

@@ -6,16 +6,13 @@ from itertools import pairwise
 from uuid import uuid4
 
 import pytest
-from django.db import OperationalError
 from django.db.models import F
 from django.utils import timezone
 
 from memory.conf import OUTBOX_SUSPECT
 from memory.conversations.embedding_queue import EMBEDDINGS
-from memory.exceptions import EmbeddingModelError
 from memory.indexing import embedding_jobs
 from memory.indexing.embedding_jobs import DrainResult, drain, retry_now
-from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
     IndexedMessage,
@@ -31,27 +28,6 @@ from tests.memory.pending import make_due, sentence, stored, waiting
 def job_of(tenant_id, content):
     with tenant_scope(tenant_id):
         return EMBEDDINGS.jobs([Message.objects.get(content=content).pk]).get()
-
-
-def test_single_overdue_message_is_recorded_before_its_start(tenant_a, add_message, monkeypatch):
-    """A task may have died over another message of its batch."""
-    add_message(tenant_a.id, "This is poison.")
-    make_due(tenant_a.id)
-    own = add_message(tenant_a.id, sentence(1))
-
-    def index(messages):
-        if any("poison" in message.content for message in messages):
-            raise SystemExit  # as if killed
-        index_messages(messages)
-
-    monkeypatch.setattr(embedding_jobs, "index_messages", index)
-    with pytest.raises(SystemExit):
-        drain(tenant_a.id, [own.id])
-    with pytest.raises(SystemExit):
-        drain(tenant_a.id, [own.id], alone=True)
-    job = job_of(tenant_a.id, "This is poison.")
-    assert (job.attempts, job.begun_at is None) == (1, False)
-    assert drain(tenant_a.id, [own.id]) == DrainResult(stored=0, more=False)
 
 
 def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(
@@ -123,25 +99,6 @@ def test_failure_stores_no_part_of_a_message(tenant_a, add_message, failing):
         assert Posting.objects.count() == IndexedMessage.objects.count() == 0
 
 
-def test_an_error_of_the_database_is_isolated_too(tenant_a, add_message, failing):
-    add_message(tenant_a.id, sentence(1))
-    add_message(tenant_a.id, "This is poison.")
-    failing("poison", OperationalError)
-    assert drain(tenant_a.id).stored == 1
-    assert job_of(tenant_a.id, "This is poison.").last_error == (
-        "An error inside Konstruct (OperationalError). The operators' log says more."
-    )
-
-
-def test_invalid_trace_is_reported_and_can_be_retried(tenant_a, add_message):
-    add_message(tenant_a.id, sentence(1), recall_trace={"query": "no more than this"})
-    assert drain(tenant_a.id).stored == 0
-    assert (
-        job_of(tenant_a.id, sentence(1)).last_error
-        == "An error inside Konstruct (KeyError). The operators' log says more."
-    )
-
-
 def test_a_message_that_failed_can_be_tried_at_once(tenant_a, add_message, failing, monkeypatch):
     message = add_message(tenant_a.id, "This is poison.")
     failing("poison")
@@ -152,43 +109,6 @@ def test_a_message_that_failed_can_be_tried_at_once(tenant_a, add_message, faili
         assert retry_now(message.id)
         assert claimed(EMBEDDINGS) == [message.id]
     assert drain(tenant_a.id, [message.id]).stored == 1
-
-
-def test_model_load_error_is_stored_on_the_jobs(tenant_a, add_message, monkeypatch):
-    add_message(tenant_a.id, sentence(1))
-
-    def fail():
-        raise EmbeddingModelError("the weights are gone")
-
-    monkeypatch.setattr(embedding_jobs, "get_embedder", fail)
-    with pytest.raises(EmbeddingModelError):
-        drain(tenant_a.id)
-    row = job_of(tenant_a.id, sentence(1))
-    assert (row.attempts, row.last_error) == (0, EmbeddingModelError.public)
-    monkeypatch.undo()  # or another host, whose model is loading: it need not wait
-    assert drain(tenant_a.id).stored == 1
-
-
-def test_each_message_is_recorded_before_it_is_embedded_alone(tenant_a, add_message, monkeypatch):
-    for number in range(3):
-        add_message(tenant_a.id, sentence(number))
-    seen = []
-
-    def index(messages):
-        seen.append([message.content for message in messages])
-        if messages[0].content == sentence(1):
-            raise SystemExit  # as if killed: no cleanup runs after it
-        index_messages(messages)
-
-    monkeypatch.setattr(embedding_jobs, "index_messages", index)
-    with pytest.raises(SystemExit):
-        drain(tenant_a.id, alone=True)
-    assert seen == [[sentence(0)], [sentence(1)]]
-    job = job_of(tenant_a.id, sentence(1))
-    assert (job.attempts, job.begun_at is None) == (1, False)
-    assert job.leased_until is None  # the next worker may try it
-    assert drain(tenant_a.id, alone=True).stored == 1  # the poison waits, the last one is stored
-    assert waiting(tenant_a.id) == [sentence(1)]
 
 
 def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(

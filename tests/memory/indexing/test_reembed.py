@@ -4,7 +4,6 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
-from django.core.management.base import CommandError
 
 from memory.embedding.embedder import get_embedder
 from memory.facts import LongTermMemory
@@ -69,16 +68,6 @@ def test_other_tenants_are_left_alone(tenant_a: Tenant, tenant_b: Tenant) -> Non
     assert AnotherModel.version not in versions(tenant_b)
 
 
-def test_command_shows_progress_and_the_model_of_recall(tenant_a: Tenant) -> None:
-    add_messages(tenant_a, "I moved to Lisbon.")
-    out = StringIO()
-    call_command("reembed", "--tenant", "tenant-a", stdout=out)
-    assert out.getvalue().splitlines() == [
-        "tenant-a: 1 of 1",
-        f"Recall uses {get_embedder().version}.",
-    ]
-
-
 @pytest.mark.slow
 def test_the_command_brings_facts_over_to_the_model_in_use(tenant_a: Tenant) -> None:
     memory = LongTermMemory()
@@ -96,11 +85,3 @@ def test_the_command_brings_facts_over_to_the_model_in_use(tenant_a: Tenant) -> 
     call_command("reembed", "--tenant", "tenant-a", stdout=out)
     assert "tenant-a: 300 facts" in out.getvalue().splitlines()
     assert len(memory.search(tenant_a.id, "apples", limit=400)) == 300
-
-
-@pytest.mark.usefixtures("db")
-def test_command_requires_a_tenant() -> None:
-    with pytest.raises(CommandError, match="one of the arguments --tenant --all is required"):
-        call_command("reembed")
-    with pytest.raises(CommandError, match="no tenant is called 'nobody'"):
-        call_command("reembed", "--tenant", "nobody")

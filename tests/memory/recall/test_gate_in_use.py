@@ -15,12 +15,10 @@ from memory.conversations.transcript import record_message
 from memory.indexing.service import index_messages
 from memory.models import Message
 from memory.recall import recall
-from memory.recall.policy import RecallPolicy
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.messages import AGENT, START, add_messages
-from tests.memory.recalled import SMALL_TALK
 
 CONVERSATIONS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "conversations.json").read_text()
@@ -117,53 +115,6 @@ def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenan
     assert {hit.content for hit in hits}.isdisjoint({NOTHING, *again})
 
 
-# A statement, a question, and the user's earlier wording of the same question.
-REPHRASED_QUESTIONS = [
-    (
-        "My sister Zoe moved to Lisbon last spring.",
-        "Which city did my sister move to?",
-        "Do you know where my sister has moved?",
-    ),
-    (
-        "We take the train to Berlin on Saturday for the marathon.",
-        "How do we get to Berlin?",
-        "Which day do we travel to Berlin?",
-    ),
-    ("I am allergic to walnuts.", "What am I allergic to?", "Do I have any allergies?"),
-    (
-        "Nina prefers the window seat when she flies.",
-        "Which seat does Nina prefer?",
-        "What seat should I book for Nina?",
-    ),
-]
-
-
-@pytest.mark.parametrize("policy", [RecallPolicy(), RecallPolicy(mode="vector")])
-@pytest.mark.parametrize(("statement", "question", "asked_before"), REPHRASED_QUESTIONS)
-def test_earlier_question_in_other_words_ranks_below_the_statement(
-    tenant_a: Tenant, statement: str, question: str, asked_before: str, policy: RecallPolicy
-) -> None:
-    add_messages(tenant_a, *SMALL_TALK)
-    add_messages(tenant_a, statement, start=START + timedelta(days=1))
-    add_messages(tenant_a, asked_before, thread="q", start=START + timedelta(days=2))
-    add_messages(
-        tenant_a, NOTHING, thread="q", role="assistant", start=START + timedelta(days=2, minutes=1)
-    )
-    hits = recall(tenant_a.id, AGENT, "ann", question, policy=policy).hits
-    assert hits[0].content == statement
-
-
-@pytest.mark.parametrize(("question", "asked_before"), [case[1:] for case in REPHRASED_QUESTIONS])
-def test_an_earlier_question_alone_is_no_memory(
-    tenant_a: Tenant, question: str, asked_before: str
-) -> None:
-    add_messages(tenant_a, *SMALL_TALK)
-    add_messages(tenant_a, asked_before, thread="q", start=START + timedelta(days=2))
-    result = recall(tenant_a.id, AGENT, "ann", question)
-    assert asked_before not in [hit.content for hit in result.hits]
-    assert "asks the same" in [cut.reason for cut in result.cut]
-
-
 @pytest.mark.parametrize(
     ("statement", "question"),
     [
@@ -190,12 +141,3 @@ def test_repeated_question_without_an_answer_finds_nothing(tenant_a: Tenant) -> 
         tenant_a, NOTHING, user="sam", role="assistant", start=START + timedelta(days=1, minutes=1)
     )
     assert recall(tenant_a.id, AGENT, "sam", QUESTION).hits == ()
-
-
-def test_message_is_found_by_its_exact_words(tenant_a: Tenant) -> None:
-    contents = said_to("aurora")
-    ids = hold(tenant_a, contents, [NOTED], "sam")
-    for text, message_id in zip(contents, ids, strict=True):
-        policy = RecallPolicy(gate=not text.endswith("?"))
-        hits = recall(tenant_a.id, AGENT, "sam", text, policy=policy).hits
-        assert hits[0].message_id == message_id, text

@@ -3,23 +3,17 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connections
-from django.db.backends.utils import CursorWrapper
 from django.test.utils import CaptureQueriesContext
 
 from memory.embedding.embedder import embed
 from memory.recall import recall
 from memory.recall import service as recall_module
-from memory.recall.evidence import Evidence, read_evidence
 from memory.recall.policy import RecallPolicy
-from memory.recall.queries import LIMITS, Strategy, evidence_sql
-from memory.scopes import scope_number
-from tenants.context import connection, tenant_scope
+from memory.recall.queries import LIMITS, Strategy
 from tenants.models import Tenant
-from tests.database import plan_of
 from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
 
@@ -88,59 +82,6 @@ def test_turn_before_a_candidate_counts_in_a_large_scope(
     assert set(contents(result)) == {texts[-1], SMALL_TALK[4], SMALL_TALK[5]}
 
 
-@pytest.mark.parametrize(
-    ("whole", "scanned", "trips"), [(11, 0, [1, 1]), (10, 11, [2, 1]), (10, 10, [3, 1])]
-)
-def test_plan_for_a_large_scope_is_chosen_once(
-    tenant_a: Tenant,
-    large_from: Callable[[int, int], None],
-    whole: int,
-    scanned: int,
-    trips: list[int],
-) -> None:
-    large_from(whole, scanned)
-    add_messages(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
-    (vector,) = embed(["my sister"])
-    counts = []
-    for _ in range(2):
-        with CaptureQueriesContext(connections[tenant_a.server]) as queries:
-            found = recall(tenant_a.id, AGENT, "ann", "my sister", query_embedding=vector)
-        assert contents(found)[0] == "My sister Zoe moved to Lisbon."
-        counts.append(len(statements(queries)))
-    assert counts == trips
-
-
-def test_plan_for_a_large_scope_is_refreshed_after_an_interval(
-    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large_from(0, 0)
-    add_messages(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
-
-    def read_by() -> Strategy:
-        assert recall(tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED).hits
-        return list(recall_module._large_scopes.values())[-1]
-
-    assert read_by() is Strategy.HNSW
-    # As if the other scopes had grown, of which a walk meets more.
-    monkeypatch.setitem(LIMITS, "scanned_at_least", 5000)
-    assert read_by() is Strategy.HNSW
-    monkeypatch.setattr(recall_module, "LARGE_SCOPES_SECONDS", 1e-6)
-    assert read_by() is Strategy.QUANTIZED
-
-
-def test_number_of_remembered_large_scopes_is_limited(
-    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large_from(0, 5000)
-    monkeypatch.setattr(recall_module, "MAX_LARGE_SCOPES", 2)
-    for user in ("ann", "bob", "eve"):
-        add_messages(tenant_a, "My sister lives in Rome.", user=user)
-        assert recall(tenant_a.id, AGENT, user, "my sister", policy=UNGATED).hits
-    assert [scope for _, scope, _ in recall_module._large_scopes] == [
-        scope_number(AGENT, user) for user in ("bob", "eve")
-    ]
-
-
 def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others(
     tenant_a: Tenant, large_from: Callable[[int, int], None]
 ) -> None:
@@ -171,30 +112,6 @@ def test_candidates_with_a_rare_word_are_ranked_by_their_common_words(
     query = "harpsichord Tuesday"
     found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED, query_embedding=elsewhere)
     assert found.hits[0].content == expected
-
-
-def test_signs_are_read_from_an_index_alone(
-    tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large_from(0, 5000)
-    values: dict[str, Any] = {}
-
-    def remembering(cursor: CursorWrapper, asked: dict[str, Any], strategy: Strategy) -> Evidence:
-        values.update(asked)
-        return read_evidence(cursor, asked, strategy)
-
-    monkeypatch.setattr(recall_module, "read_evidence", remembering)
-    add_messages(tenant_a, *SMALL_TALK)
-    recall(tenant_a.id, AGENT, "ann", "soup for lunch")
-    turns, *_ = evidence_sql(
-        Strategy.QUANTIZED, as_of=False, filtered=False, with_texts=True
-    ).statements
-    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
-        for other in ("seqscan", "bitmapscan", "sort"):
-            cursor.execute(f"SET LOCAL enable_{other} = off")
-        plan = plan_of(turns, values)
-    assert "Index Only Scan using embedding_quantized" in plan
-    assert "Seq Scan" not in plan
 
 
 @pytest.mark.usefixtures("by_candidates")

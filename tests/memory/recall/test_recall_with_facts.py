@@ -170,37 +170,6 @@ def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, statemen
     assert fact in trace["prompt"]["sections"][1]["messages"][0]["content"]
 
 
-def test_message_nearer_than_its_fact_is_returned_itself(
-    tenant_a: Tenant, statement: Message
-) -> None:
-    remember(tenant_a, statement)
-    result = ask(tenant_a, "Did we get the keys, with boxes everywhere?")
-    assert result.hits[0].message_id == statement.id
-    assert result.facts == ()
-
-
-def test_text_that_is_also_an_entered_fact_is_returned_once(
-    tenant_a: Tenant, statement: Message
-) -> None:
-    remember(tenant_a, statement)
-    LongTermMemory().store(MemoryEntry(tenant_id=tenant_a.id, content=FACT))
-
-    gathered_facts = gathered(tenant_a)
-
-    assert sum(FACT in line for line in gathered_facts.lines) == 1
-    assert [fact.content for fact in gathered_facts.facts] == [FACT]
-    assert len(ContextManager().fit(gathered_facts, "").trace()["facts"]) == 1
-
-
-def test_facts_without_evidence_are_found_among_many_with_evidence(
-    tenant_a: Tenant, statement: Message
-) -> None:
-    for number in range(12):
-        remember(tenant_a, statement, content=f"Ann's new flat has the number {number}.")
-    LongTermMemory().store(MemoryEntry(tenant_id=tenant_a.id, content="The office is in Oslo."))
-    assert "- Fact: The office is in Oslo." in lines(tenant_a)
-
-
 def test_messages_of_the_window_bring_no_fact(tenant_a: Tenant, statement: Message) -> None:
     remember(tenant_a, statement)
     assert ask(tenant_a, exclude=[statement.id]).facts == ()
@@ -264,15 +233,6 @@ def test_a_fact_that_has_ended_is_a_sign_of_its_messages_alone(tenant_a: Tenant)
     ]
 
 
-def test_evidence_of_later_messages_does_not_count_as_of_a_moment(
-    tenant_a: Tenant, statement: Message
-) -> None:
-    long_ago = START - timedelta(days=900)
-    remember(tenant_a, statement, valid_from=long_ago)
-    assert ask(tenant_a, at=statement.created_at - timedelta(seconds=1)).facts == ()
-    assert len(ask(tenant_a, at=statement.created_at).facts) == 1
-
-
 @pytest.mark.parametrize(
     "policy",
     [
@@ -290,16 +250,3 @@ def test_a_policy_without_facts_ranks_by_messages_alone(
     after = ask(tenant_a, policy=policy)
     assert (contents(after), after.facts) == (before, ())
     assert f"- Fact: {FACT}" in lines(tenant_a, policy=policy)
-
-
-def test_facts_of_other_users_do_not_count(
-    tenant_a: Tenant, tenant_b: Tenant, statement: Message
-) -> None:
-    (bobs,) = add_messages(tenant_a, STATEMENT, user="bob")
-    (others,) = add_messages(tenant_b, STATEMENT)
-    remember(tenant_a, bobs)
-    remember(tenant_b, others)
-
-    assert ask(tenant_a).facts == ()
-    assert not any("fact" in hit.channels for hit in ask(tenant_a).hits)
-    assert [fact.message_ids for fact in ask(tenant_b).facts] == [(others.id,)]

@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -216,36 +215,3 @@ def test_date_of_the_turn_before_is_not_one_of_its_words() -> None:
         replace(alone, posting_weight=np.full(40, bm25_weight(1.0, 16.0))), question, WEIGHTS
     ).shared
     assert shared[3:] == pytest.approx(expected[3:])
-
-
-@pytest.mark.parametrize("echoes_last", [False, True])
-@pytest.mark.parametrize("limit", [1, 25, 40])
-def test_limit_keeps_the_first_of_the_ranking(limit: int, echoes_last: bool) -> None:
-    turns, pieces = evidence_of(3)
-    alike = (
-        replace(turns, words=turns.words // 9),
-        replace(pieces, cosine=pieces.cosine.round(1)),
-    )
-    every = ranking_of(*alike, echoes_last=echoes_last, limit=100).best
-    some = ranking_of(*alike, echoes_last=echoes_last, limit=limit).best
-    assert some == every[:limit]
-
-
-def test_results_are_limited_and_have_ids() -> None:
-    turns, pieces = evidence_of(1)
-    ranking = ranking_of(turns, pieces, echoes_last=False, limit=5)
-    assert len(ranking.best) == 5
-    at = turns.number.tolist().index(ranking.best[0].number)
-    high, low = (int(half) for half in turns.ids[at])
-    assert ranking.best[0].message_id == UUID(int=high << 64 | low)
-
-
-def test_pieces_of_missing_messages_are_ignored() -> None:
-    """For example pieces that were written after the turns were read."""
-    turns, pieces = evidence_of(2)
-    strangers = PieceCosines(
-        ids=np.concatenate([turns.ids[:, ::-1], turns.ids + np.uint64(1), pieces.ids]),
-        cosine=np.concatenate([np.full(2 * len(turns.ids), 0.99), pieces.cosine]),
-    )
-    expected = ranking_of(turns, pieces, echoes_last=True, limit=40)
-    assert ranking_of(turns, strangers, echoes_last=True, limit=40) == expected

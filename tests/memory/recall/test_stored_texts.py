@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from memory.embeddings import embed
-from memory.long_term import retrieve_relevant, store_embedding
+from memory.long_term import store_embedding
 from memory.models import ConversationEmbedding, IndexedMessage, Message
 from memory.recall import recall
 from memory.recall import service as recall_module
@@ -60,14 +60,6 @@ def test_a_stored_text_is_found_among_messages(tenant_a: Tenant) -> None:
     assert SISTER not in contents(without)
     assert any(hit.role == "assistant" for hit in without.hits)
     assert [cut.message_id for cut in without.cut if cut.reason == "excluded"] == [first.message_id]
-
-
-@pytest.mark.usefixtures("_strategy")
-def test_texts_alone_are_recalled(tenant_a: Tenant) -> None:
-    store(tenant_a, *SMALL_TALK, SISTER)
-    assert contents(recall(tenant_a.id, AGENT, "ann", QUESTION))[0] == SISTER
-    (vector,) = embed([SISTER])
-    assert retrieve_relevant(tenant_a.id, AGENT, "ann", vector) == [SISTER]
 
 
 def test_a_stored_text_is_a_message_of_its_channel_and_no_turn_of_the_window(

@@ -1,6 +1,5 @@
 """The words of texts: folded, stemmed, weighed, numbered."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -16,7 +15,6 @@ from memory.text.lexical import (
     has_time_word,
     lexeme_hash,
     lexemes,
-    stem,
     term_weights,
     words,
 )
@@ -67,14 +65,6 @@ def test_ascii_text_is_tokenized_as_any_other(text: str) -> None:
 
 def test_stop_words_are_left_out() -> None:
     assert lexemes("What did you do with it?") == []
-
-
-def test_threads_do_not_disturb_each_others_stems() -> None:
-    texts = [f"running{number} stories{number} happily{number}" for number in range(300)]
-    expected = [lexemes(text) for text in texts]
-    stem.cache_clear()
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lexemes, texts)) == expected
 
 
 def test_date_is_indexed_as_words_in_utc() -> None:

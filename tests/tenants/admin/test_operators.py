@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 
-import psycopg
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
@@ -11,7 +10,6 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from tenants.admin.figures import sizes_of
-from tenants.context import public_scope
 from tenants.models import Domain, Tenant
 from tenants.schemas.migration_state import number_of_tenant_tables
 from tenants.schemas.provisioning import migrate_requested, provision_registered
@@ -133,23 +131,3 @@ def test_registered_tenant_is_set_up_by_the_owner_worker() -> None:
         assert provision_registered() == 0
     assert client.get("/admin/login/").status_code == 200
     assert Tenant.objects.get(slug="brand-new").state == "active"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_tenant_with_a_failed_setup_shows_the_error_and_is_retried_later() -> None:
-    with public_scope():
-        doomed = Tenant.objects.create(slug="doomed", name="Doomed")
-    url = database.url_of("superuser", doomed.server)
-    with psycopg.connect(url, autocommit=True) as superuser:
-        superuser.execute(f"CREATE SCHEMA {doomed.schema_name}")  # the owner may not use it
-        with database.as_owner():
-            assert provision_registered() == 0
-        superuser.execute(f"DROP SCHEMA {doomed.schema_name}")
-    doomed.refresh_from_db()
-    assert "MigrationSchemaMissing" in doomed.provisioning_error
-    with database.as_owner():
-        assert provision_registered() == 0
-        Tenant.objects.update(provisioning_failed_at=None)
-        assert provision_registered() == 1
-    doomed.refresh_from_db()
-    assert (doomed.state, doomed.provisioning_error) == ("active", "")

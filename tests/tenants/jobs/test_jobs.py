@@ -1,6 +1,6 @@
 """The outbox: turns of tenants, claims and attempts of workers, and privileges."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -8,9 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from celery import shared_task
 from django.conf import settings as django_settings
-from django.db import DatabaseError, connections
+from django.db import DatabaseError
 from django.db.models import F
-from django.test.utils import CaptureQueriesContext
 
 from konstruct.celery import app
 from tenants import jobs, tasks, transaction
@@ -22,7 +21,6 @@ from tenants.models import Job, Tenant
 from tenants.schemas.provisioning import resume_tenant, suspend_tenant
 from tenants.servers import MAIN
 from tenants.serving import TenantTask
-from tests import database
 from tests.jobs import claimed
 
 SECOND = timedelta(seconds=1)
@@ -99,11 +97,6 @@ def age(tenant: Tenant, **times: timedelta) -> None:
         Job.objects.update(**{name: F(name) - passed for name, passed in times.items()})
 
 
-MANY = (
-    "INSERT INTO tenants_job (kind, key)"
-    " SELECT 'note', gen_random_uuid() FROM generate_series(1, 10000)"
-)
-
 # Some of these are tenants: such a short list is read as a whole.
 FEW = 100
 
@@ -122,105 +115,6 @@ def test_tenants_take_turns_with_any_number_of_jobs(
     put(notes, others[0])
     put(notes, flood, 5)
     assert {jobs.claim(notes).tenant_id for _ in range(2)} == {flood.id, others[0].id}  # type: ignore[union-attr]
-
-
-def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
-    transactional_db: None, notes: jobs.JobKind, tenants: list[Tenant]
-) -> None:
-    with tenant_scope(tenants[0].id), connection.cursor() as cursor:
-        cursor.execute(MANY)
-    put(notes, tenants[1])
-    as_owner_outside("ANALYZE tenants_job")
-    for after in (UUID(int=0), tenants[0].id, tenants[1].id):
-        assert _rows_read(plan_of_claim(after)) < FEW
-        assert _rows_read(plan_of_claim(after, without=[tenants[0].id])) < FEW
-    as_owner_outside("TRUNCATE tenants_job")  # deleting so many rows is slow
-
-
-def test_claim_skips_the_given_tenants(notes: jobs.JobKind, tenants: list[Tenant]) -> None:
-    keys = {tenant.id: put(notes, tenant)[0] for tenant in tenants}
-    first, second, third = sorted(keys)
-    for without in ({first, second}, {first, third}, {second, third}):
-        (left,) = keys.keys() - without
-        claim = jobs.claim(notes, exclude=without)
-        assert claim == jobs.Claim(left, keys[left])
-        assert jobs.claim(notes, exclude=without) is None
-        with tenant_scope(left):
-            Job.objects.update(sweep_at=F("created_at"))
-    assert jobs.claim(notes, exclude=keys) is None
-
-
-@pytest.mark.parametrize("known", ["never", "VACUUM", "VACUUM ANALYZE"])
-def test_claim_reads_few_rows_with_statistics_of_an_empty_table(
-    transactional_db: None, notes: jobs.JobKind, tenants: list[Tenant], known: str
-) -> None:
-    """With statistics of one entry, and without any; beside entries that are not due."""
-    with tenant_scope(tenants[0].id), connection.cursor() as cursor:
-        cursor.execute(MANY)
-        Job.objects.all().delete()
-        put(notes, tenants[0])
-        if known == "never":
-            as_owner_outside("TRUNCATE tenants_job")
-        else:
-            # Postgres estimates each page as full as it is now.
-            as_owner_outside(f"{known} tenants_job")
-        cursor.execute(MANY)
-    for tenant, when in ((tenants[1], "now() + interval '1 hour'"), (tenants[2], "NULL")):
-        with tenant_scope(tenant.id), connection.cursor() as cursor:
-            later = MANY.replace("(kind, key)", "(kind, key, sweep_at)")
-            cursor.execute(later.replace("gen_random_uuid()", f"gen_random_uuid(), {when}"))
-    for after in (UUID(int=0), *(tenant.id for tenant in tenants)):
-        assert _rows_read(plan_of_claim(after)) < FEW
-    as_owner_outside("TRUNCATE tenants_job")  # deleting so many rows is slow
-
-
-def test_the_settings_of_a_claim_end_with_it(
-    transactional_db: None, notes: jobs.JobKind, tenants: list[Tenant]
-) -> None:
-    put(notes, tenants[0])
-    for _ in range(2):
-        jobs.claim(notes)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT current_setting('enable_sort'), current_setting('enable_seqscan')"
-            )
-            assert cursor.fetchone() == ("on", "on")
-
-
-def as_owner_outside(statement: str) -> None:
-    """Execute it outside of tenants and transactions."""
-    with database.as_owner(), public_scope(), connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
-def plan_of_claim(last: UUID, without: Collection[UUID] = ()) -> dict[str, Any]:
-    """Claim, and return the plans; as the owner, because the application may not EXPLAIN."""
-    after, before = claims._ranges(last, without)
-    values: dict[str, Any] = {"kind": "note", "grace": SECOND, "longest": SECOND}
-    values |= {"after": after, "before": before}
-    values |= {"suspended_delay": SECOND, "states": claims.SERVED, "has_list": True, "server": MAIN}
-    with database.as_owner(), public_scope(), connection.cursor() as cursor:
-        connection.set_local(claims._BY_INDEXES, with_next=True)
-        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {claims._CLAIM}", values)
-        (plan,) = cursor.fetchone()
-    found: dict[str, Any] = plan[0]["Plan"]
-    return found
-
-
-def _rows_read(plan: dict[str, Any]) -> int:
-    own = plan["Actual Rows"] * plan["Actual Loops"] + plan.get("Rows Removed by Filter", 0)
-    return max([own, *(_rows_read(child) for child in plan.get("Plans", []))])
-
-
-def test_delay_of_a_claimed_job_grows_with_its_age(notes: jobs.JobKind, tenant_a: Tenant) -> None:
-    put(notes, tenant_a)
-    for old, pause in ((1, 5), (60, 60), (3600, 300)):
-        with tenant_scope(tenant_a.id):
-            Job.objects.update(due_at=F("created_at") - old * SECOND, sweep_at=F("due_at"))
-        before = entry_of(tenant_a).due_at
-        assert len(claimed(notes)) == 1
-        left = entry_of(tenant_a).sweep_at - before - old * SECOND
-        assert abs(left - pause * SECOND) < 2 * SECOND
 
 
 def test_the_work_of_a_tenant_that_is_not_served_waits_until_it_is(
@@ -267,19 +161,6 @@ def test_worker_runs_due_jobs_inside_their_tenant(
         tasks.work("note")
     assert len(done) == 3
     assert set(done) == expected
-
-
-@pytest.mark.parametrize("count", [3, 9])
-def test_sweep_is_one_statement_with_any_number_of_tenants(
-    notes: jobs.JobKind, make_tenants_rows: Callable[[int], list[Tenant]], count: int
-) -> None:
-    for tenant in make_tenants_rows(count):
-        (key,) = put(notes, tenant)
-        with tenant_scope(tenant.id):
-            notes.record_failure(key, ValueError("later"))
-    with CaptureQueriesContext(connections[MAIN]) as queries:
-        assert tasks.sweep() == 0
-    assert len(queries) == 1
 
 
 def test_sweep_enqueues_tasks_for_jobs_without_one(
@@ -421,11 +302,3 @@ def test_only_claims_are_possible_outside_of_a_tenant(
         assert Job.objects.exists()
         assert refused(change)
     assert vars(entry_of(tenant_a)).items() - {("_state", None)} >= {("sweep_at", before.sweep_at)}
-
-
-def test_failed_jobs_are_hidden_outside_of_a_tenant(notes: jobs.JobKind, tenant_a: Tenant) -> None:
-    (key,) = put(notes, tenant_a)
-    with tenant_scope(tenant_a.id):
-        notes.give_up(key, code="closed", reason="It is over.")
-    with server_scope(tenant_a.server):
-        assert not Job.objects.exists()

@@ -1,25 +1,19 @@
 """Leases: one worker runs a job, and a worker with a lost lease writes nothing."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from threading import Thread
 from typing import Any
 from unittest.mock import Mock
 from uuid import UUID, uuid4
 
-import psycopg
 import pytest
 from django.db import OperationalError, ProgrammingError, connections
-from django.utils import timezone
 
 from tenants.context import connection, public_scope, tenant_scope
-from tenants.jobs import JobKind, Lease, LeaseLost, Outcome, WorkerLost, lease, worker
+from tenants.jobs import JobKind, Lease, LeaseLost, Outcome, WorkerLost, worker
 from tenants.models import Job, Tenant
 from tenants.servers import servers
 from tests import database
 from tests.jobs import claimed, expire_leases
-from tests.konstruct.running import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KIND = JobKind("leased-in-tests", task="", queue="", max_attempts=3)
@@ -74,28 +68,6 @@ def test_one_of_many_workers_gets_the_lease(tenant_a: Tenant) -> None:
     assert sum(in_other_threads(8, begin)) == 1
     with tenant_scope(tenant_a.id):
         assert Job.objects.get(key=key).attempts == 1
-
-
-@pytest.mark.parametrize("hours", [-1, 1])
-def test_a_step_of_the_workers_clock_neither_ends_nor_prolongs_a_lease(
-    tenant_a: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch, hours: int
-) -> None:
-    """The clock of Postgres decides, not that of a worker."""
-    (key,) = put(tenant_a)
-    stepped = time.time() + hours * 3600
-    with tenant_scope(tenant_a.id):
-        held = KIND.begin(key)
-        assert held is not None
-        monkeypatch.setattr(time, "time", lambda: stepped)
-        monkeypatch.setattr(timezone, "now", lambda: datetime.fromtimestamp(stepped, UTC))
-        worker.renew()
-        assert KIND.begin(key) is None
-        with held.transaction():
-            pass
-        expire_leases()
-        assert KIND.begin(key) is not None
-        with pytest.raises(LeaseLost), held.transaction():
-            pass
 
 
 def test_one_job_of_a_lane_is_leased_at_a_time(tenant_a: Tenant, tenant_b: Tenant) -> None:
@@ -181,39 +153,6 @@ def test_run_returns_the_outcome_of_the_attempt(tenant_a: Tenant) -> None:
         assert KIND.run(other, fail) is None
 
 
-def test_run_with_a_lost_lease_records_nothing(tenant_a: Tenant) -> None:
-    (key,) = put(tenant_a)
-
-    def lose(held: Lease) -> None:
-        expire_leases()
-        assert KIND.begin(key) is not None
-        raise ValueError("broken")
-
-    with tenant_scope(tenant_a.id):
-        assert KIND.run(key, lose) is None
-        job = KIND.jobs([key]).get()
-        assert (job.attempts, job.last_error, job.leased_until is None) == (2, "", False)
-
-
-def test_a_lease_that_cannot_be_ended_is_ended_when_the_server_is_back(
-    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (key,) = put(tenant_a)
-
-    def down(names: object) -> None:
-        raise OperationalError("the server is away")
-
-    with tenant_scope(tenant_a.id):
-        with monkeypatch.context() as patch:
-            patch.setattr(lease, "_abandon", down)
-            with pytest.raises(ValueError, match="broken"), KIND.lease_job(key):
-                raise ValueError("broken")
-        assert KIND.begin(key) is None
-    lease.end_abandoned()
-    with tenant_scope(tenant_a.id):
-        assert KIND.begin(key) is not None
-
-
 def test_a_process_that_renews_keeps_its_leases(tenant_a: Tenant, process: Any) -> None:
     (key,) = put(tenant_a)
     with tenant_scope(tenant_a.id):
@@ -224,63 +163,6 @@ def test_a_process_that_renews_keeps_its_leases(tenant_a: Tenant, process: Any) 
     worker.renew()  # late, but no other process has ended it
     with tenant_scope(tenant_a.id):
         assert Job.objects.get().worker == process.id
-
-
-@pytest.mark.of_a_session
-def test_a_process_renews_on_another_connection_when_its_own_was_ended(process: Any) -> None:
-    before = process.id
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        (backend,) = cursor.fetchone()
-    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
-        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
-    worker.renew()
-    assert process.known == set(servers())
-    assert process.id == before
-
-
-@pytest.mark.of_a_session
-def test_a_process_renews_and_gives_back_while_others_have_all_connections_of_the_pool(
-    tenant_a: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (key,) = put(tenant_a)
-    with tenant_scope(tenant_a.id):
-        assert KIND.begin(key) is not None
-    monkeypatch.setattr(worker, "RENEW_SECONDS", 0.05)
-    heartbeat = Thread(target=process.run)
-    with (
-        database.pools(1),
-        psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser,
-    ):
-        for server in servers():  # the only one of each pool
-            connections[server].ensure_connection()
-        held = connections["default"].connection.info.backend_pid
-
-        def expiry() -> Any:
-            sql = "SELECT expires_at FROM public.tenants_worker WHERE id = %s"
-            return superuser.execute(sql, [process.id]).fetchall()[0]
-
-        def others() -> list[Any]:
-            sql = (
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-                " AND usename = 'konstruct_app' AND application_name = '' AND pid <> %s"
-            )
-            return superuser.execute(sql, [held]).fetchall()
-
-        try:
-            heartbeat.start()
-            eventually(lambda: len(others()) == 1)
-            ((its_own,),) = others()
-            superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [its_own])
-            at_its_end = expiry()
-            eventually(lambda: expiry() > at_its_end)
-            assert (its_own,) not in others()
-            assert worker.give_back_all() == 1
-        finally:
-            process.ended.set()
-            heartbeat.join()
-    with tenant_scope(tenant_a.id):
-        assert Job.objects.get().attempts == 0
 
 
 def test_a_process_keeps_its_leases_when_a_renewal_failed(
@@ -328,24 +210,6 @@ def test_jobs_of_a_process_that_expired_are_due_at_once(
         assert (row.worker, row.lane, row.leased_until) == (None, None, None)
         with pytest.raises(LeaseLost):
             late[row.key].check()
-
-
-def test_a_job_that_an_expired_process_leases_before_it_notices_is_returned(
-    tenant_a: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (key,) = put(tenant_a)
-    expire(process)
-    with monkeypatch.context() as patch:
-        patch.setattr(worker, "_process", worker._Process())
-        worker.renew()
-        worker.renew()
-        with tenant_scope(tenant_a.id):
-            patch.setattr(worker, "_process", process)
-            assert KIND.begin(key) is not None
-        patch.setattr(worker, "_process", worker._Process())
-        worker.renew()
-        worker.renew()
-    assert claimed(KIND) == [key]
 
 
 def test_a_process_that_stops_gives_its_attempts_back(tenant_a: Tenant, process: Any) -> None:

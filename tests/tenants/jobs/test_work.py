@@ -11,13 +11,12 @@ from celery import shared_task
 from django.db import connections
 
 from tenants import jobs, tasks
-from tenants.context import connection, tenant_scope
+from tenants.context import tenant_scope
 from tenants.jobs import claims
 from tenants.jobs import kind as kinds
 from tenants.limits.fair_shares import FairShares
 from tenants.models import Tenant
 from tenants.serving import TenantTask
-from tests import database
 from tests.konstruct.running import eventually
 
 FEW_SLOTS = 5
@@ -91,19 +90,6 @@ def test_a_tenant_with_much_leaves_slots_to_another(
     assert tasks.slots("waits").shares.in_flight() == 0
 
 
-def test_worker_with_swept_jobs_wakes_another(
-    waits: jobs.JobKind, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    woken: list[bool] = []
-    monkeypatch.setattr(jobs.JobKind, "wake", lambda *_, is_swept: woken.append(is_swept))
-    released.set()
-    tasks.work("wait", is_swept=True)
-    assert woken == []
-    put(waits, tenant_a, 2)
-    tasks.work("wait", is_swept=True)
-    assert (woken, len(done)) == ([True, True], 2)
-
-
 def test_a_worker_gives_way_to_others_after_the_time_of_a_task(
     waits: jobs.JobKind, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
@@ -124,38 +110,3 @@ def test_stopping_process_claims_no_job(
     tasks.stop_claiming()
     tasks.work("wait")
     assert begun == []
-
-
-def test_jobs_that_take_too_long_are_counted(waits: jobs.JobKind, tenant_a: Tenant) -> None:
-    put(waits, tenant_a, 1)
-    threads = [work_in_thread()]
-    eventually(lambda: len(begun) == 1)
-    assert (tasks.overdue_jobs(600), tasks.overdue_jobs(-1)) == (0, 1)
-    finish(threads)
-    assert tasks.overdue_jobs(-1) == 0
-
-
-def test_a_thread_that_waits_for_its_turn_to_claim_has_no_connection(
-    waits: jobs.JobKind, tenant_a: Tenant
-) -> None:
-    """The thread whose turn it is may wait for that connection."""
-    put(waits, tenant_a, 1)
-    released.set()
-    has_connection = threading.Event()
-
-    def run() -> None:
-        connection.ensure_connection()
-        has_connection.set()
-        tasks.work("wait")
-        connections.close_all()
-
-    with database.pools(1):
-        thread = threading.Thread(target=run)
-        with tasks.slots("waits")._claiming:
-            thread.start()
-            assert has_connection.wait(60)
-            with tenant_scope(tenant_a.id):
-                assert waits.jobs().count() == 1
-            connections.close_all()
-        thread.join()
-    assert done == [tenant_a.id]

@@ -13,7 +13,6 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command, get_commands, load_command_class
-from django.db import ProgrammingError
 from django_redis import get_redis_connection
 
 from konstruct.api.models import ApiKey
@@ -159,15 +158,6 @@ def test_wrong_arguments_are_one_clear_line_and_status_2(
     assert line in err
 
 
-def test_migrate_as_the_application_is_refused(manage: Callable[..., Ran]) -> None:
-    ran = manage("migrate", KONSTRUCT_DB_ROLE="app")
-    assert (ran.status, ran.out) == (3, "")
-    assert ran.err.startswith(
-        "CommandError: migrate must run as konstruct_owner, not as konstruct_app"
-    )
-    assert ran.err.count("\n") == 1
-
-
 def test_a_database_that_does_not_answer_is_one_line(manage: Callable[..., Ran]) -> None:
     ran = manage("list_tenants", DATABASE_URL="postgresql://konstruct_app@127.0.0.1:1/konstruct")
     assert (ran.status, ran.out) == (1, "")
@@ -231,15 +221,6 @@ def test_an_admin_belongs_to_one_tenant(tenant_a: Tenant, tenant_b: Tenant) -> N
     assert not User.objects.exists()
 
 
-def test_admin_password_can_come_from_the_environment(
-    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(create_tenant_admin.PASSWORD_VARIABLE, "correct horse battery")
-    assert admin_of(tenant_a) == "created user ada of tenant tenant-a\n"
-    with tenant_scope(tenant_a.id):
-        assert User.objects.get().check_password("correct horse battery")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -276,29 +257,6 @@ def test_a_tenant_without_a_schema_has_no_admins_yet(db: None) -> None:
     tenant = Tenant.objects.create(slug="begun", name="Begun")
     with pytest.raises(CommandError, match="tenant 'begun' is not provisioned yet"):
         admin_of(tenant, password="correct horse battery")
-
-
-class AsksForWhatIsNotThere(KonstructCommand):
-    def handle(self, *args: object, **options: object) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(str(options["sql"]))
-
-
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("SELECT * FROM nowhere", "the database is not migrated: run manage.py migrate"),
-        ("SELECT nothing", 'column "nothing" does not exist'),
-    ],
-)
-def test_empty_database_is_one_line_and_an_internal_error_is_a_traceback(
-    db: None, sql: str, message: str
-) -> None:
-    kind = CommandError if "migrate" in message else ProgrammingError
-    with pytest.raises(kind, match=message):
-        AsksForWhatIsNotThere().execute(
-            sql=sql, force_color=False, no_color=True, skip_checks=True, verbosity=1
-        )
 
 
 def test_the_same_admin_twice_is_refused(tenant_a: Tenant) -> None:

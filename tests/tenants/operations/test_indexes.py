@@ -1,34 +1,29 @@
 """Non-atomic migrations: after any interruption, the next run completes them."""
 
-import contextlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
-import psycopg
 import pytest
 from django.apps import apps
 from django.conf import settings
 from django.core.management.commands import migrate as django_migrate
 from django.db import DatabaseError, OperationalError
 from django.db.migrations import Migration
-from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import RunSQL
 from django.db.migrations.operations.base import Operation
-from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Index
 from psycopg.errors import DeadlockDetected
 
-from tenants.context import connection, tenant_scope
+from tenants.context import connection
 from tenants.models import Tenant
 from tenants.operations.indexes import AddIndexConcurrently, RemoveIndexConcurrently
 from tenants.operations.policies import Vacuum
 from tenants.schemas import migrating, provisioning
 from tenants.schemas.executor import AtomicExecutor
 from tenants.schemas.migrating import migrate_schema
-from tests import database
 from tests.database import execute
 from tests.tenants.schemas.test_migrate import forget_migration
 
@@ -103,65 +98,6 @@ def test_next_run_continues_after_any_interruption(behind: Tenant) -> None:
     assert indexes(behind) == expected
 
 
-def test_interrupted_builds_and_removals_of_indexes_are_repeated(
-    behind: Tenant,
-) -> None:
-    build = f"CREATE INDEX CONCURRENTLY {BUILT} ON {{table}} (created_at)"
-    for statement in (build, f"DROP INDEX CONCURRENTLY {{schema}}.{REMOVED}"):
-        cut_off_build(behind, statement)
-    before = indexes(behind)
-    assert (before[BUILT], before[REMOVED]) == (False, False)
-    assert migrate_schema(behind.schema_name).error == ""
-    after = indexes(behind)
-    assert (after[BUILT], REMOVED in after) == (True, False)
-    ((definition,),) = execute(
-        "SELECT pg_get_indexdef(%s::regclass)", f"{behind.schema_name}.{BUILT}"
-    )
-    assert str(definition).endswith("USING btree (subject)")
-
-
-def test_index_operations_are_reversible_after_interruptions(behind: Tenant) -> None:
-    assert migrate_schema(behind.schema_name).error == ""
-    complete = indexes(behind)
-    back = {"app_label": "memory", "migration_name": LAST}
-    for _ in range(2):
-        assert migrate_schema(behind.schema_name, back).error == ""
-        assert BUILT not in indexes(behind)
-        with tenant_scope(behind.id):
-            MigrationRecorder(connection).record_applied("memory", NEXT)
-    with tenant_scope(behind.id):
-        MigrationRecorder(connection).record_unapplied("memory", NEXT)
-    assert migrate_schema(behind.schema_name).error == ""
-    assert indexes(behind) == complete
-
-
-def test_a_migration_is_recorded_in_the_transaction_that_applies_it(
-    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Otherwise a kill in between would apply it a second time, which always fails."""
-
-    def die(recorder: MigrationRecorder, app: str, name: str) -> None:
-        raise RuntimeError("killed before it was recorded")
-
-    with as_owner():
-        tenant = provisioning.create_tenant(slug="behind")
-        complete = indexes(tenant)
-        with tenant_scope(tenant.id):
-            MigrationExecutor(connection).migrate([("channels", None)])
-        before = indexes(tenant)
-        with monkeypatch.context() as patch:
-            patch.setattr(MigrationRecorder, "record_applied", die)
-            outcome = migrate_schema(tenant.schema_name, {"app_label": "channels"})
-        assert "killed before it was recorded" in outcome.error
-        assert indexes(tenant) == before
-        assert migrate_schema(tenant.schema_name, {"app_label": "channels"}).error == ""
-        with monkeypatch.context() as patch:
-            patch.setattr(MigrationRecorder, "record_unapplied", die)
-            undone = {"app_label": "channels", "migration_name": "zero"}
-            assert "killed" in migrate_schema(tenant.schema_name, undone).error
-        assert indexes(tenant) == complete
-
-
 def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
     assert django_migrate.MigrationExecutor is AtomicExecutor  # type: ignore[attr-defined]
 
@@ -209,17 +145,3 @@ def is_repeatable(operation: Operation) -> bool:
     if isinstance(operation, RunSQL):
         return all(re.match(REPEATABLE_SQL, sql) for sql in (operation.sql, operation.reverse_sql))
     return isinstance(operation, REPEATABLE)
-
-
-def cut_off_build(tenant: Tenant, statement: str) -> None:
-    """Make Postgres cancel the statement while it waits for another session's old snapshot."""
-    table = f"{tenant.schema_name}.memory_indexedmessage"
-    with (
-        psycopg.connect(database.url_of("owner")) as reader,
-        psycopg.connect(database.url_of("owner"), autocommit=True) as cancelled,
-        contextlib.suppress(psycopg.errors.QueryCanceled),
-    ):
-        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        reader.execute(f"SELECT FROM {table}")
-        cancelled.execute("SET statement_timeout = '1s'")
-        cancelled.execute(statement.format(table=table, schema=tenant.schema_name))

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager
 
 import pytest
 from django.db.migrations.state import ProjectState
-from django.db.migrations.writer import OperationWriter
 
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
@@ -147,43 +146,3 @@ def test_app_outside_of_the_schema_changes_nothing(table: str) -> None:
 def test_a_table_that_the_tenant_lacks_is_an_error_and_not_publics(table: str) -> None:
     with pytest.raises(Exception, match=r'relation "t_\w+.tenants_domain" does not exist'):
         apply(ForceRowLevelSecurity("tenants_domain"))
-
-
-@pytest.mark.parametrize(
-    ("operation", "sentence", "written"),
-    [
-        (
-            ForceRowLevelSecurity("notes"),
-            "Force row-level security on notes",
-            "ForceRowLevelSecurity(\n    table='notes',\n),",
-        ),
-        (
-            GrantToApp("notes", "INSERT", "DELETE"),
-            "Grant INSERT, DELETE on notes to konstruct_app",
-            "GrantToApp(\n    table='notes',\n    privileges=['INSERT', 'DELETE'],\n),",
-        ),
-        (
-            VectorStoragePlain("notes", "vector"),
-            "Store notes.vector inside the row",
-            "VectorStoragePlain(\n    table='notes',\n    column='vector',\n),",
-        ),
-        (
-            AddTenantColumn("notes"),
-            "Add tenant_id to notes",
-            "AddTenantColumn(\n    table='notes',\n),",
-        ),
-        (
-            HideFromTenants("notes"),
-            "Hide the rows of notes from tenants",
-            "HideFromTenants(\n    table='notes',\n),",
-        ),
-    ],
-)
-def test_operations_can_be_described_and_written(
-    operation: TableOperation, sentence: str, written: str
-) -> None:
-    assert operation.describe() == sentence
-    assert OperationWriter(operation, indentation=0).serialize() == (
-        f"tenants.operations.policies.{written}",
-        {"import tenants.operations.policies"},
-    )

@@ -1,11 +1,8 @@
 """Threads that share a connection pool: each in its tenant, without a connection while it waits."""
 
-import gc
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,7 +15,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import (
     DatabaseError,
-    InterfaceError,
     OperationalError,
     ProgrammingError,
     close_old_connections,
@@ -30,12 +26,11 @@ from psycopg_pool import ConnectionPool
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants import transaction
-from tenants.checks.connections import require_writable
 from tenants.context import connection, release_connections, tenant_scope
 from tenants.models import Tenant
 from tenants.outages import is_outage
 from tenants.postgresql import pool as pool_module
-from tenants.postgresql.exceptions import PoolExhausted, ServerDown
+from tenants.postgresql.exceptions import PoolExhausted
 from tenants.postgresql.prepared_cursor import Statements
 from tenants.servers import MAIN
 from tests import database
@@ -206,77 +201,6 @@ def test_a_hundred_threads_on_four_connections_see_their_own_tenants_rows_alone(
     assert sum(map(len, left)) == len(expected)
 
 
-@pytest.mark.of_a_session
-def test_prepared_statements_belong_to_their_connection(
-    pool: Pool, users: tuple[Tenant, Tenant]
-) -> None:
-    """Another thread with the same connection executes the statement under its name."""
-
-    def read() -> int:
-        for tenant in users:
-            with tenant_scope(tenant.id), connection.prepared_cursor() as cursor:
-                cursor.execute("SELECT username FROM auth_user WHERE id > %(least)s", {"least": 0})
-                assert cursor.fetchall() == [(f"of-{tenant.slug}",)]
-        return backend()
-
-    connection.close()
-    first = in_thread(read)
-    assert [in_thread(read) for _ in range(3)] == [first] * 3
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT generic_plans, custom_plans FROM pg_prepared_statements")
-        assert cursor.fetchall() == [(4, 0)] * 2
-
-
-def test_connections_have_separate_names_of_prepared_statements(
-    users: tuple[Tenant, Tenant],
-) -> None:
-    """The first name of each connection is of another statement, because the threads take turns."""
-    texts = ["SELECT 'one', username FROM auth_user", "SELECT 'two', username FROM auth_user"]
-
-    def read(order: list[str]) -> list[Any]:
-        found = []
-        for tenant in users:
-            for text in order:
-                with tenant_scope(tenant.id), connection.prepared_cursor() as cursor:
-                    cursor.execute(text, {})
-                    found.append((text, tenant.slug, cursor.fetchall()))
-        return found
-
-    with database.pools(2) as pools:
-        pool = pools[MAIN]
-        pool.open()
-        connections_taken = [pool.getconn(), pool.getconn()]
-        for taken_connection in connections_taken:
-            pool.putconn(taken_connection)
-        for order in (texts, texts[::-1]):  # the connections are assigned in turn
-            for text, slug, found in read(order):
-                assert found == [(text[8:11], f"of-{slug}")]
-            connections.close_all()
-        for _ in range(4):
-            for text, slug, found in in_thread(lambda: read(texts)):
-                assert found == [(text[8:11], f"of-{slug}")]
-
-
-def test_cursor_is_unusable_after_its_connection_changed_owner(
-    pool: Pool, users: tuple[Tenant, Tenant]
-) -> None:
-    a, b = users
-    with tenant_scope(a.id):
-        cursor = connection.cursor()
-        prepared = connection.prepared_cursor()
-        prepared.execute(Statements("SELECT 1", "SELECT 2"), {})
-        with release_connections():
-            pass
-        with tenant_scope(b.id):
-            assert in_thread(settings_now) == ("", "public")
-        with pytest.raises(InterfaceError, match="was given back"):
-            cursor.execute("SELECT 1")
-        assert prepared.nextset()
-        assert prepared.fetchall() == [(2,)]
-        with pytest.raises(InterfaceError, match="was given back"):
-            prepared.execute("SELECT 1", {})
-
-
 @pytest.mark.parametrize("accident", ACCIDENTS)
 def test_after_any_accident_the_next_thread_is_in_its_own_tenant(
     pool: Pool, users: tuple[Tenant, Tenant], accident: Callable[[Tenant], None]
@@ -434,51 +358,6 @@ def test_exhausted_pool_is_an_outage_that_names_the_setting(
     assert in_thread(settings_now) == ("", "public")
 
 
-def test_a_health_check_has_a_connection_of_its_own(pool: Pool) -> None:
-    connection.ensure_connection()
-    require_writable()
-    assert free(pool) == 0
-
-
-def test_a_thread_waits_its_turn(pool: Pool, users: tuple[Tenant, Tenant]) -> None:
-    """The thread waits longer than the check whether the server is down takes."""
-    connection.ensure_connection()
-    with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(lambda: (settings_now(), connections.close_all())[0])
-        time.sleep(pool_module.CHECK_SECONDS * 1.5)
-        assert not waiting.done()
-        connection.close()
-        assert waiting.result() == ("", "public")
-
-
-def test_refused_connection_fails_all_waiting_threads_and_is_retried_soon(
-    users: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool_module, "DOWN_SECONDS", 0.1)
-    with database.pools(2) as pools:
-        pool = pools[MAIN]
-        right = pool.kwargs
-        pool.kwargs = {**pool.kwargs, "port": "1"}  # type: ignore[dict-item]
-        with ThreadPoolExecutor(8) as threads:
-            outcomes = [threads.submit(in_thread, settings_now) for _ in range(8)]
-        assert all(isinstance(future.exception(), ServerDown) for future in outcomes)
-        assert all(is_outage(future.exception()) for future in outcomes)
-        pool.kwargs = right
-        time.sleep(0.15)
-        assert in_thread(settings_now) == ("", "public")
-
-
-def test_a_thread_that_ends_with_a_connection_leaves_its_place_to_another(
-    pool: Pool, users: tuple[Tenant, Tenant]
-) -> None:
-    connection.close()
-    thread = threading.Thread(target=names)
-    thread.start()
-    thread.join()
-    gc.collect()
-    assert in_thread(settings_now) == ("", "public")
-
-
 def test_a_connection_is_free_while_a_thread_waits(
     pool: Pool, users: tuple[Tenant, Tenant]
 ) -> None:
@@ -521,23 +400,6 @@ def test_in_a_transaction_no_thread_may_wait(pool: Pool, users: tuple[Tenant, Te
         assert queued.is_done
         with release_connections():
             assert free(pool) == 1
-
-
-def test_queued_setting_is_sent_after_reconnecting(
-    pool: Pool,
-) -> None:
-    connection.close()
-    connection.set_local({"statement_timeout": "1234ms"}, with_next=True)
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW statement_timeout")
-        assert cursor.fetchone() == ("1234ms",)
-
-
-def test_without_a_pool_a_thread_keeps_its_connection(users: tuple[Tenant, Tenant]) -> None:
-    with tenant_scope(users[0].id), transaction.atomic():
-        new_id = backend()
-        with release_connections():
-            assert backend() == new_id
 
 
 @pytest.mark.of_a_session

@@ -5,9 +5,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from uuid import uuid4
 
@@ -21,8 +20,7 @@ from memory.context.checkpoints.connections import close_pools
 from memory.conversations.transcript import record_message
 from memory.recall import recall
 from tenants import transaction
-from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
-from tenants.checks.connections import unsafe_pooler_reason
+from tenants.checks.at_start import CANNOT_BOOT
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -114,16 +112,6 @@ def test_session_keeps_no_state_of_a_tenant(pooled: tuple[Tenant, Tenant]) -> No
             assert (found or "", schema) == ("", "public")
 
 
-@pytest.mark.parametrize("around", [transaction.atomic, nullcontext])
-def test_results_of_any_length_are_returned(
-    pooled: tuple[Tenant, Tenant], around: Callable[[], AbstractContextManager[None]]
-) -> None:
-    for length in range(3_700, 4_100):  # the maximum of one read of the pooler
-        with tenant_scope(pooled[length % 2].id), around(), connection.cursor() as cursor:
-            cursor.execute("SELECT repeat('x', %s)", [length])
-            assert cursor.fetchone() == ("x" * length,)
-
-
 def test_a_recall_and_a_session_work_through_it(pooled: tuple[Tenant, Tenant]) -> None:
     agent = uuid4()
     for number in range(7):  # more often than the driver's threshold for preparing
@@ -179,9 +167,3 @@ def test_pooler_without_transactions_prevents_serving(
             " transactions fail ("
         )
         assert ran.stderr.count("\n") == 1
-
-
-def test_a_pooler_of_transactions_may_be_served_through(pooled: tuple[Tenant, Tenant]) -> None:
-    assert connection.is_pooled
-    assert unsafe_pooler_reason() == ""
-    refuse_unsafe_role()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import DataError, IntegrityError
+from django.db import DataError
 
 from konstruct.orchestrator.models import Agent
 from tenants import transaction
@@ -36,37 +36,6 @@ def inside(tenant_a: Tenant) -> Iterator[None]:
     with tenant_scope(tenant_a.id):
         Agent.objects.exists()  # begins the test's own transaction
         yield
-
-
-def test_savepoints_are_no_messages_of_their_own(inside: None) -> None:
-    with messages_to_postgres() as messages, transaction.atomic(), transaction.atomic():
-        Agent.objects.exists()
-    assert len(messages) == 2  # the last one would be the COMMIT
-    statements = [message.split()[0] for message in messages[0]]
-    assert statements[:2] == ["SAVEPOINT", "SAVEPOINT"]
-
-
-def test_failed_statement_is_rolled_back_to_its_savepoint(inside: None) -> None:
-    with transaction.atomic():
-        Agent.objects.create(name="kept")
-        with pytest.raises(IntegrityError), transaction.atomic():
-            Agent.objects.create(name="kept")
-        Agent.objects.create(name="after")
-    assert set(Agent.objects.values_list("name", flat=True)) >= {"kept", "after"}
-
-
-def test_queued_statement_is_dropped_with_its_savepoint(inside: None) -> None:
-    with transaction.atomic():
-        record("before")
-        with transaction.atomic():
-            record("undone, unsent")
-            transaction.set_rollback(True)
-        with transaction.atomic():
-            record("undone, sent")
-            Agent.objects.exists()
-            transaction.set_rollback(True)
-        record("after")
-    assert recorded() == ["before", "after"]
 
 
 def test_queued_statement_is_sent_in_its_tenant(tenant_a: Tenant, tenant_b: Tenant) -> None:

@@ -1,14 +1,12 @@
 """Migrating many tenants: canaries first, in waves, and with locked, broken or lost tenants."""
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import psycopg
 import pytest
 
-from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import fleet, migrating, provisioning
 from tests import database
@@ -78,26 +76,6 @@ def test_the_broken_the_locked_and_the_lost_are_named_and_the_others_migrated(
     assert lacking() == {"one"}
 
 
-def test_locked_tenant_is_retried_after_the_others(
-    behind: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with ExitStack() as holds:
-        holds.enter_context(locked(behind["one"]))
-        monkeypatch.setattr(fleet.time, "sleep", lambda seconds: holds.close())
-        out, err, failure = migrate(lock_timeout=0.1)
-    assert (err, failure) == ([], None)
-    assert [line.split()[1] for line in out[2:]] == ["three", "two", "one"]
-
-
-def test_waiting_for_a_lock_does_not_block_others(behind: dict[str, Tenant]) -> None:
-    """Otherwise readers of the table wait for the migration, and the migration for a long read."""
-    with locked(behind["one"]):
-        _, err, _ = migrate(schema_name="one", lock_timeout=0.1)
-        with tenant_scope(behind["one"].id):
-            assert execute("SELECT count(*) FROM auth_user") == [(0,)]
-    assert "FAILED" in err[0]
-
-
 def test_if_a_canary_fails_no_other_is_begun(behind: dict[str, Tenant]) -> None:
     break_schema(behind["one"])
     _, err, failure = migrate(canary=1)
@@ -112,43 +90,6 @@ def test_fleet_continues_or_stops_after_canaries(behind: dict[str, Tenant]) -> N
     assert (status(failure), lacking()) == (4, {"two", "three"})
     _, err, failure = migrate(canary=1)
     assert (err, failure, lacking()) == ([], None, set())
-
-
-def test_a_wave_that_fails_is_the_last(behind: dict[str, Tenant]) -> None:
-    for slug in ("one", "three"):
-        break_schema(behind[slug])
-    *_, failure = migrate(wave=2)
-    assert str(failure).endswith("1 were not begun, for 2 failed one after the other.")
-    assert lacking() == {"one", "two", "three"}
-
-
-def test_status_reports_that_no_process_serves(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    for tenant in (tenant_a, tenant_b):
-        forget_migration(tenant)
-        with tenant_scope(tenant.id):
-            execute("ALTER TABLE django_session RENAME TO moved")
-    try:
-        assert status(migrate()[2]) == 3
-    finally:
-        for tenant in (tenant_a, tenant_b):
-            with tenant_scope(tenant.id):
-                execute("ALTER TABLE moved RENAME TO django_session")
-    assert migrate()[2] is None
-
-
-def test_programs_read_a_document_a_line(behind: dict[str, Tenant]) -> None:
-    break_schema(behind["two"])
-    out, err, failure = migrate(json=True)
-    *tenants, end = map(json.loads, out)
-    assert {tenant["tenant"]: tenant["outcome"] for tenant in tenants} == {
-        "one": "migrated",
-        "two": "failed",
-        "three": "migrated",
-    }
-    assert end.pop("seconds") >= 0
-    assert end.pop("failed").keys() == {"two"}
-    assert end == {"outcome": "some behind", "up_to_date": 2, "migrated": 2, "left": 0}
-    assert (err, status(failure)) == ([], 4)
 
 
 def test_plan_lists_missing_migrations_and_changes_nothing(behind: dict[str, Tenant]) -> None:
@@ -182,16 +123,3 @@ def test_killed_process_does_not_end_others(
     assert "was killed" in line
     assert lacking() == {"one"}
     assert status(failure) == 4
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"parallel": 0}, "--parallel must be at least 1"),
-        ({"wave": 0}, "--wave must be at least 1"),
-        ({"stop": True}, "--stop needs --canary: it stops after those"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(options: dict[str, object], words: str) -> None:
-    *_, failure = migrate(**options)
-    assert (str(failure), status(failure)) == (words, 2)

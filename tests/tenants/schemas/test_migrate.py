@@ -145,34 +145,11 @@ def test_a_second_run_is_refused() -> None:
     assert migrate()[2] is None
 
 
-def test_ctrl_c_is_one_line_and_frees_the_lock(
-    monkeypatch: pytest.MonkeyPatch, tenant_b: Tenant
-) -> None:
-    forget_migration(tenant_b)
-
-    def interrupt(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fleet, "migrate_schema", interrupt)
-        _, err, failure = migrate()
-    assert err == []
-    assert str(failure) == "interrupted: 0 of 1 tenants are done; run migrate again to go on"
-    assert failure is not None
-    assert failure.returncode == 130
-    assert migrate()[2] is None
-
-
 @pytest.mark.parametrize("name", ["slug", "schema_name"])
 def test_migrate_of_one_tenant_migrates_that_tenant_alone(tenant_a: Tenant, name: str) -> None:
     out, err, failure = migrate(schema_name=getattr(tenant_a, name))
     assert without_seconds(out) == [["[1/1] tenant-a", "up to date"]]
     assert (err, failure) == ([], None)
-
-
-def test_the_shared_apps_alone() -> None:
-    for option in ({"shared": True}, {"schema_name": "public"}):
-        assert without_seconds(migrate(**option)[0]) == [["public", "up to date"]]
 
 
 def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tenant) -> None:
@@ -214,14 +191,6 @@ def test_check_reports_pending_migrations(tenant_b: Tenant) -> None:
     assert migrate(check_unapplied=True)[2] is None
 
 
-def test_plan_prints_steps_and_changes_nothing() -> None:
-    out, _, failure = migrate("isolation", "zero", plan=True)
-    assert failure is None
-    assert out.count("Planned operations:") == 3
-    assert "    Undo Force row-level security on auth_user" in out
-    assert migrate(check_unapplied=True)[2] is None
-
-
 def test_a_table_that_a_library_brought_is_protected_and_named(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         execute("CREATE TABLE brought (id int)")
@@ -232,14 +201,3 @@ def test_a_table_that_a_library_brought_is_protected_and_named(tenant_a: Tenant)
             execute("DROP TABLE brought")
     assert without_seconds(out)[1] == ["1 tenants", "up to date"]
     assert without_seconds(out)[2] == ["[1/1] tenant-a", "up to date, protected brought"]
-
-
-def test_create_schema_of_django_tenants_ends_in_the_same_place() -> None:
-    tenant = Tenant.objects.create(slug="tenant-c", name="by hand")
-    tenant.create_schema(check_if_exists=True, verbosity=0)
-    tenant.refresh_from_db()
-    assert tenant.state == "active"
-
-
-def test_quiet_run_prints_nothing() -> None:
-    assert migrate(verbosity=0) == ([], [], None)

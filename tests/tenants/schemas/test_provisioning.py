@@ -20,7 +20,6 @@ from tenants.exceptions import (
 from tenants.jobs import JobKind
 from tenants.locking import poll
 from tenants.models import Domain, Tenant
-from tenants.naming import schema_name_of, tenant_id_of
 from tenants.redis_keys import rate_limit_key, session_key
 from tenants.schemas import provisioning
 from tenants.schemas.rls_enforcement import unprotected_relations
@@ -47,12 +46,6 @@ def test_a_new_tenant_serves_from_its_own_schema(make_tenant: Callable[..., Tena
     assert require_serving(tenant.id) == tenant
     with tenant_scope(tenant.id), connection.cursor() as cursor:
         assert unprotected_relations(cursor, f"^{tenant.schema_name}$") == []
-
-
-def test_name_and_domain_have_defaults(make_tenant: Callable[..., Tenant]) -> None:
-    tenant = make_tenant("plain")
-    assert tenant.name == "plain"
-    assert [domain.domain for domain in tenant.domains.all()] == ["plain.localhost"]
 
 
 @pytest.mark.parametrize(
@@ -186,32 +179,9 @@ def test_a_deletion_that_fails_leaves_a_suspended_tenant(
         assert not schema_exists(tenant)
 
 
-def test_suspending_and_resuming(tenant_a: Tenant) -> None:
-    provisioning.suspend_tenant(tenant_a)
-    assert tenant_a.state == "suspended"
-    with pytest.raises(TenantNotServing, match="tenant 'tenant-a' is suspended"):
-        require_serving(tenant_a.id)
-    assert [tenant.slug for tenant in Tenant.objects.serving()] == ["tenant-b"]
-    with pytest.raises(InvalidTenant, match="tenant 'tenant-a' is not active"):
-        provisioning.suspend_tenant(tenant_a)
-    provisioning.resume_tenant(tenant_a)
-    assert require_serving(tenant_a.id) == tenant_a
-
-
 def test_postgres_refuses_a_schema_that_is_not_named_after_the_id(db: None) -> None:
     with pytest.raises(IntegrityError, match="tenant_schema_is_named_after_its_id"):
         Tenant.objects.bulk_create([Tenant(slug="x", name="X", schema_name="elsewhere")])
-
-
-def test_a_deferred_schema_name_is_loaded_and_not_made_up(tenant_a: Tenant) -> None:
-    assert Tenant.objects.only("slug").get(id=tenant_a.id).schema_name == tenant_a.schema_name
-
-
-def test_schema_and_id_are_computed_from_each_other(tenant_a: Tenant) -> None:
-    assert schema_name_of(tenant_a.id) == tenant_a.schema_name
-    assert tenant_id_of(tenant_a.schema_name) == tenant_a.id
-    for other in ("public", "extensions", "t_", tenant_a.schema_name.upper(), "t_" + "g" * 32):
-        assert tenant_id_of(other) is None
 
 
 @pytest.mark.parametrize(

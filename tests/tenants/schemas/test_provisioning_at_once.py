@@ -8,18 +8,15 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-import psycopg
 import pytest
 from django.db import connections
 
 from tenants import locking
 from tenants.context import connection, server_scope
-from tenants.exceptions import ProvisioningFailed, SchemaBusy
+from tenants.exceptions import SchemaBusy
 from tenants.locking import schema_lock
 from tenants.models import Tenant
 from tenants.schemas import provisioning
-from tenants.schemas.migrating import migrate_schema
-from tenants.schemas.provisioning import provision_registered
 from tenants.schemas.recording import get_recording
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tests import database
@@ -107,22 +104,6 @@ def test_killed_create_tenant_does_not_block_the_next(
     assert_complete("killed")
 
 
-def test_the_worker_passes_over_a_tenant_that_another_process_sets_up(
-    as_owner: AsOwner, make_tenant: Callable[..., Tenant]
-) -> None:
-    begun = Tenant.objects.create(slug="begun", name="begun elsewhere")
-    waits = Tenant.objects.create(slug="waits", name="nobody is at it")
-    with as_owner(), another_holds(begun):
-        assert provision_registered() == 1
-    begun.refresh_from_db()
-    waits.refresh_from_db()
-    assert (begun.state, begun.provisioning_failed_at) == ("provisioning", None)
-    assert waits.state == "active"
-    with as_owner():
-        assert provision_registered() == 1
-        assert provision_registered() == 0
-
-
 def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
     as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,23 +122,6 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
     assert len(slugs) == 3
 
 
-def test_lock_timeout_names_the_tenant(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> None:
-    tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
-    monkeypatch.setattr(provisioning, "migrate_schema", partial(migrate_schema, wait_seconds=0))
-    with (
-        as_owner(),
-        another_holds(tenant) as backend,
-        pytest.raises(ProvisioningFailed) as caught,
-    ):
-        provisioning.create_tenant(slug="begun")
-    assert f"the schema {tenant.schema_name} (Postgres backend {backend}); wait for its end" in str(
-        caught.value
-    )
-    tenant.refresh_from_db()
-    # The other run reports the result.
-    assert (tenant.state, tenant.provisioning_error) == ("provisioning", "")
-
-
 def test_a_tenant_is_not_deleted_while_it_is_made(
     as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,37 +138,6 @@ def test_a_tenant_is_not_deleted_while_it_is_made(
     with as_owner():
         provisioning.delete_tenant(tenant)
     assert not Tenant.objects.filter(slug="begun").exists()
-
-
-def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenant) -> None:
-    """A snapshot would block every CREATE INDEX CONCURRENTLY of the database."""
-    seen = []
-
-    class Seen(Exception):
-        pass
-
-    def look(seconds: float) -> None:
-        with psycopg.connect(database.url_of("owner", tenant_a.server)) as other:
-            seen.append(
-                other.execute(
-                    "SELECT state, backend_xmin FROM pg_stat_activity WHERE pid = %s", [waiting]
-                ).fetchone()
-            )
-        raise Seen
-
-    with (
-        as_owner(),
-        pytest.MonkeyPatch.context() as patch,
-        another_holds(tenant_a),
-        server_scope(tenant_a.server),
-    ):
-        patch.setattr(locking.time, "sleep", look)
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_backend_pid()")
-            (waiting,) = cursor.fetchone()
-        with pytest.raises(Seen), schema_lock(tenant_a.schema_name):
-            pass
-    assert seen == [("idle", None)]
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from django.db.migrations import RunPython
 
 from tenants import transaction
 from tenants.context import connection, tenant_scope
-from tenants.models import SchemaState, Tenant
+from tenants.models import Tenant
 from tenants.schemas import migrating, provisioning
 from tenants.schemas.executor import AtomicExecutor, MigrateSchema
 from tenants.schemas.recording import get_recording, record
@@ -121,29 +121,6 @@ def test_migrations_run_backwards_and_forwards(by_django: Make, migrations: int)
         enforce_rls(connection)
         assert catalog(tenant) == catalog(expected)
         transaction.set_rollback(True)
-
-
-def test_recording_is_made_once_for_a_version_and_leaves_no_schema(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made = get_recording()
-    kept = SchemaState.objects.get(name=made.state)
-    assert made == record()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 't\\_%'")
-        assert cursor.fetchone() == (2,)
-    get_recording.cache_clear()
-    monkeypatch.setattr("tenants.schemas.recording.record", pytest.fail)
-    assert get_recording() == made
-    assert kept.recording is not None
-
-
-def test_changed_code_is_recorded_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = get_recording()
-    SchemaState.objects.update(code="of another release", recording={"head": ["DROP TABLE x"]})
-    get_recording.cache_clear()
-    assert get_recording() == made
-    assert SchemaState.objects.exclude(recording=None).count() == 1
 
 
 def test_python_that_makes_rows_runs_for_each_tenant(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,16 +169,6 @@ def test_safe_operations_are_accepted(operation: Operation, is_safe: bool) -> No
     assert (list(faults("memory", migration, state)) == []) is is_safe
 
 
-def test_a_new_table_may_be_changed_in_its_own_migration() -> None:
-    migration = Migration("0999_example", "memory")
-    migration.operations = [
-        CreateModel("Note", [("id", models.BigAutoField(primary_key=True))]),
-        AddField("note", "content", models.TextField(default="")),
-        AddIndex("note", models.Index(fields=["content"], name="note_content")),
-    ]
-    assert list(faults("memory", migration, MigrationLoader(None).project_state())) == []
-
-
 def test_an_index_that_is_built_concurrently_needs_a_migration_without_a_transaction() -> None:
     migration = Migration("0999_example", "memory")
     migration.operations = [

@@ -21,17 +21,16 @@ from tenants.audit.models import ActorKind, ErasureRequest
 from tenants.context import tenant_scope
 from tenants.exceptions import SchemaBusy, UnknownTenant
 from tenants.models import Job, Tenant
-from tenants.moving import service, transfer
+from tenants.moving import service
 from tenants.moving.service import MoveInterrupted, move_tenant, settle_moves
 from tenants.moving.transfer import Transfer
-from tenants.postgresql import pool
 from tenants.schemas import provisioning
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.old_copies import SchemaLeftOver, old_copies
 from tenants.servers import MAIN
 from tests import database
 from tests.memory.messages import add_messages
-from tests.servers.postgres import DATABASE, Server
+from tests.servers.postgres import Server
 from tests.tenants.servers.contents import where
 
 pytestmark = pytest.mark.data
@@ -249,62 +248,6 @@ def test_other_operations_on_the_tenant_wait_or_are_copied(
             move_tenant(stale, "eu1")
 
 
-def test_move_waits_for_open_transactions_without_deadlock(
-    tenant: Tenant, further: dict[str, Server], during: Callable[..., None], monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(transfer, "TURN_SECONDS", 0.1)
-    further["eu1"].do(f"ALTER DATABASE {DATABASE} SET deadlock_timeout = '200ms'")
-    in_the_way = psycopg.connect(
-        further["eu1"].url("superuser"), options=f"-c search_path={tenant.schema_name}"
-    )
-    try:
-        in_the_way.execute("LOCK TABLE memory_message IN ROW EXCLUSIVE MODE")
-        monkeypatch.setattr(transfer, "LOCK_SECONDS", 0.0)
-        pid = in_the_way.info.backend_pid
-        with pytest.raises(CommandError, match=rf"by Postgres backend {pid} on eu1. Nothing was"):
-            _command("eu2", patience=0)
-        monkeypatch.setattr(transfer, "LOCK_SECONDS", 10.0)
-        waited = threading.Event()
-        monkeypatch.setattr(transfer, "POLL_SECONDS", 0.0)
-        real = transfer.run
-
-        def run(session: Any, statement: str, *values: object) -> Any:
-            if statement == "ROLLBACK":
-                waited.set()  # it has waited once, and will wait again
-            return real(session, statement, *values)
-
-        monkeypatch.setattr(transfer, "run", run)
-
-        def go_on() -> None:
-            assert waited.wait(10)
-            in_the_way.execute("LOCK TABLE audit_accessevent IN ROW EXCLUSIVE MODE")
-            in_the_way.commit()
-
-        thread = threading.Thread(target=go_on)
-        during("_hold", thread.start)
-        _move(tenant, patience=0)
-        thread.join()
-        assert in_the_way.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-    finally:
-        in_the_way.close()
-        further["eu1"].do(f"ALTER DATABASE {DATABASE} RESET deadlock_timeout")
-    assert list(where(tenant)) == ["eu2"]
-
-
 def _command(to: str, **options: Any) -> None:
     with database.as_owner():
         call_command("move_tenant", "mover", to=to, **options)
-
-
-def test_unreachable_server_reports_the_reason(tenant: Tenant, further: dict[str, Server]) -> None:
-    before = where(tenant)
-    further["eu2"].do("ALTER ROLE konstruct_owner CONNECTION LIMIT 0")
-    try:
-        with pytest.raises(
-            CommandError, match=r"'eu2' takes no connections .*too many connections"
-        ):
-            _command("eu2")
-    finally:
-        further["eu2"].do("ALTER ROLE konstruct_owner CONNECTION LIMIT -1")
-        pool._down_until.clear()
-    assert where(tenant) == before

@@ -10,7 +10,6 @@ from django.db import DatabaseError, ProgrammingError, close_old_connections
 from django.test import Client
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.isolation import prove
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants import jobs, transaction
@@ -18,16 +17,14 @@ from tenants.context import (
     connection,
     current_server,
     current_tenant_id,
-    public_scope,
     release_connections,
-    tenant_connection,
     tenant_scope,
 )
-from tenants.exceptions import InvalidTenant, TenantPinned
+from tenants.exceptions import InvalidTenant
 from tenants.jobs import KINDS, Claim
 from tenants.limits.quotas import Limit, Quota, set_limits
 from tenants.management.base import SOME_TENANTS_FAILED
-from tenants.models import Domain, Job, Tenant
+from tenants.models import Job, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas import provisioning
 from tenants.servers import MAIN
@@ -69,26 +66,6 @@ def test_a_tenants_rows_are_on_its_server_alone(
         assert server.ask("SELECT count(*) FROM tenants_tenant") == [(0,)]
 
 
-def test_scopes_of_several_servers_can_be_nested(placed: dict[str, Tenant]) -> None:
-    def names() -> list[str]:
-        return list(Agent.objects.values_list("name", flat=True))
-
-    with tenant_scope(placed["eu1"].id):
-        with tenant_scope(placed["eu2"].id):
-            with tenant_scope(placed["eu1"].id):
-                assert names() == ["eu1"]
-            assert names() == ["eu2"]
-            with public_scope():
-                assert (current_server(), current_tenant_id()) == (MAIN, None)
-                assert Tenant.objects.filter(slug__startswith="on-").count() == 3
-            assert names() == ["eu2"]
-        assert names() == ["eu1"]
-        # Of the list on another server, a tenant sees only itself.
-        assert list(Tenant.objects.all()) == [placed["eu1"]]
-        assert [domain.domain for domain in Domain.objects.all()] == ["on-eu1.localhost"]
-    assert (current_server(), current_tenant_id()) == (MAIN, None)
-
-
 def test_each_server_has_a_pool_of_its_own(placed: dict[str, Tenant]) -> None:
     def free() -> list[int]:
         return [pool.get_stats()["pool_available"] for pool in pools.values()]
@@ -111,30 +88,6 @@ def test_each_server_has_a_pool_of_its_own(placed: dict[str, Tenant]) -> None:
             ):
                 pass
         assert free() == [1, 0, 1]
-
-
-def test_a_pin_holds_on_every_server(placed: dict[str, Tenant]) -> None:
-    with tenant_scope(placed["eu1"].id, pinned=True):
-        with pytest.raises(TenantPinned), tenant_scope(placed["eu2"].id):
-            pass
-        with pytest.raises(TenantPinned):
-            tenant_connection().set_tenant(placed["eu2"])
-        assert current_tenant_id() == placed["eu1"].id
-
-
-def test_a_transaction_is_on_the_tenants_server(placed: dict[str, Tenant]) -> None:
-    done: list[str] = []
-    for tenant in placed.values():
-        with tenant_scope(tenant.id):
-            with transaction.atomic():
-                transaction.on_commit(lambda: done.append("never"))
-                create_agent(tenant_id=tenant.id, name="undone")
-                transaction.set_rollback(True)
-            assert Agent.objects.count() == 1
-            with transaction.atomic():
-                transaction.on_commit(lambda: done.append(current_server()))
-                assert done.count(current_server()) == 0
-    assert done == [MAIN, "eu1", "eu2"]
 
 
 def test_the_walls_are_the_same_on_every_server(placed: dict[str, Tenant]) -> None:
@@ -203,15 +156,6 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
                 Job.objects.all().delete()
 
 
-def test_operators_see_the_server_of_a_tenant(
-    placed: dict[str, Tenant], capsys: pytest.CaptureFixture[str]
-) -> None:
-    call_command("list_tenants")
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[0][-1] == "SERVER"
-    assert {row[-1] for row in lines if row[0] == "on-eu1"} == {"eu1"}
-
-
 def test_new_tenant_is_created_on_the_open_server_with_the_fewest(
     placed: dict[str, Tenant], settings: Any
 ) -> None:
@@ -228,19 +172,6 @@ def test_new_tenant_is_created_on_the_open_server_with_the_fewest(
     settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1", "eu2"]
     with pytest.raises(InvalidTenant, match="no server takes new tenants"):
         Tenant.objects.least_used_server()
-
-
-def test_the_proof_of_isolation_holds_on_several_servers(further: dict[str, Server]) -> None:
-    found: list[str] = []
-    with database.as_owner():
-        proof = prove(
-            2, before=lambda made: found.extend(fixture.tenant.server for fixture in made)
-        )
-    assert found == [MAIN, MAIN, "eu1", "eu1", "eu2", "eu2"]
-    assert (proof.breaches, proof.not_tried) == ([], [])
-    assert {attempt.what for attempt in proof.attempts} >= {
-        f"the role could bypass policies{where}" for where in ("", " on eu1", " on eu2")
-    }
 
 
 def test_a_server_that_is_down_is_its_tenants_matter_alone(

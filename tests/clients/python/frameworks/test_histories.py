@@ -3,9 +3,8 @@
 import asyncio
 import json
 
-import httpx
 import pytest
-from konstruct_client import AsyncClient, Client, TimedOut, errors
+from konstruct_client import AsyncClient, Client, errors
 from konstruct_client.langchain import KonstructChatMessageHistory
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
@@ -47,26 +46,6 @@ def test_a_history_of_each_user_in_each_tenant(
         for use in (lambda: texts(history(marias, "bea")), history(marias).clear):
             with pytest.raises(errors.Forbidden):
                 use()
-
-
-def test_clearing_waits_until_the_conversation_is_erased(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    questions: list[str] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        questions.append(f"{request.method} {request.url.path}")
-        state = "done" if len(questions) > 2 else "running"
-        return httpx.Response(200, json={"id": "e", "state": state})
-
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
-        history(Client("http://konstruct.test", "ks_", http=http)).clear()
-        erasure = "GET /api/v1/erasures/e/"
-        assert questions == ["DELETE /api/v1/conversations/transcript/", erasure, erasure]
-        questions.clear()
-        with pytest.raises(TimedOut, match="the erasure e is not done"):
-            history(Client("http://konstruct.test", "ks_", http=http)).clear(timeout=-1)
 
 
 @pytest.mark.django_db(transaction=True)

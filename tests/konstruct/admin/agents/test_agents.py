@@ -93,16 +93,6 @@ def test_an_agent_cannot_be_deleted(program_a: Program, admin: Client) -> None:
         assert Agent.objects.exists()
 
 
-def test_another_tenants_agent_is_not_there(
-    program_a: Program, program_b: Program, admin: Client
-) -> None:
-    with tenant_scope(program_b.tenant.id):
-        program_b.agent.name = "agent of b"
-        program_b.agent.save()
-    assert "agent of b" not in admin.get(AGENTS).content.decode()
-    assert admin.get(f"{AGENTS}{program_b.agent.pk}/change/").status_code == 404
-
-
 @pytest.mark.slow
 def test_tools_and_rules_of_an_agent_are_edited(
     pending_a: Program, browser: Callable[..., Client]

@@ -95,27 +95,6 @@ def test_evidence_names_the_agent_of_its_message(
     assert f"<bdi>{name}</bdi>," in page
 
 
-def test_the_queue_is_filtered_and_a_fact_skipped(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
-) -> None:
-    fact, _ = home("Oslo"), home("Bergen", slot="office", review="conflict")
-    client = browser(program_a.tenant)
-    assert "Maria lives in Bergen." in client.get(f"{REVIEW}?slot=office").text
-    assert "Maria lives in Bergen." in client.get(f"{REVIEW}?reason=conflict").text
-    assert "Maria lives in Bergen." in client.get(f"{REVIEW}?after={fact}").text
-    assert "No fact needs a review" in client.get(f"{REVIEW}?user=theo").text
-
-
-def test_auditors_do_not_review(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
-) -> None:
-    fact, client = home("Oslo"), browser(program_a.tenant, "view_memoryentry")
-    assert client.get(REVIEW).status_code == 403
-    assert client.post(REVIEW, {"fact": fact, "decision": "confirm"}).status_code == 403
-    assert client.get(f"/admin/facts/{fact}/decide/?do=reject").status_code == 403
-    assert state(program_a, fact) == "proposed"
-
-
 @pytest.mark.parametrize(
     ("review", "decision", "expected"),
     [("", "retract", "retracted"), ("", "end", "active"), ("health", "reject", "rejected")],
@@ -131,17 +110,6 @@ def test_a_decision_asks_for_a_reason(
     assert state(program_a, fact) == expected
     assert "Checked." in client.get(f"/admin/memory/memoryentry/{fact}/change/").text
     assert client.get(f"/admin/facts/{fact}/decide/?do=confirm").status_code == 404
-
-
-def test_another_tenants_fact_is_not_there(
-    program_a: Program, program_b: Program, browser: Callable[..., Client],
-    home: Callable[..., UUID],
-) -> None:  # fmt: skip
-    fact, client = home("Oslo"), browser(program_b.tenant)
-    assert "No fact needs a review" in client.get(REVIEW).text
-    assert client.post(REVIEW, {"fact": fact, "decision": "confirm"}).status_code == 404
-    assert client.get(f"/admin/facts/{fact}/decide/?do=reject").status_code == 404
-    assert state(program_a, fact) == "proposed"
 
 
 def test_search_is_ordered_by_similarity_and_has_no_results_for_unknown_words(

@@ -21,7 +21,6 @@ from memory.models import (
     PersonName,
     Posting,
     RecallEvent,
-    WindowClear,
 )
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.context import tenant_scope
@@ -79,40 +78,6 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
             assert client.get(f"{changelist(model)}{key}/change/").status_code == 404
 
 
-def test_memory_rows_are_hidden_without_view_permission(
-    tenant_a: Tenant, browser: Callable[..., Client]
-) -> None:
-    for model in SHOWN:
-        other = "view_windowclear" if model is not WindowClear else "view_message"
-        assert browser(tenant_a, other).get(changelist(model)).status_code == 403
-        name = f"view_{model._meta.model_name}"
-        assert browser(tenant_a, name).get(changelist(model)).status_code == 200
-
-
-def test_agents_have_names_where_they_are_known(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    unknown = uuid4()
-    record(populated_a.tenant, agent_id=unknown, content="Hello")
-    page = browser(populated_a.tenant).get(MESSAGES).text
-    assert f">{populated_a.agent.name}<" in page
-    assert str(unknown) in page
-
-
-def test_authors_are_named_as_on_the_page_of_the_conversation(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    agent_id = populated_a.agent.pk
-    record(populated_a.tenant, agent_id=agent_id, user_id="nora", content="Hello")
-    record(populated_a.tenant, agent_id=agent_id, user_id="nora", role="assistant", content="Hi")
-    page = browser(populated_a.tenant).get(MESSAGES, {"user": "nora"})
-    admin = page.context["cl"].model_admin
-    assert [admin.speaker(message) for message in page.context["cl"].result_list] == [
-        ("assistant", populated_a.agent.name),
-        ("user", "nora"),
-    ]
-
-
 def record(tenant: Tenant, **fields: Any) -> Message:
     """Record a turn without sending or embedding it."""
     turn = {"agent_id": uuid4(), "user_id": "maria", "thread_id": "t", "channel": "rest"}
@@ -133,36 +98,6 @@ def test_messages_are_found_by_their_words_or_user_embedded_or_not(
     assert contents_found("bob") == ["I wait in tenant-a."]
     assert contents_found("the") == []
     assert contents_found("Lisbon shellfish") == []
-
-
-def test_a_message_is_found_by_its_id(populated_a: Program, browser: Callable[..., Client]) -> None:
-    with tenant_scope(populated_a.tenant.id):
-        message = Message.objects.get(content="Answer me!")
-    page = browser(populated_a.tenant).get(MESSAGES, {"q": str(message.pk)})
-    assert list(page.context["cl"].result_list) == [message]
-
-
-def test_search_field_for_all_users_is_hidden_without_permission(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(populated_a.tenant, "view_message")
-    page = client.get(MESSAGES, {"q": "bob"})
-    assert 'name="q"' not in page.text
-    assert len(page.context["cl"].result_list) > 1
-    allowed = browser(populated_a.tenant, "view_message", "search_everyone")
-    assert len(allowed.get(MESSAGES, {"q": "bob"}).context["cl"].result_list) == 1
-
-
-def test_messages_are_narrowed_to_an_agent_or_a_user(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    record(populated_a.tenant, content="Said to nobody.")
-    client = browser(populated_a.tenant)
-    narrowed = client.get(MESSAGES, {"agent": str(populated_a.agent.pk)})
-    assert "Answer me!" in narrowed.text
-    assert "Said to nobody." not in narrowed.text
-    of_bob = client.get(MESSAGES, {"user": "bob"})
-    assert [row.content for row in of_bob.context["cl"].result_list] == ["I wait in tenant-a."]
 
 
 def test_a_message_shows_its_pieces_and_the_way_to_its_conversation(

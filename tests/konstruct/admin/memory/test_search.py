@@ -1,13 +1,12 @@
 """The search of the admin: every kind by its permission, ids, erased people, and the palette."""
 
 from collections.abc import Callable
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.test import Client
 
-from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.orchestrator.models import Escalation
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import AccessEvent, ErasureRequest
@@ -80,26 +79,6 @@ def test_people_agents_conversations_and_facts_are_found(
     assert [fact.pk for fact, _ in facts] == [fact.pk]
 
 
-def test_a_found_reply_without_an_author_has_the_name_of_its_agent(
-    program_a: Program,
-    browser: Callable[..., Client],
-    import_reply: Callable[[Program, str], None],
-) -> None:
-    import_reply(program_a, "The ferry to Bergen leaves at nine.")
-    page = browser(program_a.tenant).get(SEARCH, {"q": "ferry"})
-    assert [each.message.role for each, *_ in page.context["messages_found"]][:1] == ["assistant"]
-    assert f"<span><bdi>{program_a.agent.name}</bdi></span>" in page.text
-    assert "<bdi>assistant</bdi>" not in page.text
-
-
-def test_search_finds_nothing_without_common_words_or_similar_meaning(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
-) -> None:
-    page = browser(program_a.tenant).get(SEARCH, {"q": "xyzzy"})
-    assert page.context["is_empty"]
-    assert "Nothing matches" in page.text
-
-
 def test_an_id_opens_its_object(
     program_a: Program, fever: Message, browser: Callable[..., Client]
 ) -> None:
@@ -133,31 +112,6 @@ def test_an_erased_id_opens_its_receipt(program_a: Program, browser: Callable[..
     assert allowed.get(SEARCH, {"q": "gone"}).status_code == 200
 
 
-def test_each_kind_needs_its_permission(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
-) -> None:
-    assert browser(program_a.tenant, "view_message").get(SEARCH, {"q": "a"}).status_code == 403
-    context: Any = browser(program_a.tenant, *READS).get(SEARCH, {"q": "mother"}).context
-    assert (context["people"], context["agents"], context["facts"]) == ([], [], [])
-    context = (
-        browser(program_a.tenant, "search_everyone", "view_scope")
-        .get(SEARCH, {"q": "mother"})
-        .context
-    )
-    assert [person.user_id for person, _ in context["people"]] == ["mother"]
-    assert (context["messages_found"], context["threads"]) == ([], [])
-
-
-def test_search_in_another_tenant_has_no_results(
-    program_a: Program, program_b: Program, fever: Message, browser: Callable[..., Client]
-) -> None:
-    client = browser(program_b.tenant)
-    for query in ("fever", "mother", "tilda", str(fever.pk), str(program_a.agent.pk)):
-        page = client.get(SEARCH, {"q": query})
-        assert (page.status_code, page.context["is_empty"]) == (200, True)
-        assert "Tilda" not in client.get(PALETTE, {"s": query, "extended": "1"}).text
-
-
 def test_a_search_is_recorded(
     program_a: Program, fever: Message, browser: Callable[..., Client]
 ) -> None:
@@ -180,28 +134,3 @@ def test_the_palette_finds_people_agents_and_lists(
     assert "/admin/memory/message/" in client.get(PALETTE, {"s": "messages", "extended": "1"}).text
     nobody = browser(program_a.tenant, "view_message")
     assert "Tilda Brandt" not in nobody.get(PALETTE, {"s": "tilda", "extended": "1"}).text
-
-
-def test_operators_search_tenants_and_not_their_content(
-    program_a: Program, fever: Message, operator: Client
-) -> None:
-    found = operator.get(PALETTE, {"s": "tenant-a", "extended": "1"}).text
-    assert f"/admin/tenants/tenant/{program_a.tenant.id}/change/" in found
-    assert "Tilda" not in operator.get(PALETTE, {"s": "tilda", "extended": "1"}).text
-    assert operator.get(SEARCH, {"q": "tilda"}).status_code == 404
-
-
-def test_markup_in_names_and_messages_is_text(
-    program_a: Program, send_message: Callable[..., Message], browser: Callable[..., Client]
-) -> None:
-    send_message(program_a, "<img src=x> fever", user_id="<b>x", name="<i>Eve", answered=False)
-    with tenant_scope(program_a.tenant.id):
-        Agent.objects.create(name="<u>eve", system_prompt="")
-    client = browser(program_a.tenant)
-    for page in (
-        client.get(SEARCH, {"q": "eve"}).text,
-        client.get(SEARCH, {"q": "<img src=x> fever"}).text,
-        client.get(PALETTE, {"s": "eve", "extended": "1"}).text,
-    ):
-        for markup in ("<img src=x", "<b>x", "<i>Eve", "<u>eve"):
-            assert markup not in page

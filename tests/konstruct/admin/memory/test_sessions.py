@@ -8,7 +8,6 @@ import pytest
 from django.test import Client
 
 from konstruct.admin.memory import sessions
-from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Message
 from tenants.audit.models import AccessEvent
@@ -111,20 +110,6 @@ def test_an_admin_clears_sessions_by_page_and_by_rest_and_deletes_no_items(
         assert (refused.status_code, "memory.delete_message" in refused.text) == (403, True)
     with tenant_scope(program_a.tenant.id):
         assert ConversationItem.objects.filter(pk=item.pk).exists()
-
-
-def test_messages_that_are_too_large_are_not_read(
-    program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sessions, "MAX_BYTES", 1_000)
-    talk(program_a, "small", "Hello")
-    talk(program_a, "large", "x" * 2_000)
-    client = browser(program_a.tenant)
-    assert len(client.get(page_of("small")).context["turns"]) == 1
-    page = client.get(page_of("large"))
-    assert page.context["turns"] == []
-    assert "at most 1,000 are read here" in page.text
-    assert len(SessionStore(program_a.tenant.id).get_session_messages("large")) == 1
 
 
 def test_the_pages_of_a_session_keep_their_budgets(

@@ -6,11 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.orchestrator.handoff.escalations import answer_as_person
-from konstruct.orchestrator.models import Escalation
 from konstruct.privacy import jobs
-from konstruct.templatetags.texts import speaker
-from memory.conversations.short_term import clear_window
 from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
 from memory.indexing.embedding_jobs import drain
 from memory.models import Message, RecallExclusion
@@ -78,32 +74,6 @@ def test_recent_turns_are_sources_without_recall(
     assert f"/admin/conversations/{first.in_reply_to_id}/#m" in shown_sources.text
 
 
-def test_reply_without_memories_is_shown_without_sources(
-    program_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
-) -> None:
-    shown_sources = why(browser(program_a.tenant), reply_to(program_a, "Hello there!"))
-    assert "No memory: the reply rests on the instructions" in shown_sources.text
-
-
-def test_a_source_without_an_author_has_the_name_of_its_agent(
-    program_a: Program,
-    browser: Callable[..., Client],
-    reply_to: Callable[..., Message],
-    import_reply: Callable[[Program, str], None],
-) -> None:
-    import_reply(program_a, "The ferry to Bergen leaves at nine.")
-    client = browser(program_a.tenant)
-    sources = why(client, reply_to(program_a, "When does the ferry leave?")).context["why"]
-    assert [speaker(turn) for turn in sources["turns"]] == [program_a.agent.name, "maria"]
-    with tenant_scope(program_a.tenant.id):
-        clear_window(program_a.tenant.id, program_a.agent.pk, "maria")
-    reply = reply_to(program_a, "When does the ferry to Bergen leave?", thread_id="t2")
-    sources = why(client, reply).context["why"]
-    memories = [memory for memory in (*sources["hits"], *sources["cut"]) if not memory["name"]]
-    ferries = [memory for memory in memories if "at nine" in memory["content"]]
-    assert [speaker(memory) for memory in ferries] == [program_a.agent.name]
-
-
 def test_changes_since_the_reply_are_marked(
     populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
 ) -> None:
@@ -148,22 +118,6 @@ def test_erased_prompt_is_shown_as_erased(
     assert "No memory:" not in shown_sources.text
     sources = shown_sources.context["why"]
     assert LISBON not in str([sources["hits"], sources["turns"], sources["sections"]])
-
-
-def test_an_answer_of_a_person_names_the_person(
-    pending_a: Program, pending_b: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(pending_a.tenant)
-    with tenant_scope(pending_a.tenant.id):
-        escalation = Escalation.objects.get(user_id="zoe")
-        reply = answer_as_person(escalation.pk, "I am here.", name="Eva")
-    shown_sources = why(client, reply)
-    assert shown_sources.context["why"]["person"] == "Eva"
-    assert f"/admin/escalations/{escalation.pk}/" in shown_sources.text
-    assert "imported" not in shown_sources.text
-    # The other tenant has no such reply.
-    other = browser(pending_b.tenant)
-    assert other.get(f"/admin/conversations/{reply.pk}/").status_code == 404
 
 
 def test_repeated_question_shows_both_replies_and_stores_nothing(
@@ -233,21 +187,6 @@ def test_message_and_sentence_are_excluded_and_included_manually(
     with tenant_scope(populated_a.tenant.id):
         assert not RecallExclusion.objects.exists()
         assert AccessEvent.objects.filter(action="delete", subject="recall exclusions").exists()
-
-
-def test_one_sentence_of_several_is_excluded(
-    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
-) -> None:
-    message = send_message(program_a, "I live in Rome. My cat is called Tom.", answered=False)
-    client = browser(program_a.tenant)
-    address = f"/admin/messages/{message.pk}/exclude/"
-    page = client.get(address)
-    value = page.context["form"].fields["words"].choices[2][0]
-    client.post(address, {"words": value})
-    with tenant_scope(program_a.tenant.id):
-        exclusion = RecallExclusion.objects.get()
-    words = message.content[exclusion.start : exclusion.end]
-    assert words.strip() == "My cat is called Tom."
 
 
 def test_a_quoted_fact_is_linked_to_its_message(

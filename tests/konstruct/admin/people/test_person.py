@@ -7,18 +7,14 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.admin.people import person
 from konstruct.admin.people import timeline as pages
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.timeline import EntryKind, Position, timeline
-from memory.browse import people
-from memory.conversations.importing import ImportedTurn, import_turns
 from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
 from memory.models.facts import AuthorKind
 from tenants.context import tenant_scope
-from tests.konstruct.admin.conftest import MARKUP
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
 
@@ -86,39 +82,6 @@ def test_the_timeline_is_narrowed_by_kind_agent_and_position(pending_a: Program)
     assert entries(pending_a, "nobody") == []
 
 
-def test_each_kind_needs_its_permission(pending_a: Program, browser: Callable[..., Client]) -> None:
-    reader = browser(pending_a.tenant, "view_scope", "view_memoryentry")
-    page = reader.get(PERSON, {"user": "maria"})
-    assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
-    # A kind without a permission for it is no filter.
-    page = reader.get(PERSON, {"user": "maria", "kind": "message"})
-    assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
-    assert "Lisbon and visits" not in page.text
-    looker = browser(pending_a.tenant, "view_scope")
-    page = looker.get(PERSON, {"user": "zoe"})
-    assert (page.context["entries"], page.context["waiting"]) == ([], [])
-
-
-def test_invalid_parameters_show_the_page(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(populated_a.tenant)
-    for name, value in (
-        ("before", "x"),
-        ("before", "2026-01-01T00:00:00"),
-        ("before", "2026-99-01T00:00:00Z key"),
-        ("before", "0001-01-01T00:00:00+23:59 \0"),
-        ("at", "9999-12-31"),
-        ("at", "2026-02-31"),
-        ("at", "0001-01-01"),
-        ("at", "x" * 10_000),
-        ("kind", MARKUP),
-    ):
-        page = client.get(PERSON, {"user": "maria", name: value})
-        assert page.status_code == 200, (name, value)
-        assert MARKUP not in page.text
-
-
 def test_waiting_items_are_shown_with_links(
     pending_a: Program, browser: Callable[..., Client]
 ) -> None:
@@ -156,21 +119,6 @@ def test_facts_have_their_source_and_the_replies_that_used_them(
     assert f"/admin/conversations/{message.pk}/#m{message.pk}" in page.text
     (waiting,) = (row for row in page.context["waiting"] if row["label"] == "Proposed fact")
     assert str(waiting_id) in waiting["address"]
-
-
-def test_replies_that_used_a_fact_are_counted(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
-) -> None:
-    client = browser(populated_a.tenant)
-    for question in ("Do I like green tea?", "What of green tea do I like?"):
-        send_message(populated_a, question, thread_id="new")
-        drain(populated_a.tenant.id)
-    (row,) = client.get(PERSON, {"user": "maria"}).context["facts"]["current"]["rows"]
-    with tenant_scope(populated_a.tenant.id):
-        replies = Message.objects.filter(role="assistant", thread_id="new")
-        # Of one transaction: both events have the same time.
-        assert row["uses"].last_reply_id in replies.values_list("pk", flat=True)
-    assert row["uses"].count == 2
 
 
 def test_person_page_shows_the_facts_of_a_date(
@@ -228,63 +176,3 @@ def test_page_of_a_linked_account_shows_messages_of_both_accounts(
         assert "likes green tea" in page.text
         (item,) = (row for row in page.context["waiting"] if "queued" in row["label"])
         assert item["text"] == "Said in Slack."
-
-
-def test_name_is_kept_if_a_later_message_has_none(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
-) -> None:
-    client = browser(populated_a.tenant)
-    send_message(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja")
-    send_message(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja Nowak")
-    send_message(populated_a, "Hello.", answered=False, user_id="u-17")
-    page = client.get(PERSON, {"user": "u-17"})
-    assert page.context["name"] in ("Łucja", "Łucja Nowak")
-    assert {page.context["name"], *page.context["other_names"]} == {"Łucja", "Łucja Nowak"}
-
-
-def test_a_person_without_a_name_is_shown_by_the_id(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
-) -> None:
-    user_id = "user-" + "7" * 40
-    message = send_message(populated_a, "Hello.", answered=False, user_id=user_id)
-    client = browser(populated_a.tenant)
-    page = client.get(PERSON, {"user": user_id}).text
-    assert f'title="{user_id}">{user_id[:18]}…</bdi>' in page
-    assert f'data-text="{user_id}"' in page
-    assert "<bdi>user</bdi>" not in page
-    with tenant_scope(populated_a.tenant.id):
-        reply = ImportedTurn(
-            agent_id=populated_a.agent.pk, user_id=user_id, thread_id="t", role="assistant",
-            content="Hi.", external_id=None, created_at=None,
-        )  # fmt: skip
-        import_turns(populated_a.tenant.id, [reply])
-    entries = client.get(PERSON, {"user": user_id}).context["entries"]
-    assert [entry["by"] for entry in entries if entry["text"] == "Hi."] == [populated_a.agent.name]
-    conversation = client.get(f"/admin/conversations/{message.pk}/").text
-    assert f'<bdi class="k-strong">{user_id}</bdi>' in conversation
-
-
-def test_all_facts_of_a_person_are_listed(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    with tenant_scope(populated_a.tenant.id):
-        for user in ("maria", "bob"):
-            LongTermMemory().store(
-                MemoryEntry(
-                    tenant_id=populated_a.tenant.id, user_id=user, content=f"{user} is shared."
-                )
-            )
-    page = browser(populated_a.tenant).get("/admin/memory/memoryentry/", {"user": "maria"})
-    assert "maria is shared." in page.text
-    assert "bob is shared." not in page.text
-
-
-def test_counts_stop_at_a_limit_and_show_it(
-    populated_a: Program, browser: Callable[..., Client], monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(people, "MAX_COUNTED_IN_LIST", 2)
-    monkeypatch.setattr(person, "MAX_COUNTED_IN_LIST", 2)
-    page = browser(populated_a.tenant).get(PERSON, {"user": "maria"})
-    ((_, known, _),) = page.context["known"]
-    assert (str(known["messages"]), str(known["facts"])) == ("2+", "1")
-    assert "2+ messages" in page.text

@@ -191,18 +191,3 @@ def test_changed_or_invalid_receipt_is_refused(
     file.write_text(change(text))
     with pytest.raises(CommandError):
         call_command("verify_receipt", str(file))
-
-
-def test_a_receipt_that_is_shown_in_german_is_the_same_file(
-    tenant_a: Tenant, browser: Callable[..., Client]
-) -> None:
-    request = request_of(tenant_a)
-    client = browser(tenant_a)
-    address, german = f"/admin/erasures/{request.pk}/", {"Accept-Language": "de"}
-    page = client.get(address, headers=german).text
-    assert "Eine Person wurde gelöscht" in page
-    assert "1 Gespräch mit anderen behält" in page
-    file = client.get(f"{address}receipt.json", headers=german).content
-    assert file == client.get(f"{address}receipt.json").content
-    with tenant_scope(tenant_a.id):
-        verify_receipt(file)

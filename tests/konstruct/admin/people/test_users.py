@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
 
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy import jobs
-from memory.models import MemoryEntry, Message
+from memory.models import Message
 from tenants.audit.models import AccessEvent, ErasureRequest
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
@@ -18,18 +17,6 @@ from tests.konstruct.conftest import Program
 
 PEOPLE, PERSON = "/admin/people/", "/admin/people/person/"
 EXPORT, ERASE = f"{PERSON}export/?user=maria", f"{PERSON}erase/?user=maria"
-
-
-def test_people_are_listed_and_found(
-    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(populated_a.tenant)
-    listed = [person.user_id for person, _ in client.get(PEOPLE).context["people"]]
-    # No message of bob is embedded yet.
-    assert listed == ["bob", "maria"]
-    for part, found in (("ARI", ["maria"]), ("%", []), ("_", []), ("bob", ["bob"])):
-        page = client.get(PEOPLE, {"q": part})
-        assert [person.user_id for person, _ in page.context["people"]] == found
 
 
 def test_people_are_found_by_name_and_account_and_shown_by_name(
@@ -126,46 +113,6 @@ def test_export_and_erasure_require_permission(
     assert ("Export as JSON" in page, "Request erasure" in page) == (False, False)
     allowed = browser(populated_a.tenant, "view_scope", permission)
     assert allowed.post(address, {"typed": "maria"}).status_code in (200, 302)
-
-
-@pytest.mark.parametrize("other", ["maria ", " maria", "Maria", "maria%"])
-def test_user_id_is_encoded_in_every_address(
-    populated_a: Program,
-    browser: Callable[..., Client],
-    send_message: Callable[..., Message],
-    other: str,
-) -> None:
-    client = browser(populated_a.tenant)
-    for page in (PERSON, f"{PERSON}erase/"):
-        text = client.get(page, {"user": other}, follow=True).text
-        assert "Nothing is known" in text
-    send_message(populated_a, "I am another one.", answered=False, user_id=other)
-    person_page = client.get(PERSON, {"user": other})
-    assert (person_page.context["user_id"], person_page.context["facts"]["current"]["rows"]) == (
-        other,
-        [],
-    )
-    address = f"{PERSON}erase/?{urlencode({'user': other})}"
-    assert "This is not the id" in client.post(address, {"typed": "maria"}).text
-    assert "This is not the id" in client.post(ERASE, {"typed": other}).text
-    client.post(address, {"typed": other})
-    with tenant_scope(populated_a.tenant.id):
-        assert ErasureRequest.objects.get().user_id == other
-
-
-def test_forms_take_an_id_as_it_is(populated_a: Program, browser: Callable[..., Client]) -> None:
-    client, agent_id = browser(populated_a.tenant), str(populated_a.agent.pk)
-    with tenant_scope(populated_a.tenant.id):
-        identity = channel_identities.identity_of("slack", "T1", "U1")
-    client.post(f"/admin/identities/{identity.pk}/link/", {"user_id": "zoe "})
-    client.post(f"/admin/agents/{agent_id}/try/", {"user_id": " zoe", "content": "Hello"})
-    fact = {"content": "Zoe sings.", "metadata": "{}", "agent_id": agent_id, "user_id": "zoe  "}
-    client.post("/admin/memory/memoryentry/add/", fact)
-    with tenant_scope(populated_a.tenant.id):
-        identity.refresh_from_db()
-        assert identity.user_id == "zoe "
-        assert AccessEvent.objects.get(action="try").user_id == " zoe"
-        assert MemoryEntry.objects.filter(user_id="zoe  ").exists()
 
 
 def test_erasure_form_names_linked_accounts(

@@ -2,15 +2,12 @@
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
-import pytest
 from django.test import Client
-from django.utils import timezone
 
 from konstruct.api.auth.authentication import look_up_key
-from konstruct.api.auth.keys import KeyInvalid, issue_key, parse_key, roll_key
+from konstruct.api.auth.keys import parse_key
 from konstruct.api.models import ApiKey
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
@@ -85,20 +82,3 @@ def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
     with tenant_scope(program_a.tenant.id):
         assert not ApiKey.objects.valid().filter(pk=old.pk).exists()
     assert found[0] not in admin.get(KEYS).text
-
-
-def test_a_successor_of_a_key_that_expires_lives_as_long_and_names_its_maker(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
-    end = timezone.now() + timedelta(days=10)
-    key, _ = issue_key(tenant_id=program_a.tenant.id, name="short", expires_at=end)
-    with tenant_scope(program_a.tenant.id):
-        key.refresh_from_db()
-        new, _ = roll_key(key, grace=timedelta(days=30), created_by="7")
-        assert key.expires_at == end
-        assert timedelta(days=9) < new.expires_at - timezone.now() < timedelta(days=11)
-        with pytest.raises(KeyInvalid, match="rolled already"):
-            roll_key(ApiKey(pk=key.pk, prefix=key.prefix))
-    page = browser(program_a.tenant).get(KEYS).text
-    assert "a command" in page
-    assert "never" in page

@@ -1,8 +1,6 @@
 """Logins of both admins: limits of failures, and records."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from django_redis import get_redis_connection
 
 from tenants.context import tenant_scope
 from tenants.limits import login_throttle
-from tenants.limits.login_throttle import LoginAttempt
 from tenants.models import OperatorEvent, Tenant
 from tests.konstruct.conftest import access_events
 
@@ -88,22 +85,6 @@ def test_after_five_failures_the_right_password_is_not_even_looked_at(
         assert RIGHT not in str(event.detail)
 
 
-def test_locked_account_can_log_in_from_another_address(tenant_a: Tenant, eva: User) -> None:
-    for _ in range(6):
-        log_in("wrong", address="203.0.113.66")
-    assert log_in(RIGHT, address="203.0.113.66").status_code == 429
-    assert log_in(RIGHT).status_code == 302
-
-
-def test_a_login_that_succeeds_is_not_counted(tenant_a: Tenant, eva: User) -> None:
-    for _ in range(4):
-        log_in("wrong")
-    for _ in range(8):
-        assert log_in(RIGHT).status_code == 302
-    assert log_in("wrong").status_code == 200
-    assert log_in("wrong").status_code == 429
-
-
 def test_many_names_from_one_address_are_limited(tenant_a: Tenant, eva: User) -> None:
     statuses = [log_in("wrong", username=f"u{number}").status_code for number in range(22)]
     assert statuses == [200] * 20 + [429] * 2
@@ -122,14 +103,6 @@ def test_attempts_from_many_addresses_do_not_lock_out_known_addresses(
     assert statuses == [200] * 30 + [429] * 4
     assert log_in(RIGHT, address="192.0.2.99").status_code == 429
     assert log_in(RIGHT, address="192.0.2.1").status_code == 302
-
-
-def test_addresses_of_one_ipv6_network_are_one(tenant_a: Tenant, eva: User) -> None:
-    statuses = [
-        log_in("wrong", address=f"2001:db8::{number}").status_code for number in range(1, 8)
-    ]
-    assert statuses == [200] * 5 + [429] * 2
-    assert log_in(RIGHT, address="2001:db8:0:1::1").status_code == 302
 
 
 def test_an_address_cannot_be_forged(tenant_a: Tenant, eva: User, settings: Any) -> None:
@@ -172,29 +145,6 @@ def test_failed_logins_of_one_tenant_do_not_lock_accounts_of_another(
         assert key.decode().split(":")[0] in (str(tenant_a.id), str(tenant_b.id), "public")
 
 
-@pytest.mark.parametrize("typed", [" eva", "eva\t", "\u00a0eva\x1f", "ｅｖａ "])
-@pytest.mark.parametrize("host", ["tenant-a.localhost", "localhost"])
-def test_usernames_that_are_equal_for_the_form_are_counted_together(
-    tenant_a: Tenant, eva: User, as_owner: Callable[..., Any], host: str, typed: str
-) -> None:
-    """Spaces around a name and full-width letters; on the tenant's site and the operators'."""
-    User.objects.create_superuser("eva", password=RIGHT)
-    assert log_in(RIGHT, username=typed, host=host).status_code == 302
-    for _ in range(5):
-        log_in("wrong", username=typed, host=host)
-    assert log_in(RIGHT, host=host).status_code == 429
-    assert log_in(RIGHT, username=typed, host=host).status_code == 429
-
-
-def test_usernames_that_differ_for_the_form_are_counted_separately(
-    tenant_a: Tenant, eva: User
-) -> None:
-    """The backend compares exactly: a name in capitals has no user, and locks no user out."""
-    for typed in ("Eva", "EVA", "e va", "eva\u200b", "eva\0"):
-        assert log_in(RIGHT, username=typed).status_code == 200
-    assert log_in(RIGHT).status_code == 302
-
-
 def test_a_login_a_logout_and_a_new_password_are_recorded(tenant_a: Tenant, eva: User) -> None:
     client = Client(headers={"Host": "tenant-a.localhost"})
     client.post(LOGIN, {"username": "eva", "password": RIGHT}, REMOTE_ADDR="198.51.100.7")
@@ -212,15 +162,6 @@ def test_a_login_a_logout_and_a_new_password_are_recorded(tenant_a: Tenant, eva:
         assert (event.actor_kind, event.actor, event.actor_id) == ("person", "eva", str(eva.pk))
     assert login.address == "198.51.100.7"
     assert (edited.subject, edited.detail) == ("user", {"withheld": ["password"]})
-
-
-def test_login_of_a_user_who_is_not_staff_fails(tenant_a: Tenant) -> None:
-    with tenant_scope(tenant_a.id):
-        User.objects.create_user("guest", password=RIGHT)
-    assert log_in(RIGHT, username="guest").status_code == 200
-    assert [(event.action, event.actor) for event in access_events(tenant_a)] == [
-        ("login_failed", "guest")
-    ]
 
 
 def test_operators_are_throttled_and_recorded_on_their_own_site(
@@ -273,15 +214,3 @@ def test_the_old_password_cannot_be_guessed_by_a_session(
         assert User.objects.get().check_password(RIGHT)
     failed = [event.actor for event in access_events(tenant_a) if event.action == "login_failed"]
     assert failed == ["eva"] * 6
-
-
-def test_many_attempts_at_once_are_no_more_than_one_after_the_other(tenant_a: Tenant) -> None:
-    at_once = Barrier(20)
-
-    def attempt(_: int) -> bool:
-        with tenant_scope(tenant_a.id):
-            at_once.wait()
-            return LoginAttempt("eva", "198.51.100.7").begin().allowed
-
-    with ThreadPoolExecutor(20) as threads:
-        assert sum(threads.map(attempt, range(20))) == 5

@@ -10,12 +10,10 @@ from django.test import Client
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
-from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.roles import ROLES, create_roles
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests import database
 from tests.konstruct.conftest import Program
 
 pytestmark = pytest.mark.django_db
@@ -61,17 +59,6 @@ def test_migration_restores_the_permissions_of_a_role(tenant_a: Tenant) -> None:
         create_roles()
         assert not auditor.permissions.filter(codename="add_apikey").exists()
         assert auditor.permissions.count() == len(ROLES["auditor"])
-
-
-def test_migration_renames_permissions_of_an_older_release(tenant_a: Tenant) -> None:
-    with database.as_owner(), tenant_scope(tenant_a.id), transaction.atomic():
-        permission = Permission.objects.get(codename="export_person")
-        permission.name = "Can export all that is known of a person"
-        permission.save()
-        create_roles()
-        permission.refresh_from_db()
-        transaction.set_rollback(True)
-    assert permission.name == "Can export all data of a person"
 
 
 EVERY_ROLE = "auditor curator admin"

@@ -1,6 +1,6 @@
 """Every route with a key that is bound to one user and names things of other users.
 
-In test_every_route.py such a key requests data of another user. Here it sends its own user id in
+In test_contract.py such a key requests data of another user. Here it sends its own user id in
 every field for one, together with ids of threads, messages and rows of other users.
 """
 

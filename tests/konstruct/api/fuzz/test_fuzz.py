@@ -96,7 +96,7 @@ def test_api_matches_its_description(
     log = tmp_path / "log"
     with serving(environment, log) as url:
         made = attack(url, seed, tmp_path, "-H", f"Authorization: Bearer {seed.program.key}")
-        if EXAMPLES:  # test_every_route.py sends every request without a key
+        if EXAMPLES:  # test_contract.py sends every request without a key
             made += attack(url, seed, tmp_path)
     record_property("requests", made)
     assert made >= (5000 if EXAMPLES >= 60 else 60)

@@ -61,12 +61,6 @@ def test_a_list_can_be_walked_back(program_a: Program) -> None:
     assert back == [["2", "3"], ["0", "1"]]
 
 
-def test_a_page_that_holds_all_has_no_neighbours(program_a: Program) -> None:
-    import_turns(program_a, 2)
-    page = program_a.get(f"{TRANSCRIPT}?agent=ada&user_id=maria&limit=2").json()
-    assert (page["next"], page["previous"]) == (None, None)
-
-
 def test_new_rows_do_not_shift_following_pages(program_a: Program) -> None:
     for number in range(4):
         program_a.send(f"{number}")
@@ -126,12 +120,6 @@ def test_a_cursor_cannot_be_made_or_changed(
     ):
         assert program_a.get(f"{AGENTS}?cursor={forged}").status_code == 404
     assert program_a.get(f"{AGENTS}?cursor=").status_code == 400
-
-
-def test_a_cursor_of_another_tenant_is_refused(
-    program_a: Program, program_b: Program, cursor: Callable[[str], str]
-) -> None:
-    assert program_b.get(f"{AGENTS}?cursor={cursor(f'{AGENTS}?limit=1')}").status_code == 404
 
 
 @pytest.mark.parametrize(

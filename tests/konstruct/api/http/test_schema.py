@@ -2,21 +2,16 @@
 
 import gzip
 import re
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from django.conf import settings
 from django.core.management import call_command
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.urls import get_resolver
-from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
-from konstruct.api.http.description import DescriptionView, _descriptions
 from konstruct.api.http.schema import _EXAMPLES
 from tests.konstruct.api.routes import patterns
 
@@ -106,35 +101,6 @@ def test_every_example_keeps_to_its_schema(schema: str) -> None:
     assert shown == set(_EXAMPLES)
 
 
-@pytest.fixture
-def not_made_yet() -> Iterator[None]:
-    """A process that has not served the description yet."""
-    _descriptions.cache_clear()
-    yield
-    _descriptions.cache_clear()
-
-
-@pytest.mark.usefixtures("db", "not_made_yet")
-def test_the_first_requests_at_once_are_served_one_description(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made: list[object] = []
-    make = SchemaGenerator.get_schema
-
-    def counted(self: SchemaGenerator, *args: Any, **kwargs: Any) -> Any:
-        made.append(self)
-        return make(self, *args, **kwargs)
-
-    monkeypatch.setattr(SchemaGenerator, "get_schema", counted)
-    view = DescriptionView.as_view()
-    requests = [RequestFactory().get("/api/schema/", {"version": n, "lang": n}) for n in range(8)]
-    with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(view, requests))
-    assert {answer.status_code for answer in answers} == {200}
-    assert {answer.content for answer in answers} == {COMMITTED.read_bytes()}
-    assert len(made) == 1
-
-
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 @pytest.mark.parametrize(
     ("accept", "media_type"),
@@ -157,22 +123,6 @@ def test_the_description_has_an_etag(db: None, accept: str, media_type: str, enc
     again = client.get("/api/schema/?version=2", headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["ETag"] == first.headers["ETag"].removeprefix("W/")
-
-
-def test_each_representation_has_an_etag_of_its_own(db: None) -> None:
-    tags = {
-        Client(headers={"Host": "localhost", "Accept": accept, "Accept-Encoding": encoding})
-        .get("/api/schema/")
-        .headers["ETag"]
-        for accept in ("application/json", "application/yaml")
-        for encoding in ("identity", "gzip")
-    }
-    assert len(tags) == 4
-
-
-def test_the_description_is_not_served_in_other_formats(db: None) -> None:
-    client = Client(headers={"Host": "localhost", "Accept": "text/html"})
-    assert client.get("/api/schema/").status_code == 406
 
 
 @pytest.mark.parametrize("host", ["localhost", "tenant-a.localhost"])

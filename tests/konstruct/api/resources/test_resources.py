@@ -6,13 +6,10 @@ from urllib.parse import urlencode
 import pytest
 
 from konstruct.orchestrator.identities import channel_identities
-from memory.browse import people, threads
-from memory.conversations.short_term import append_message
 from memory.models import WindowClear
 from tenants.context import tenant_scope
 from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import MESSAGES, Program
-from tests.messages import messages_to_postgres
 
 pytestmark = pytest.mark.django_db
 
@@ -79,29 +76,6 @@ def test_conversations_are_filtered(seed: SeedData, query: str, threads: list[st
     assert [row["thread_id"] for row in rows] == threads
 
 
-@pytest.mark.parametrize("most", [0, 1, 2, 3])
-def test_only_a_user_with_many_conversations_has_every_message_compared_with_later_ones(
-    seed: SeedData, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    monkeypatch.setattr(threads, "MAX_WALKED_THREADS", most)
-    with messages_to_postgres() as messages:
-        rows = results(seed.program, f"{CONVERSATIONS}?user_id=maria")
-    assert [row["thread_id"] for row in rows] == ["t2", "t1"]
-    compares = any("EXISTS" in statement for sent in messages for statement in sent)
-    assert compares == (most < 2)
-
-
-def test_a_conversation_leads_to_its_transcript(seed: SeedData) -> None:
-    address = results(seed.program, f"{CONVERSATIONS}?user_id=theo")[0]["url"]
-    turns = results(seed.program, address)
-    assert [turn["content"] for turn in turns] == [f"Line {n} of the history." for n in range(4)]
-    assert (turns[0]["external_id"], turns[0]["channel"], turns[0]["in_reply_to"]) == (
-        "e0",
-        "import",
-        None,
-    )
-
-
 def test_transcript_is_verbatim_and_links_replies_to_messages(seed: SeedData) -> None:
     turns = results(seed.program, f"{TRANSCRIPT}?agent=ada&user_id=maria")
     assert turns == [
@@ -164,13 +138,6 @@ def test_users_are_those_with_messages_or_facts(seed: SeedData) -> None:
     }
 
 
-def test_users_are_filtered(seed: SeedData) -> None:
-    assert [row["user_id"] for row in results(seed.program, f"{USERS}?agent=bo")] == ["maria"]
-    assert [row["messages"] for row in results(seed.program, f"{USERS}?agent=bo")] == [1]
-    assert [row["user_id"] for row in results(seed.program, f"{USERS}?user_id=theo")] == ["theo"]
-    assert results(seed.program, f"{USERS}?user_id=nobody") == []
-
-
 def test_users_are_found_by_names_ids_and_accounts(seed: SeedData) -> None:
     seed.program.send("Hello", user_id="u-17", name="Łucja Nowak")
     with tenant_scope(seed.program.tenant.id):
@@ -185,18 +152,6 @@ def test_users_are_found_by_names_ids_and_accounts(seed: SeedData) -> None:
         )
     assert results(seed.program, f"{USERS}?q=lucja&agent=bo") == []
     assert results(seed.program, f"{USERS}?q=nobody") == []
-
-
-def test_counts_of_a_user_end_at_a_limit(seed: SeedData, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "MAX_COUNTED_IN_LIST", 1)
-    maria, theo, _ = results(seed.program, USERS)
-    assert [agent["messages"] for agent in maria["agents"]] == [1, 1]
-    assert (maria["messages"], theo["messages"]) == (2, 1)
-    assert results(seed.program, f"{USERS}?user_id=maria")[0]["messages"] == 3
-
-
-def test_a_tenant_without_users_has_none(program_b: Program) -> None:
-    assert results(program_b, USERS) == []
 
 
 def test_recall_event_contains_its_reasons(seed: SeedData) -> None:
@@ -263,12 +218,6 @@ def test_window_contains_the_turns_of_the_prompt(seed: SeedData) -> None:
     assert [turn["content"] for turn in one["turns"]] == ["Tea."]
 
 
-def test_a_turn_that_is_not_in_the_transcript_has_no_id(program_b: Program) -> None:
-    append_message(program_b.tenant.id, program_b.agent.id, "eva", "user", "Hello")
-    (turn,) = program_b.get(f"{WINDOWS}?agent=ada&user_id=eva").json()["turns"]
-    assert turn == {"message_id": None, "role": "user", "name": "", "content": "Hello", "at": None}
-
-
 def test_window_is_cleared_and_the_transcript_kept(seed: SeedData) -> None:
     query = "agent=ada&user_id=maria"
     response = seed.program.request("DELETE", f"{WINDOWS}?{query}")
@@ -305,14 +254,3 @@ def test_a_bound_key_reads_its_part(
     assert len(results(narrow, EVENTS)) == events
     event = next(row for row in results(seed.program, EVENTS) if row["user_id"] == "maria")
     assert narrow.get(event["url"]).status_code == (200 if bound == {"agent": "ada"} else 404)
-
-
-def test_a_bound_key_opens_no_other_window_or_transcript(seed: SeedData) -> None:
-    of_theo = seed.program.with_key(user_id="theo")
-    for address in (WINDOWS, TRANSCRIPT):
-        assert of_theo.get(f"{address}?agent=ada&user_id=maria").status_code == 403
-        assert of_theo.get(f"{address}?agent=ada&user_id=theo").status_code == 200
-    assert of_theo.request("DELETE", f"{WINDOWS}?agent=ada&user_id=maria").status_code == 403
-    of_bo = seed.program.with_key(agent_id=seed.other.id)
-    for address in (WINDOWS, TRANSCRIPT):
-        assert of_bo.get(f"{address}?agent=ada&user_id=maria").status_code == 422

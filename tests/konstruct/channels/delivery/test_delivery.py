@@ -8,14 +8,14 @@ import pytest
 from django.utils import timezone
 
 from konstruct.channels.delivery import queue, worker
-from konstruct.channels.delivery.adapter import Button, View
+from konstruct.channels.delivery.adapter import View
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import partial_reply
-from tests.jobs import claimed, expire_leases
+from tests.jobs import expire_leases
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.channels.delivery.conftest import Post
 from tests.konstruct.conftest import Program
@@ -72,20 +72,6 @@ def test_a_long_reply_is_split_and_each_part_is_posted_once(
     assert slack.methods().count("chat.update") == 1
 
 
-def test_remaining_posts_are_emptied(
-    program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        question = View("Shall I? " * 900, (Button("Approve", "approve", "1"),))
-        patch.setattr(worker, "view_of", lambda *_, **__: question)
-        show_all(program_with_message)
-    posted = slack.workspaces["T1"].posts
-    assert [bool(post["blocks"]) for post in posted] == [False, False, True]
-    answer_all(program_with_message)
-    assert slack.posts("T1") == ["Noted.", "…", "…"]
-    assert [post["blocks"] for post in posted] == [[], [], []]
-
-
 def test_failed_reply_shows_an_apology_until_retried(
     program_with_message: Program, slack: SlackServer, llm_server: LLMServer
 ) -> None:
@@ -139,22 +125,6 @@ def test_lost_response_does_not_cause_a_second_post(
     assert slack.methods().count("chat.postMessage") == 1
     read = "conversations.history" if channel == "D1" else "conversations.replies"
     assert slack.methods().count(read) == 3
-
-
-def test_certainly_missing_post_is_posted_without_a_search(
-    program_with_message: Program, slack: SlackServer
-) -> None:
-    slack.trouble("chat.postMessage", Trouble(429, "ratelimited", {"Retry-After": "7"}))
-    before = timezone.now()
-    show_all(program_with_message)
-    job = queue.DELIVERIES.jobs().get()
-    assert (job.attempts, Delivery.objects.get().intent) == (0, None)
-    assert job.last_error == "Slack asks us to wait before chat.postMessage."
-    assert timedelta(seconds=6) < job.due_at - before < timedelta(seconds=60)
-    make_due(program_with_message)
-    show_all(program_with_message)
-    assert slack.methods() == ["chat.postMessage", "chat.postMessage"]
-    assert not queue.DELIVERIES.jobs().exists()
 
 
 @pytest.fixture
@@ -216,24 +186,6 @@ def test_delivery_rate_limited_while_streaming_waits_and_then_posts_the_reply(
     assert posted["shown"] == [PLACEHOLDER.text, "At _last_, done."]
 
 
-def test_text_of_a_failed_attempt_is_removed(
-    streaming_program: Program, slack: SlackServer, llm_server: LLMServer
-) -> None:
-    llm_server.default = streamed("At ", "last", whole=False)
-    answer_all(streaming_program)
-    (posted,) = slack.workspaces["T1"].posts
-    assert posted["shown"] == [PLACEHOLDER.text, "At …", "At last …", PLACEHOLDER.text]
-
-
-def test_removed_placeholder_is_posted_again(
-    program_with_message: Program, slack: SlackServer
-) -> None:
-    show_all(program_with_message)
-    slack.workspaces["T1"].posts.clear()
-    answer_all(program_with_message)
-    assert slack.posts("T1") == ["Noted."]
-
-
 def test_change_during_a_delivery_is_delivered(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,18 +223,6 @@ def test_failed_update_of_an_old_reply_does_not_fail_the_current_one(
     assert slack.posts("T1") == ["Noted."]
 
 
-def test_delivery_of_another_worker_is_skipped(
-    program_with_message: Program, slack: SlackServer
-) -> None:
-    (message_id,) = PendingReply.objects.values_list("pk", flat=True)
-    with queue.DELIVERIES.lease_job(message_id):
-        show_all(program_with_message)
-        assert slack.posts("T1") == []
-    expire_leases()
-    show_all(program_with_message)
-    assert slack.posts("T1") == [PLACEHOLDER.text]
-
-
 def test_worker_with_a_lost_lease_posts_and_records_nothing(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,14 +239,3 @@ def test_worker_with_a_lost_lease_posts_and_records_nothing(
     show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
     assert not queue.DELIVERIES.jobs().exists()
-
-
-def test_worker_claims_due_deliveries(program_with_message: Program, slack: SlackServer) -> None:
-    (message_id,) = PendingReply.objects.values_list("pk", flat=True)
-    assert claimed(queue.DELIVERIES) == [message_id]
-    assert claimed(queue.DELIVERIES) == []
-    queue.DELIVERIES.jobs().update(sweep_at="2000-01-01T00:00:00Z")
-    assert claimed(queue.DELIVERIES) == [message_id]
-    answer_all(program_with_message)
-    queue.DELIVERIES.jobs().update(sweep_at="2000-01-01T00:00:00Z")
-    assert claimed(queue.DELIVERIES) == []

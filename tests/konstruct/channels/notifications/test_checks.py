@@ -3,30 +3,23 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from konstruct.channels.notifications import checks
 from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator.handoff.escalations import OpenedBy, open_escalation
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
-    Escalation,
     Notification,
     ToolCall,
 )
 from konstruct.orchestrator.notifications import notify, notify_of_reviews
 from konstruct.orchestrator.replies.queue import REPLIES
-from konstruct.orchestrator.tools.tool_calls import decide
 from konstruct.privacy.erasure import carry_out
 from memory.models import Message
-from tenants import transaction
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
@@ -75,14 +68,6 @@ def test_a_consent_that_waits_is_mailed(team: Program, mail: MailServer) -> None
     assert "May I?" not in mail.mails[0].get_content()
 
 
-def test_given_consent_is_not_mailed(team: Program, mail: MailServer) -> None:
-    recipient(wait_minutes=1)
-    call = ask_for_consent(team)
-    decide(team.tenant.id, call.pk, False, by="tests")
-    work()
-    assert mail.mails == []
-
-
 def fail_reply(message: Message) -> None:
     REPLIES.enqueue_again(message.pk)
     REPLIES.record_failure(message.pk, LLMRefused("refused"))
@@ -102,18 +87,6 @@ def test_failed_jobs_are_mailed_at_most_once_an_hour(team: Program, mail: MailSe
     fail_reply(message)
     work()
     assert len(mail.mails) == 2
-
-
-def test_failures_before_a_recipient_was_added_are_not_mailed(
-    team: Program, mail: MailServer
-) -> None:
-    ask(team, "Hello")
-    message = Message.objects.get(content="Hello")
-    fail_reply(message)
-    recipient()
-    notify(message.pk)
-    work()
-    assert mail.mails == []
 
 
 def test_an_erasure_that_is_not_done_is_mailed(team: Program, mail: MailServer) -> None:
@@ -178,45 +151,6 @@ def test_deactivated_member_gets_no_mail(team: Program, mail: MailServer) -> Non
     assert not Notification.objects.exists()
 
 
-def test_an_escalation_that_is_rolled_back_has_no_job(team: Program) -> None:
-    recipient()
-    ask(team, "Hello")
-    CHECKS.jobs().delete()
-    with transaction.atomic():
-        thread = Thread(team.agent.id, "maria", "t1")
-        open_escalation(thread, opened_by=OpenedBy.PERSON, reason="")
-        assert CHECKS.jobs().exists()
-        transaction.set_rollback(True)
-    assert not CHECKS.jobs().exists()
-
-
-def test_check_of_a_removed_row_ends(team: Program) -> None:
-    recipient()
-    key = uuid4()
-    notify(key)
-    check_row(key)
-    assert not CHECKS.jobs([key]).exists()
-    assert not Notification.objects.exists()
-
-
-def test_event_during_a_check_is_checked_again(team: Program, monkeypatch: Any) -> None:
-    recipient()
-    key = uuid4()
-    notify(key)
-    original = checks._queue
-
-    def queue_and_notify(*arguments: Any) -> Any:
-        monkeypatch.setattr(checks, "_queue", original)
-        notify(key)
-        return original(*arguments)
-
-    monkeypatch.setattr(checks, "_queue", queue_and_notify)
-    check_row(key)
-    assert CHECKS.jobs([key]).due().exists()
-    check_row(key)
-    assert not CHECKS.jobs([key]).exists()
-
-
 def test_number_of_queries_is_constant_with_any_number_of_rows_and_recipients(
     team: Program,
 ) -> None:
@@ -237,16 +171,3 @@ def test_number_of_queries_is_constant_with_any_number_of_rows_and_recipients(
         ask(team, thread_id=f"t{number}")
     CHECKS.jobs().delete()
     assert cost() == before
-
-
-def test_another_tenants_escalation_is_not_seen(
-    team: Program, program_b: Program, mail: MailServer
-) -> None:
-    ask(team)
-    with tenant_scope(program_b.tenant.id):
-        recipient()
-        with tenant_scope(team.tenant.id):
-            key = Escalation.objects.get().pk
-        notify(key)
-        work()
-    assert mail.mails == []

@@ -1,24 +1,20 @@
 """Notifications by mail: their content and time, and a mail server that is down."""
 
-from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from django.utils import timezone
 
-from konstruct.channels.notifications import sending
-from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
-from konstruct.channels.notifications.sending import has_recipients, send, send_test
-from konstruct.orchestrator.handoff.escalations import answer_as_person, invalidate_cache, resolve
+from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS
+from konstruct.channels.notifications.sending import has_recipients, send_test
+from konstruct.orchestrator.handoff.escalations import invalidate_cache
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation, Notification, NotificationRecipient
 from konstruct.orchestrator.notifications import notify
 from memory.models import Message
 from tenants import transaction
-from tenants.context import tenant_scope
 from tenants.models import Job
-from tests.konstruct.channels.notifications.conftest import ask, keys, pass_time, recipient, work
+from tests.konstruct.channels.notifications.conftest import ask, pass_time, recipient, work
 from tests.konstruct.conftest import Program
 from tests.servers.mail import MailServer
 
@@ -114,32 +110,6 @@ def test_person_waiting_too_long_is_mailed_once_more(team: Program, mail: MailSe
     assert len(mail.mails) == 1
 
 
-def test_answered_person_waits_again_only_after_a_new_message(
-    team: Program, mail: MailServer
-) -> None:
-    recipient(events=["escalation_waits"], wait_minutes=30)
-    escalation = escalate_long_ago(team)
-    answer_as_person(escalation.pk, "Hello, this is Eva.", name="eva")
-    work()
-    assert mail.mails == []
-    assert not CHECKS.jobs().exists()
-    ask(team, "Are you there?", thread_id="old")
-    work()
-    assert CHECKS.jobs().get().due_at > timezone.now() + timedelta(minutes=29)
-
-
-def test_settled_event_is_not_mailed(team: Program, mail: MailServer) -> None:
-    recipient()
-    ask(team)
-    for key in keys(CHECKS):
-        check_row(key)
-    resolve(Escalation.objects.get().pk, by="eva", let_agent_answer=True)
-    work()
-    assert mail.mails == []
-    assert not Notification.objects.exists()
-    assert not NOTIFICATIONS.jobs().exists()
-
-
 def test_unreachable_mail_server_loses_no_notification(team: Program, mail: MailServer) -> None:
     recipient()
     mail.stop()
@@ -186,33 +156,6 @@ def test_refused_mail_fails_and_others_are_sent(team: Program, mail: MailServer)
     assert mail.recipients[1] == ["gone@example.com"]
 
 
-def test_worker_killed_after_sending_sends_the_same_mail_again(
-    team: Program, mail: MailServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At least once, with one Message-ID."""
-    recipient()
-    ask(team)
-
-    class Killed(BaseException):
-        pass
-
-    def kill(*arguments: Any) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(sending, "_record_sent", kill)
-        with pytest.raises(Killed):
-            work()
-    ask(team, thread_id="t2", user_id="ole")
-    pass_time()
-    work()
-    assert Counter(message["Message-ID"] for message in mail.mails) == {
-        mail.mails[0]["Message-ID"]: 2,
-        f"<{Notification.objects.get(user_id='ole').pk}@konstruct.example>": 1,
-    }
-    assert not NOTIFICATIONS.jobs().exists()
-
-
 def test_names_break_no_header(team: Program, mail: MailServer) -> None:
     recipient()
     Agent.objects.update(name="Ada\r\nBcc: all@example.com\u202e\u2028x")
@@ -237,27 +180,6 @@ def test_notification_without_a_mail_server_fails_with_the_reason(
     assert NOTIFICATIONS.jobs().failed().get().last_error == (
         "Mail is not configured on this deployment: EMAIL_HOST is not set."
     )
-
-
-def test_recipients_of_another_tenant_get_no_mail(
-    team: Program, program_b: Program, mail: MailServer
-) -> None:
-    with tenant_scope(program_b.tenant.id):
-        recipient(email="b@example.com")
-    ask(team)
-    work()
-    assert not has_recipients()
-    with tenant_scope(program_b.tenant.id):
-        assert has_recipients()
-        work()
-    assert mail.mails == []
-    recipient()
-    for key in keys(CHECKS):
-        check_row(key)
-    (key,) = keys(NOTIFICATIONS)
-    with tenant_scope(program_b.tenant.id):
-        send(key)  # an id of another tenant has no effect
-    assert mail.mails == []
 
 
 def test_a_test_is_sent_at_once(team: Program, mail: MailServer) -> None:

@@ -6,15 +6,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from django.utils import timezone
 
 from konstruct.channels.models import SlackInstallation, SlackMember
-from konstruct.channels.notifications import sending
 from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.notifications.sending import has_recipients
 from konstruct.channels.slack.escalation_answers import ANSWER, SENT
 from konstruct.channels.slack.installations import disconnect
-from konstruct.orchestrator.handoff.escalations import resolve
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message
 from tenants.audit.models import AccessEvent
@@ -117,19 +114,6 @@ def test_an_escalation_is_posted_with_a_link_and_a_button(
     assert "Bello" not in json.dumps(posted)
 
 
-def test_names_and_questions_notify_no_one(connected: Program, slack: SlackServer) -> None:
-    with tenant_scope(connected.tenant.id):
-        Agent.objects.update(escalate_on=["human"], name="<!channel> <@U1> *Ada*")
-        slack_recipient(includes_question=True)
-        ask(connected)
-        work()
-    (posted,) = slack.workspaces["T1"].posts
-    section, question = posted["blocks"]
-    assert "&lt;!channel&gt; &lt;@U1&gt; *Ada*" in section["text"]["text"]
-    assert "<!" not in posted["text"]
-    assert question["text"] == {"type": "plain_text", "text": QUESTION, "emoji": False}
-
-
 def test_a_member_answers_the_user_from_slack(
     notified_program: Program, slack: SlackServer, post: Post
 ) -> None:
@@ -149,17 +133,6 @@ def test_a_member_answers_the_user_from_slack(
         assert [(event.actor_id, event.action, event.user_id) for event in noted] == [
             (str(eva.pk), "view", "maria"), (str(eva.pk), "answer", "maria"),
         ]  # fmt: skip
-
-
-def test_a_form_that_is_sent_twice_is_one_answer(notified_program: Program, post: Post) -> None:
-    found = escalation_of(notified_program)
-    with tenant_scope(notified_program.tenant.id):
-        member("U7", "change_escalation")
-    assert submit(post, found.pk, "Once").status_code == 200
-    assert submit(post, found.pk, "Once").json()["response_action"] == "update"
-    assert answers_of(notified_program) == [("eva-u7", "Once")]
-    submit(post, found.pk, "Twice", id="V2")
-    assert answers_of(notified_program) == [("eva-u7", "Once"), ("eva-u7", "Twice")]
 
 
 def test_question_is_hidden_without_the_permission_to_read_conversations(
@@ -229,29 +202,6 @@ def test_a_guest_of_another_workspace_does_not_answer(
     assert answers_of(notified_program) == []
 
 
-@pytest.mark.parametrize("text", ["", " \n", None, 5, ["x"], {"a": 1}, "a\0b", "\ud800"], ids=repr)
-def test_invalid_answer_is_refused(notified_program: Program, post: Post, text: object) -> None:
-    with tenant_scope(notified_program.tenant.id):
-        member("U7", "change_escalation")
-    response = submit(post, escalation_of(notified_program).pk, text)
-    assert response.status_code == 200
-    assert error_of(response) != ""
-    assert answers_of(notified_program) == []
-
-
-@pytest.mark.parametrize("value", ["", "x", None, 5, "a\0b", {"a": 1}], ids=repr)
-def test_invalid_id_is_no_escalation(
-    notified_program: Program, slack: SlackServer, post: Post, value: object
-) -> None:
-    with tenant_scope(notified_program.tenant.id):
-        member("U7", "change_escalation")
-    assert press(post, value).status_code == 200
-    assert "resolved, or was erased" in json.dumps(slack.workspaces["T1"].forms[-1])
-    assert submit(post, value, "Hello").json()["response_action"] == "errors"
-    assert submit(post, escalation_of(notified_program).pk, "Hello", state=7).status_code == 200
-    assert answers_of(notified_program) == []
-
-
 def test_a_forged_form_is_refused(notified_program: Program, post: Post) -> None:
     with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
@@ -259,41 +209,6 @@ def test_a_forged_form_is_refused(notified_program: Program, post: Post) -> None
     forged = signed(body, secret="guessed")
     answer = post(body, path=INTERACTIONS, content_type=FORM, headers=forged)
     assert answer.status_code == 401
-
-
-def test_an_escalation_that_was_resolved_is_not_answered(
-    notified_program: Program, slack: SlackServer, post: Post
-) -> None:
-    found = escalation_of(notified_program)
-    with tenant_scope(notified_program.tenant.id):
-        member("U7", "change_escalation")
-        resolve(found.pk, by="eva", let_agent_answer=True)
-    press(post, found.pk)
-    assert "resolved, or was erased" in json.dumps(slack.workspaces["T1"].forms)
-    assert "resolved, or was erased" in error_of(submit(post, found.pk, "Hello"))
-
-
-def test_a_form_that_slack_does_not_open_is_no_error(
-    notified_program: Program, slack: SlackServer, post: Post
-) -> None:
-    slack.trouble("views.open", Trouble(error="expired_trigger_id"))
-    with tenant_scope(notified_program.tenant.id):
-        member("U7", "change_escalation")
-    assert press(post, escalation_of(notified_program).pk).status_code == 200
-
-
-def test_slack_that_is_busy_is_waited_for(connected: Program, slack: SlackServer) -> None:
-    slack.trouble("chat.postMessage", Trouble(429, headers={"Retry-After": "40"}))
-    with tenant_scope(connected.tenant.id):
-        Agent.objects.update(escalate_on=["human"])
-        slack_recipient()
-        ask(connected)
-        work()
-        job = NOTIFICATIONS.jobs().get()
-        assert (job.attempts, round((job.due_at - timezone.now()).total_seconds() + 0.4)) == (0, 40)
-        pass_time()
-        work()
-    assert len(slack.posts("T1")) == 1
 
 
 def test_a_post_of_which_the_answer_was_lost_is_found(
@@ -305,29 +220,6 @@ def test_a_post_of_which_the_answer_was_lost_is_found(
         slack_recipient()
         ask(connected)
         work()
-        pass_time()
-        work()
-        assert not NOTIFICATIONS.jobs().exists()
-    assert len(slack.posts("T1")) == 1
-
-
-def test_a_worker_that_was_killed_after_the_post_posts_once(
-    connected: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    def kill(*arguments: Any) -> None:
-        raise Killed
-
-    with tenant_scope(connected.tenant.id):
-        Agent.objects.update(escalate_on=["human"])
-        slack_recipient()
-        ask(connected)
-        with monkeypatch.context() as patch:
-            patch.setattr(sending, "_record_sent", kill)
-            with pytest.raises(Killed):
-                work()
         pass_time()
         work()
         assert not NOTIFICATIONS.jobs().exists()

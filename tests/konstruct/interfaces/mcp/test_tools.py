@@ -70,20 +70,6 @@ def test_irrelevant_facts_are_omitted_and_the_floors_are_named(
         )
 
 
-def test_a_text_that_is_a_fact_with_and_without_an_agent_is_found_once(program_a: Program) -> None:
-    for agent_id in (None, program_a.agent.id):
-        LongTermMemory().store(
-            MemoryEntry(
-                tenant_id=program_a.tenant.id,
-                agent_id=agent_id,
-                user_id="maria",
-                content="Maria is allergic to walnuts.",
-            )
-        )
-    found = call(program_a, "search", query="What is Maria allergic to?", user_id="maria")
-    assert len(found["structuredContent"]["results"]) == 1
-
-
 def test_stored_fact_is_corrected_and_deleted(program_a: Program) -> None:
     fact = remember(program_a, "Maria lives in Porto.", metadata={"topic": "home"})
     assert last_event(program_a).action == "create"
@@ -111,26 +97,6 @@ def test_stored_fact_is_corrected_and_deleted(program_a: Program) -> None:
         "view",
         404,
     )
-
-
-def test_the_same_text_is_remembered_once(program_a: Program) -> None:
-    first = remember(program_a, "Maria drinks tea.")
-    again = call(program_a, "remember", content="Maria drinks tea.", user_id="maria")
-    assert (again["structuredContent"]["id"], again["structuredContent"]["created"]) == (
-        first,
-        False,
-    )
-    near = call(program_a, "remember", content="Maria drinks a tea.", user_id="maria")
-    assert [fact["id"] for fact in near["structuredContent"]["similar"]] == [first]
-
-
-def test_a_message_can_be_fetched_and_not_forgotten(program_a: Program) -> None:
-    message = program_a.send("My sister lives in Porto.").json()["id"]
-    document = call(program_a, "get", id=message)["structuredContent"]
-    assert (document["kind"], document["who"], document["earlier"]) == ("message", "maria", [])
-    assert last_event(program_a).subject == "message"
-    assert call(program_a, "forget", id=message)["isError"] is True
-    assert call(program_a, "get", id=message)["isError"] is False
 
 
 def test_facts_are_paged(program_a: Program) -> None:
@@ -267,21 +233,6 @@ def test_agent_must_be_named_if_there_are_several(program_a: Program) -> None:
     for name in ("bo", "al"):
         found = call(program_a, "search", query="q", user_id="maria", agent=name)
         assert found["isError"] is False
-
-
-def test_only_active_agent_is_the_default(program_a: Program) -> None:
-    program_a.send("My sister lives in Porto.")
-    embedding_jobs.drain(program_a.tenant.id)
-    create_agent(tenant_id=program_a.tenant.id, name="aaron")
-    close_agents(program_a, "aaron")
-    question = {"query": "Where does my sister live?", "user_id": "maria"}
-    (found,) = call(program_a, "search", **question)["structuredContent"]["results"]
-    assert found["content"] == "My sister lives in Porto."
-    close_agents(program_a, "ada")
-    refused = call(program_a, "search", **question)
-    assert "'aaron' (inactive), 'ada' (inactive)" in text_of(refused)
-    bound = program_a.with_key(agent_id=program_a.agent.id)
-    assert call(bound, "search", **question)["structuredContent"]["results"]
 
 
 def close_agents(program: Program, *names: str) -> None:

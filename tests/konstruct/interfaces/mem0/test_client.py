@@ -1,6 +1,5 @@
 """mem0's own Python client, unmodified, against the server as deployed."""
 
-import asyncio
 import contextlib
 import inspect
 import logging
@@ -162,17 +161,6 @@ def test_everything_that_the_client_does(
             pytest.raises(ValueError, match="The API key is not valid here"),
         ):
             mem0.MemoryClient(api_key="nonsense", host=host, client=connection)
-
-
-def test_the_asynchronous_client(mem0: Any, host: str, program_a: Program) -> None:
-    async def talk() -> tuple[list[str], list[str]]:
-        async with mem0.AsyncMemoryClient(api_key=program_a.key, host=host) as client:
-            added = await client.add("I drink tea.", user_id="alex", infer=False)
-            found = await client.search("What do I drink?", filters={"user_id": "alex"})
-            await client.delete(added["results"][0]["id"])
-            return texts(found), texts(await client.get_all(filters={"user_id": "alex"}))
-
-    assert asyncio.run(talk()) == (["I drink tea."], [])
 
 
 def test_bound_keys_and_two_tenants_that_share_ids(

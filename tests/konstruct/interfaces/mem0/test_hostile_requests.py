@@ -1,6 +1,5 @@
 """Hostile requests to mem0's REST: each is refused, and none is a 500."""
 
-import json
 from typing import Any
 
 import pytest
@@ -33,38 +32,9 @@ FIELDS = {
 RIGHT = {"query": "a", "messages": "a", "user_id": "zoe", "filters": {"user_id": "zoe"}}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("method", "path"), sorted(FIELDS))
-def test_no_field_is_a_500(program: Program, settings: Any, method: str, path: str) -> None:
-    settings.RATE_LIMIT_BURST = 2_000_000
-    names = FIELDS[method, path]
-    right = {name: value for name, value in RIGHT.items() if name in names}
-    for odd in ODD_VALUES:
-        for name in names:
-            body = json.dumps(right | {name: odd}).encode()
-            answer = program.request(method, path, data=body, content_type="application/json")
-            assert answer.status_code in (200, 400, 404, 422), (name, odd, answer.content)
-        answer = program.request(
-            method, path, data=json.dumps(odd).encode(), content_type="application/json"
-        )
-        assert answer.status_code == 400, (odd, answer.content)
-
-
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"\xff", b'{"a": 1, "a": 2}'])
 def test_body_that_is_not_json_is_refused(program: Program, body: bytes) -> None:
     assert refusal(program.post(SEARCH, body))
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "page=0", "page=-1", "page=9999999999999999999999", "page=x", "page=1&page=2",
-        "page_size=501", "page_size=0", "cursor=x",
-    ],
-)  # fmt: skip
-def test_invalid_page_is_refused(program: Program, page: str) -> None:
-    refusal(program.post(f"{LIST}?{page}", {"filters": {"user_id": "a"}}))
-    assert program.post(f"{LIST}?page=1000000", {"filters": {"user_id": "a"}}).json()["count"] == 0
 
 
 def test_a_body_that_is_too_large_is_refused(program: Program) -> None:

@@ -245,26 +245,6 @@ def test_errors_are_the_clients_own(client_of: ClientOf, program: Program) -> No
     assert transcript(program) == []
 
 
-def test_user_key_needs_no_user_id(client_of: ClientOf, program: Program) -> None:
-    client = client_of(program.with_key(user_id="paul"))
-    assert ask(client, "Hi", user=openai.omit).choices[0].message.content == "Noted."
-    with pytest.raises(openai.PermissionDeniedError):
-        ask(client, "Hi", user="maria")
-    with tenant_scope(program.tenant.id):
-        assert set(Message.objects.values_list("user_id", flat=True)) == {"paul"}
-
-
-def test_disconnected_client_loses_no_reply(
-    client_of: ClientOf, program: Program, llm: LLMServer
-) -> None:
-    llm.answers = [Answer({"choices": [{"message": {"content": "Late."}}]}, wait=True)]
-    with ask(client_of(program), "Hi", stream=True) as stream:
-        next(iter(stream))
-    llm.wait_for_requests(1)
-    llm.release()
-    eventually(lambda: transcript(program) == [("user", "Hi"), ("assistant", "Late.")])
-
-
 def test_first_token_is_streamed_without_delay(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
@@ -329,16 +309,6 @@ def test_a_killed_worker_ends_the_stream_and_the_reply_is_recorded_once(
     assert len(llm.requests) == 2
 
 
-def test_agent_with_tools_streams_after_its_answer_is_complete(
-    client_of: ClientOf, program: Program, llm: LLMServer
-) -> None:
-    with tenant_scope(program.tenant.id):
-        update_agent(program.agent, tools=["remember_fact"])
-    stream = ask(client_of(program), "Hi", stream=True)
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Noted."
-    assert "stream" not in llm.requests[-1].body
-
-
 def test_the_clients_own_tools_are_called_by_it(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
@@ -389,35 +359,6 @@ def read_whole(client: OpenAI, *, stream: bool, **parameters: Any) -> Any:
         deltas = [event.delta for event in events if event.type == "content.delta"]
         assert "".join(deltas) == "Let me look."
         return events.get_final_completion()
-
-
-def test_the_rest_api_streams_in_the_same_way(
-    url: str, program: Program, llm: LLMServer, workers: Workers
-) -> None:
-    llm.answers = [streamed("At", " last.", wait=True), streamed("At", " last.", wait=True)]
-    with events_of(url, program, "Hi") as events:
-        name, accepted = next(events)
-        assert (name, accepted["status"]) == ("accepted", "queued")
-        assert next(events) == ("text", {"text": "At"})
-        llm.release()
-        *more, (name, document) = events
-        assert "".join(event["text"] for _, event in more) == " last."
-        assert (name, document["id"], document["status"]) == ("message", accepted["id"], "answered")
-        assert document["reply"]["content"] == "At last."
-    llm._released.clear()
-    with events_of(url, program, "And?") as events:
-        _, accepted = next(events)
-        assert next(events) == ("text", {"text": "At"})
-        workers.kill()
-        llm.release()
-        workers.start()
-        with ThreadPoolExecutor(1) as beside:
-            rest = beside.submit(list, events)
-            swept_until(rest.done)
-    name, problem = rest.result()[-1]
-    assert (name, problem["type"]) == ("error", "urn:konstruct:problem:reply-interrupted")
-    turns = [("user", "Hi"), ("assistant", "At last."), ("user", "And?"), ("assistant", "Noted.")]
-    swept_until(lambda: transcript(program) == turns)
 
 
 @contextlib.contextmanager

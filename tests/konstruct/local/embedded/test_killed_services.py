@@ -1,6 +1,5 @@
 """Killed embedded services restart with their data, or report why they cannot."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -89,34 +88,6 @@ def test_program_ends_if_its_supervisor_was_killed_before_start_and_signals_no_o
     )
     assert (adopted_by.returncode, adopted_by.stdout) == (0, "1\n")
     assert processes_in(home) == []
-
-
-def test_all_services_killed_and_their_process_ids_reused(home: Path) -> None:
-    embedded.ensure()
-    sql("CREATE TABLE IF NOT EXISTS killed (n int)")
-    running = postmaster()
-    pid_file = SERVICES["postgres"].data / "postmaster.pid"
-    written = pid_file.read_text()
-    for pid in (supervisor(), running, valkey_server()):
-        kill(psutil.Process(pid))
-    eventually(lambda: processes_in(home) == [])
-    pid_file.write_text(written.replace(str(running), str(os.getpid()), 1))
-    socket_lock = paths.socket_directory() / ".s.PGSQL.5432.lock"
-    socket_lock.write_text(f"{os.getpid()}\n")
-    embedded.ensure()
-    assert sql("SELECT count(*) FROM killed") == [(0,)]
-
-
-def test_killed_initdb_is_repeated(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tmp_path / "home"
-    monkeypatch.setenv("KONSTRUCT_HOME", str(other))
-    (other / "postgres.new").mkdir(parents=True)
-    (other / "postgres.new" / "PG_VERSION").write_text("18\n")
-    SERVICES["postgres"].prepare()
-    assert (other / "postgres" / "global" / "pg_control").exists()
-    assert not (other / "postgres.new").exists()
 
 
 def test_service_that_cannot_start_reports_the_reason(

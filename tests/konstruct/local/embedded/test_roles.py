@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from konstruct.local import embedded
-from konstruct.local.embedded import paths, postgres
+from konstruct.local.embedded import paths
 from konstruct.local.embedded.supervision import SERVICES
 from tests.konstruct.local.embedded.services import may_connect, sql
 from tests.konstruct.running import PROJECT
@@ -74,50 +74,6 @@ def test_databases_made_for_tests_begin_with_extension_and_grants(home: Path) ->
         assert read == [("[1,2,3]",)]
     finally:
         sql("DROP DATABASE made_for_a_test")
-
-
-def test_bootstrap_runs_twice_for_an_administrator_without_superuser(
-    home: Path,
-) -> None:
-    embedded.ensure_postgres()
-    sql("DROP ROLE IF EXISTS manager", role="superuser")
-    sql("CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'managing'", role="superuser")
-    # As on a managed service, where the roles do not exist before and the manager creates them.
-    sql("GRANT konstruct_owner, konstruct_app TO manager WITH ADMIN OPTION", role="superuser")
-    url = f"host={paths.socket_directory()} user=manager dbname=managed"
-    sql("CREATE DATABASE managed OWNER manager", role="superuser")
-    try:
-        for _ in range(2):
-            ran = subprocess.run(
-                [postgres.binaries() / "psql", "-X", "-q", "-d", url, "-f", postgres.BOOTSTRAP],
-                env={
-                    "PGPASSWORD": "managing",
-                    "KONSTRUCT_OWNER_PASSWORD": "o'wner",
-                    "KONSTRUCT_APP_PASSWORD": "a pp",
-                },
-                capture_output=True,
-                text=True,
-            )
-            warned = "konstruct: only a superuser can keep SQL from entering a tenant"
-            assert (ran.stderr.partition(":")[0], ran.returncode) == ("konstruct", 0)
-            assert ran.stderr.startswith(warned)
-            assert len(ran.stderr.splitlines()) == 1
-        assert may_connect("konstruct_owner", "o'wner")
-        assert may_connect("konstruct_app", "a pp")
-        give_kept_passwords()
-        sql("CREATE SCHEMA t_two", database="managed")
-        sql("CREATE TABLE t_two.rows (v extensions.vector(3))", database="managed")
-        assert sql("SELECT * FROM t_two.rows", role="app", database="managed") == []
-    finally:
-        sql("DROP DATABASE managed", role="superuser")
-        give_kept_passwords()
-        sql("DROP ROLE manager", role="superuser")
-
-
-def give_kept_passwords() -> None:
-    for role in ("owner", "app"):
-        password = paths.password_of(role)
-        sql(f"ALTER ROLE {paths.ROLES[role]} PASSWORD '{password}'", role="superuser")
 
 
 def texts_of_processes_and_files(home: Path) -> str:
@@ -187,15 +143,3 @@ def test_a_cluster_that_asked_for_no_password_asks_from_the_next_start_on(home: 
         assert not may_connect(user, None)
         assert may_connect(user, paths.password_of(role))
     assert sql("SELECT * FROM before") == []
-
-
-def test_removed_password_file_is_recreated(home: Path) -> None:
-    embedded.ensure_postgres()
-    before = {role: paths.password_of(role) for role in paths.ROLES}
-    assert embedded.wait_stopped()
-    for role in paths.ROLES:
-        paths.password_file(role).unlink()
-    embedded.ensure_postgres()
-    for role, user in paths.ROLES.items():
-        assert not may_connect(user, before[role])
-        assert sql("SELECT current_user::text", role=role) == [(user,)]

@@ -1,14 +1,11 @@
 """The embedded services are shared, and stop with the last process that uses them."""
 
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 import redis
 
@@ -22,44 +19,14 @@ from tests.konstruct.local.embedded.services import (
     valkey_server,
     wait_ready,
 )
-from tests.konstruct.running import PROJECT, eventually, kill, processes_in
+from tests.konstruct.running import PROJECT, eventually, processes_in
 
 pytestmark = pytest.mark.long
-
-
-def test_computing_names_creates_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "none"
-    monkeypatch.setenv("KONSTRUCT_HOME", str(home))
-    sockets = paths.socket_directory()
-    quoted = str(sockets).replace("/", "%2F")
-    passwords = str(home.resolve()).replace("/", "%2F")
-    assert embedded.database_url("app") == (
-        f"postgresql://konstruct_app@{quoted}:5432/konstruct"
-        f"?passfile={passwords}%2Fkonstruct_app.pgpass"
-    )
-    assert embedded.database_url("owner", "other") == (
-        f"postgresql://konstruct_owner@{quoted}:5432/other"
-        f"?passfile={passwords}%2Fkonstruct_owner.pgpass"
-    )
-    assert embedded.redis_url(3) == f"unix://{sockets}/valkey.sock?db=3"
-    assert embedded.broker_url() == f"redis+socket://{sockets}/valkey.sock?virtual_host=1"
-    assert not home.exists()
-    assert not sockets.exists()
 
 
 def test_an_unknown_role_is_refused() -> None:
     with pytest.raises(ValueError, match="role 'root' is not one of app, owner, superuser"):
         embedded.database_url("root")
-
-
-def test_homes_of_different_names_have_different_sockets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    directories = set()
-    for name in ("one", "two"):
-        monkeypatch.setenv("KONSTRUCT_HOME", str(tmp_path / name))
-        directories.add(paths.socket_directory())
-    assert len(directories) == 2
 
 
 def test_the_secret_key_is_made_once_and_closed_to_others(
@@ -104,39 +71,6 @@ def test_data_survives_a_restart(home: Path) -> None:
     assert sql("SELECT word FROM kept") == [("lighthouse",)]
     with redis.Redis.from_url(embedded.redis_url(), decode_responses=True) as client:
         assert client.lrange("kept", 0, -1) == ["lighthouse"]
-
-
-def test_a_forked_child_is_a_user_after_its_parent(home: Path) -> None:
-    code = (
-        "import os, sys, time\n"
-        "from konstruct.local import embedded\n"
-        "embedded.ensure_valkey()\n"
-        "child = os.fork()\n"
-        "if child: print(child, flush=True); os._exit(0)\n"
-        "time.sleep(600)\n"
-    )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True
-    )
-    assert parent.stdout is not None
-    child = int(parent.stdout.readline())
-    assert parent.wait() == 0
-    parent.stdout.close()
-    embedded.ensure_valkey()
-    assert embedded.wait_stopped() is False
-    kill(psutil.Process(child))
-    eventually(lambda: processes_in(home) == [])
-
-
-def test_process_without_its_open_files_registers_again(home: Path) -> None:
-    embedded.ensure_valkey()
-    assert sorted(processes_in(home)) == ["supervisord", "valkey-server"]  # and no Postgres
-    (descriptor,) = embedded.supervision._held.values()
-    os.close(descriptor)  # like a program that becomes a daemon
-    embedded.ensure_valkey()
-    before = valkey_server()
-    time.sleep(1)  # several checks of the supervisor
-    assert valkey_server() == before
 
 
 def test_stop_ends_services_in_use_and_the_next_use_starts_them(
@@ -193,20 +127,3 @@ def test_two_homes_run_side_by_side(
     assert sql("SELECT to_regclass('of_the_first')::text") == [("of_the_first",)]
     leave(user)
     eventually(lambda: processes_in(other) == [])
-
-
-def test_home_recreated_under_the_same_name_starts_new_services(
-    tmp_path: Path,
-    new_user: Callable[..., subprocess.Popen[str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    home = tmp_path / "home"
-    monkeypatch.setenv("KONSTRUCT_HOME", str(home))
-    first = new_user(home)
-    sql("CREATE TABLE of_the_first (n int)")
-    home.rename(tmp_path / "gone")
-    second = new_user(home)
-    assert sql("SELECT to_regclass('of_the_first')") == [(None,)]
-    leave(first)
-    leave(second)
-    eventually(lambda: processes_in(home) == [])

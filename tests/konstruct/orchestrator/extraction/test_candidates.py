@@ -17,7 +17,6 @@ from konstruct.orchestrator.extraction.candidates import (
     check_candidates,
     parse,
 )
-from konstruct.orchestrator.extraction.wording import is_instruction, is_other_language
 from tests.konstruct.orchestrator.extraction.conftest import fact
 
 DOUBTFUL = ReviewPolicy()
@@ -197,31 +196,3 @@ def test_an_answer_may_have_text_around_its_object() -> None:
     text = json.dumps({"facts": [fact("Oslo", "I live in Oslo", valid_from="2025-02")]})
     found, refused = parse(f"```json\n{text}\n```")
     assert ([candidate.value for candidate in found], refused) == (["Oslo"], [])
-
-
-@pytest.mark.parametrize(
-    ("fact", "evidence", "expected"),
-    [
-        ("Maria wohnt seit dem Mai in Oslo und ist froh.", "I live in Oslo and it is good.", True),
-        ("Maria vit à Paris avec sa femme.", "J'habite à Paris avec ma femme et je suis", False),
-        ("Maria bought a Volkswagen.", "Ich habe einen Volkswagen und er ist rot", False),
-        ("ユーザーは東京に住んでいます", "I live in Tokyo", True),
-        ("ユーザーは東京に住んでいます", "東京に住んでいます", False),
-    ],
-)  # fmt: skip
-def test_only_clear_mismatches_of_languages_count(fact: str, evidence: str, expected: bool) -> None:
-    assert is_other_language(fact, evidence) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Maria wants to be called Mia.",
-        "Maria promised to send Bob a video.",
-        "Maria must take her medicine in the morning.",
-        "Maria works as an insurance agent.",
-        "Maria always answers her mails on Monday.",
-    ],
-)
-def test_ordinary_facts_are_no_instructions(text: str) -> None:
-    assert not is_instruction(text)

@@ -150,21 +150,6 @@ def test_unavailable_model_fails_visibly_and_can_be_retried(
     assert not queue.EXTRACTIONS.jobs().exists()
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 413])
-def test_refusal_of_the_model_fails_at_once(
-    program: Program, add_message: Callable[..., Message], llm_server: LLMServer, status: int
-) -> None:
-    llm_server.default = Answer({"error": f"you sent {STATEMENT}"}, status=status)
-    add_message(STATEMENT)
-    runs.extract(cursor_id())
-    assert (job().attempts, job().error_code) == (1, "llm_refused")
-    assert job().failed_at is not None
-    assert "Oslo" not in ExtractionRun.objects.get().error
-    assert len(llm_server.requests) == 1
-    assert usage(program).failed == 1
-    assert_no_leases()
-
-
 # --- Answers --------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.extraction import queue, runs
 from konstruct.orchestrator.extraction.fact_requests import NO_MODEL
 from konstruct.orchestrator.history_import import import_history
-from konstruct.orchestrator.models import Agent, ExtractionCursor, ExtractionRun, RunState
+from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import MemoryEntry, Message
 from tenants.context import connection
@@ -40,15 +40,6 @@ def test_a_reply_enqueues_its_conversation_once(program: Program) -> None:
     job = queue.EXTRACTIONS.jobs().get()
     assert (job.attempts, job.begun_at) == (0, None)
     assert job.due_at > timezone.now() + timedelta(seconds=500)
-
-
-def test_agent_without_extraction_enqueues_nothing(program: Program) -> None:
-    Agent.objects.update(extracts_facts=False)
-    incoming = Incoming(program.agent.id, "maria", "t1", "rest", "I live in Oslo.")
-    message, _ = accept(incoming, tenant_id=program.tenant.id)
-    pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
-    assert waiting() == set()
-    assert not ExtractionCursor.objects.exists()
 
 
 def test_the_job_waits_for_a_language_model(

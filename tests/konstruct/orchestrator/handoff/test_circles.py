@@ -24,9 +24,8 @@ from tests.konstruct.orchestrator.handoff.handing import (
     answer_to,
     call,
     hand,
-    reply,
 )
-from tests.servers.llm import Answer, LLMServer
+from tests.servers.llm import LLMServer
 
 
 def test_a_circle_of_rules_ends_at_a_person(
@@ -70,20 +69,6 @@ def test_a_circle_of_language_models_ends_at_a_person(
     assert len(llm_server.requests) == 2
 
 
-def test_handing_out_and_back_for_ever_ends_at_a_person_too(
-    send_message: SendMessage, bert: Agent, llm_server: LLMServer
-) -> None:
-    Agent.objects.filter(name="ada").update(hands_to=[bert.id])
-    llm_server.answers = [
-        answer
-        for _ in range(20)
-        for answer in (call("hand_to_agent", agent="bert"), call("hand_back"))
-    ]
-    assert answer_to(send_message("Hm.")) == ("ada", NOTICE)
-    assert len(llm_server.requests) == 3
-    assert "bert had this conversation already" in Escalation.objects.open().get().reason
-
-
 def test_handing_back_skips_inactive_agents(
     send_message: SendMessage, bert: Agent, carl: Agent
 ) -> None:
@@ -119,14 +104,6 @@ def test_thread_of_a_deleted_agent_opens_an_escalation(
     assert Escalation.objects.open().get().to_agent_id is None
 
 
-def test_rule_for_a_deleted_agent_opens_an_escalation(
-    send_message: SendMessage, bert: Agent
-) -> None:
-    Agent.objects.filter(name="ada").update(hand_over_on={"invoice": str(bert.id)})
-    Agent.objects.filter(name="bert").update(is_active=False)
-    assert answer_to(send_message("My invoice!")) == ("ada", NOTICE)
-
-
 def test_request_for_a_person_opens_an_escalation_for_every_agent(
     send_message: SendMessage, bert: Agent
 ) -> None:
@@ -145,14 +122,3 @@ def test_request_for_a_person_opens_an_escalation_for_every_agent(
     assert answer_to(held) == ("bert", f"{FIRST}\n\nNoted.")
     person.refresh_from_db()
     assert person.outcome == Outcome.HANDED_ON
-
-
-def test_failed_replies_of_the_current_agent_count(
-    send_message: SendMessage, bert: Agent, llm_server: LLMServer
-) -> None:
-    hand(send_message(), bert)
-    Agent.objects.filter(name="bert").update(escalate_after_failures=1)
-    llm_server.default = Answer("no", 400)
-    message = send_message("One")
-    assert reply(message) is not None
-    assert Escalation.objects.open().get().to_agent_id is None

@@ -4,22 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connections
 from django_redis import get_redis_connection
 
 from konstruct.consistency import CHECKS, HELD_WITHOUT_QUESTION, LOST, WRONG_WINDOW, count, find
-from konstruct.orchestrator.exceptions import EscalationOver, NothingToEscalate
+from konstruct.orchestrator.exceptions import EscalationOver
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread, current_escalation
+from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.replies import delivery_hooks, queue
 from konstruct.orchestrator.replies.status import Status, sent_messages, with_status
 from memory.conversations.short_term import get_recent_messages
-from memory.exceptions import InvalidArgument
 from memory.models import Message
-from tenants.context import tenant_scope
 from tests.jobs import claimed
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.conftest import handle, reply, status
@@ -210,48 +207,3 @@ def test_resolving_as_handled_closes_waiting_messages_with_a_reason(
         escalations.resolve(escalation.pk, by="bob", let_agent_answer=True)
     with pytest.raises(EscalationOver):
         escalations.answer_as_person(escalation.pk, "Hi", name="Bob")
-
-
-# Each message has a separate time only in a separate transaction.
-@pytest.mark.django_db(transaction=True)
-def test_resolved_escalation_resets_the_failure_count(
-    send_message: SendMessage, llm_server: LLMServer
-) -> None:
-    Agent.objects.update(escalate_after_failures=2)
-    send_message("talk to a human")
-    again = send_message("Talk to a human!")
-    escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=True)
-    handle(again)
-    assert reply(again) == "Noted."
-    assert reply(send_message("talk to a human")) == NOTICE
-    send_message("Hello?")
-    escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=False)
-    llm_server.default = Answer("no", 400)
-    assert status(send_message("One")) is Status.FAILED
-    assert not Escalation.objects.open().exists()
-
-
-def test_invalid_input_is_an_error_with_the_reason(
-    send_message: SendMessage, program: Program
-) -> None:
-    nowhere = Thread(program.agent.id, "maria", "nowhere")
-    with pytest.raises(
-        NothingToEscalate, match="'maria' has sent no message to this agent in thread"
-    ):
-        escalations.open_escalation(nowhere, opened_by=OpenedBy.PROGRAM, reason="x")
-    send_message("talk to a human")
-    with pytest.raises(InvalidArgument, match="is blank"):
-        escalations.answer_as_person(open_escalation().pk, " ", name="Eva")
-    with pytest.raises(InvalidArgument, match="NUL"):
-        escalations.answer_as_person(open_escalation().pk, "a\0", name="Eva")
-
-
-def test_another_user_tenant_and_agent_in_a_thread_of_that_name_are_answered(
-    send_message: SendMessage, program: Program, program_b: Program, llm_server: LLMServer
-) -> None:
-    send_message("talk to a human")
-    assert reply(send_message("Hello", user_id="bob")) == "Noted."
-    with tenant_scope(program_b.tenant.id):
-        assert current_escalation(Thread(program.agent.id, "maria", "t1")) is None
-        assert not Escalation.objects.exists()
-    assert connections["default"].schema_name == program.tenant.schema_name

@@ -10,10 +10,9 @@ import pytest
 from django.db import connections
 
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.exceptions import Busy
-from konstruct.orchestrator.handoff import escalations, handovers
+from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
-from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
+from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.replies import queue
 from memory.models import Message
 from tenants import transaction
@@ -117,22 +116,3 @@ def test_a_worker_and_a_call_for_a_person_at_once_lose_no_message(
         pending = PendingReply.objects.filter(pk=message.id).values_list("held_for", flat=True)
         is_answered = Message.objects.filter(in_reply_to=message).exists()
         assert list(pending) == ([] if is_answered else [HeldFor.PERSON])
-
-
-def test_constant_concurrent_changes_end_with_an_error(
-    send_message: SendMessage, program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    message, tried = send_message("Hello"), []
-
-    def overtaken(*arguments: Any, **named: Any) -> None:
-        tried.append(named)
-        assert len(tried) < 100
-
-    bert = Agent.objects.create(name="bert")
-    monkeypatch.setattr(escalations, "replace_open", overtaken)
-    thread = Thread.of(message)
-    with pytest.raises(Busy, match=r"thread 't1' .* try again"):
-        escalate(thread)
-    with pytest.raises(Busy, match=r"thread 't1' .* try again"):
-        handovers.hand_over(thread, bert.id, opened_by=OpenedBy.PROGRAM, name="crm", reason="VIP")
-    assert not Escalation.objects.exists()

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.exceptions import (
-    AgentInvalid,
     AgentNotFound,
     NothingToEscalate,
     NothingToHandOver,
@@ -15,20 +13,16 @@ from konstruct.orchestrator.exceptions import (
 )
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import (
-    EscalationState,
     OpenedBy,
     Outcome,
     Thread,
-    current_escalation,
 )
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.pipeline import respond, write
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context.chat import date_prefix
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tenants.context import tenant_scope
-from tenants.redis_keys import escalation_status_key
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.conftest import handle
 from tests.konstruct.orchestrator.handoff.handing import (
@@ -177,27 +171,6 @@ def test_restarted_worker_sends_each_reply_once_after_a_kill(
     ]  # fmt: skip
 
 
-def test_cached_thread_names_the_new_agent(
-    send_message: SendMessage,
-    bert: Agent,
-    program: Program,
-    django_capture_on_commit_callbacks: Any,
-) -> None:
-    message = send_message()
-    thread = Thread.of(message)
-    key = escalation_status_key(program.tenant.id, "t1")
-    with django_capture_on_commit_callbacks(execute=True):
-        hand(message, bert)
-    assert current_escalation(thread) == EscalationState(to_agent_id=bert.id)
-    assert f"agent {bert.id}".encode() in get_redis_connection("default").get(key)
-    with django_capture_on_commit_callbacks(execute=True):
-        escalations.open_escalation(thread, opened_by=OpenedBy.PROGRAM, reason="Now a person.")
-    assert current_escalation(thread) == EscalationState()
-    assert b"person" in get_redis_connection("default").get(key)
-    get_redis_connection("default").flushdb()
-    assert current_escalation(thread) == EscalationState()
-
-
 def test_invalid_handover_is_refused_and_changes_nothing(
     send_message: SendMessage, bert: Agent, program: Program, tenant_b: Any, make_program: Any
 ) -> None:
@@ -224,49 +197,3 @@ def test_invalid_handover_is_refused_and_changes_nothing(
         ) == (handover, False)
         with pytest.raises(WithAnotherAgent):
             escalations.answer_as_person(handover.pk, "Hello", name="eva")
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"hands_to": ["0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21"]},
-        {"hand_over_on": {"invoice": "0b6ef0bd-51a8-4c92-9f1e-7d0f5a3b6c21"}},
-        {"hand_over_on": {"invoice": "bert"}},
-        {"hand_over_on": {" ": None}},
-        {"hand_over_on": ["invoice"]},
-        {"hand_back_on": [" "]},
-    ],
-)
-def test_an_agent_names_only_other_agents_of_its_tenant(
-    fields: Any, program: Program, tenant_b: Any, make_program: Any
-) -> None:
-    other = make_program(tenant_b)
-    for values in (fields, {"hands_to": [other.agent.id]}):
-        with pytest.raises(AgentInvalid):
-            create_agent(tenant_id=program.tenant.id, name="dora", **values)
-    assert not Agent.objects.filter(name="dora").exists()
-
-
-def test_equal_ids_of_two_tenants_are_handed_over_separately(
-    send_message: SendMessage,
-    bert: Agent,
-    program: Program,
-    program_b: Program,
-    llm_server: LLMServer,
-) -> None:
-    ada = program.agent.id
-    with tenant_scope(program_b.tenant.id):
-        create_agent(tenant_id=program_b.tenant.id, id=ada, name="other ada")
-        create_agent(tenant_id=program_b.tenant.id, id=bert.id, name="bert")
-    hand(send_message("Hello"), bert)
-    assert answer_to(send_message("Hello again")) == ("bert", f"{FIRST}\n\nNoted.")
-    with tenant_scope(program_b.tenant.id):
-        incoming = Incoming(ada, "maria", "t1", "rest", "Hello again")
-        message, _ = accept(incoming, tenant_id=program_b.tenant.id)
-        handle(message)
-        assert answer_to(message) == ("other ada", "Noted.")
-        assert current_escalation(Thread.of(message)) is None
-        assert Message.objects.count() == 2
-    assert "Hello again" not in words(llm_server.requests[-1]).replace(
-        llm_server.requests[-1].question, ""
-    )

@@ -12,8 +12,8 @@ from konstruct.llm.client import MAX_ATTEMPTS
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.messages import konstruct_message
-from konstruct.orchestrator.models import Agent, PendingReply
-from konstruct.orchestrator.pipeline import respond, worker, write
+from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.pipeline import worker, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.pipeline.decisions import Draft
 from konstruct.orchestrator.replies import queue
@@ -62,18 +62,6 @@ def make_due(message: Message) -> None:
     past = Now() - timedelta(seconds=1)
     PendingReply.objects.filter(pk=message.id, failed_at=None).update(due_at=past, sweep_at=past)
     assert message.id in claimed(queue.REPLIES)
-
-
-def test_a_worker_that_finds_and_cannot_read_a_message_leaves(
-    send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "oldest_due", lambda thread: None)
-    message = send("Hello")
-    handle(message)
-    assert replies() == []
-    monkeypatch.undo()
-    handle(message)
-    assert replies() == [("Hello", "Noted.")]
 
 
 def test_a_message_gets_a_reply_and_both_turns_are_remembered(
@@ -283,30 +271,6 @@ def test_an_error_that_repeats_the_message_is_not_logged_with_it(
     assert "zebra" not in pending.last_error + "".join(logged)
 
 
-def test_unexpected_error_is_recorded(
-    send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def explode(*arguments: Any) -> None:
-        raise RuntimeError("something\0else")
-
-    monkeypatch.setattr(respond, "build_prompt", explode)
-    handle(send())
-    pending = PendingReply.objects.get()
-    assert (pending.attempts, pending.last_error) == (
-        1,
-        "An error inside Konstruct (RuntimeError). The operators' log says more.",
-    )
-
-
-def test_missing_agent_is_recorded(send: Callable[..., Message], as_owner: Any) -> None:
-    message = send()
-    Agent.objects.filter(pk=message.agent_id).update(id=UUID(int=1))
-    handle(message)
-    assert PendingReply.objects.get().last_error == (
-        f"Agent {message.agent_id} does not exist any more."
-    )
-
-
 def test_only_a_failed_reply_can_be_retried(send: Callable[..., Message]) -> None:
     message = send()
     with pytest.raises(NothingToRetry, match=f"message {message.id} was not given up"):
@@ -353,24 +317,3 @@ def test_a_message_that_waits_for_its_next_try_does_not_hold_up_its_thread(
     make_due(first)
     handle(first)
     assert replies() == [("second", "Noted."), ("first", "Noted.")]
-
-
-def test_window_keeps_complete_pairs(send: Callable[..., Message]) -> None:
-    for number in range(12):
-        message = send(f"message {number}")
-        handle(message)
-    assert window(message)[:2] == [("user", "message 2"), ("assistant", "Noted.")]
-    assert len(window(message)) == 20
-
-
-def test_the_built_in_responder_answers_from_memory(
-    send: Callable[..., Message], settings: Any
-) -> None:
-    settings.LLM_POOL_URL = ""
-    handle(send("My beagle is called Rex."))
-    handle(send("What is my beagle called?"))
-    assert replies()[1][1] == (
-        "This is what I remember:\n"
-        "- My beagle is called Rex.\n"
-        "(Built-in responder, not a language model.)"
-    )

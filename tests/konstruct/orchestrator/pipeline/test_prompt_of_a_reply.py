@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,14 +15,12 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import ContextManager, tokens
-from memory.context.chat import NO_REPLY
 from memory.context.manager import empty_recall
 from memory.context.prompt import PromptItem, PromptParts
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS
 from memory.conversations.short_term import append_message
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, RecallEvent
-from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.servers.llm import LLMServer
 
@@ -118,24 +115,6 @@ def test_prompt_contains_only_facts_visible_to_the_agent_and_the_user(
         "this agent.",
         "this user.",
     }
-
-
-def test_small_talk_gets_no_facts(
-    program: Program, ask: Callable[..., list[dict[str, str]]]
-) -> None:
-    for fact in ("Invoices are due within 30 days.", "Maria drives a red Fiat Panda."):
-        REMEMBER(program.tenant.id, fact, user_id="maria")
-    assert len(ask("Good morning, how are you?")) == 2
-
-
-def test_prompt_contains_no_facts_of_another_tenant(
-    program: Program, program_b: Program, ask: Callable[..., list[dict[str, str]]]
-) -> None:
-    scope = {"agent_id": program.agent.id, "user_id": "maria"}
-    with tenant_scope(program_b.tenant.id):
-        REMEMBER(program_b.tenant.id, "Maria's beagle is called Rex.", **scope)
-        append_message(program_b.tenant.id, program.agent.id, "maria", "user", "Our secret")
-    assert len(ask("What is my beagle called?")) == 2
 
 
 # --- The budget ---------------------------------------------------------------------------------
@@ -245,20 +224,6 @@ def test_turns_that_the_prompt_has_no_room_for_can_be_recalled(
     assert remembered(prompt)[0].endswith("Maria: I have adopted a beagle called Rex.")
 
 
-def test_unstorable_characters_are_removed_from_turns_of_a_window(
-    program: Program, ask: Callable[..., list[dict[str, str]]]
-) -> None:
-    append_message(program.tenant.id, program.agent.id, "maria", "user", "a\0b \ud83e c")
-    prompt = ask("Hello")
-    assert prompt[1:] == [
-        {"role": "user", "content": "ab ? c"},
-        {"role": "assistant", "content": NO_REPLY},
-        {"role": "user", "content": "Hello"},
-    ]
-    embedding_outbox.drain(program.tenant.id)
-    assert last_event().prompt["sections"][2]["messages"] == prompt[1:3]
-
-
 # --- Storage --------------------------------------------------------------------------------------
 
 
@@ -339,15 +304,3 @@ def test_truncated_text_is_marked(
         "task": True,
     }
     assert tokens.TRUNCATION_MARK in sections["task"]["messages"][0]["content"]
-
-
-def test_ended_fact_is_omitted_from_the_prompt(
-    program: Program, ask: Callable[..., list[dict[str, str]]]
-) -> None:
-    memory = ContextManager().memory
-    fact = REMEMBER(program.tenant.id, "Maria's beagle is called Rex.", user_id="maria")
-    assert remembered(ask("What is my beagle called?")) == ["- Fact: Maria's beagle is called Rex."]
-    memory.update(fact, program.tenant.id, content="Maria's beagle is called Max.")
-    assert remembered(ask("What is my beagle called?")) == ["- Fact: Maria's beagle is called Max."]
-    memory.update(fact, program.tenant.id, expires_at=datetime(2020, 1, 1, tzinfo=UTC))
-    assert remembered(ask("What is my beagle called?")) == []

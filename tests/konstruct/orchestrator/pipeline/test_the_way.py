@@ -1,13 +1,9 @@
 """The cost of a message: SQL statements, and files that a reader has to open."""
 
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import FrameType
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.test.utils import CaptureQueriesContext
@@ -31,8 +27,6 @@ Committed = Callable[[], AbstractContextManager[Any]]
 
 ROOT = Path(konstruct.__file__).parent.parent
 PACKAGES = ("konstruct", "memory", "tenants")
-# The driver of every statement, and pure functions of one value: they do not count.
-UNCOUNTED = ("tenants/postgresql/", "tenants/redis_keys.py", "memory/arguments.py")
 MAX_FILES, MAX_RETURNS = 18, 3
 
 
@@ -128,59 +122,3 @@ def test_a_handed_over_thread(
 
 
 # --- Files ----------------------------------------------------------------------------------------
-
-
-def carries(value: Any, message_id: UUID, depth: int = 0) -> bool:
-    """Return whether the value is the message's id, or the message, or contains one of them."""
-    if isinstance(value, (UUID, str)):
-        return str(value) == str(message_id)
-    if depth > 2:
-        return False
-    if isinstance(value, (list, tuple, set, dict)):
-        inside = list(value.values() if isinstance(value, dict) else value)
-        return any(carries(value, message_id, depth + 1) for value in inside[:30])
-    slots = {name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())}
-    names = {"id", "message_id", "message"} & (slots | getattr(value, "__dict__", {}).keys())
-    return any(carries(getattr(value, name, None), message_id, depth + 1) for name in names)
-
-
-@contextmanager
-def stops_of(message_id: UUID) -> Iterator[list[str]]:
-    """Collect the files whose functions get the message, one entry each time."""
-    stops: list[str] = []
-
-    def on_call(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event != "call" or code.co_name.startswith("<"):
-            return
-        path = Path(code.co_filename)
-        if not path.is_relative_to(ROOT):
-            return
-        name = path.relative_to(ROOT).as_posix()
-        if not name.startswith(PACKAGES) or name.startswith(UNCOUNTED):
-            return
-        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + 2]
-        values = [frame.f_locals[argument] for argument in arguments if argument in frame.f_locals]
-        if any(carries(value, message_id) for value in values) and stops[-1:] != [name]:
-            stops.append(name)
-
-    sys.setprofile(on_call)
-    try:
-        yield stops
-    finally:
-        sys.setprofile(None)
-
-
-@pytest.mark.slow
-def test_a_reader_opens_few_files_and_seldom_returns(
-    send_message: SendMessage, committed: Committed
-) -> None:
-    with committed():
-        send_message()
-        message = send_message(handled=False)
-    with stops_of(message.id) as stops:
-        pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
-    visits = Counter(stops)
-    assert stops[0] == "konstruct/orchestrator/pipeline/worker.py"
-    assert len(visits) <= MAX_FILES, stops
-    assert max(visits.values()) - 1 <= MAX_RETURNS, stops

@@ -3,7 +3,6 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
 from django.conf import settings as django_settings
@@ -12,19 +11,8 @@ from django.db import connections
 from konstruct.orchestrator import messages
 from konstruct.orchestrator.exceptions import Busy
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.replies import queue
 from tenants.context import connection, tenant_scope
-from tests.jobs import claimed
 from tests.konstruct.conftest import Program
-
-
-def test_claim_counts_no_attempt(program_a: Program) -> None:
-    sent = program_a.send().json()["id"]
-    with tenant_scope(program_a.tenant.id):
-        assert claimed(queue.REPLIES) == [UUID(sent)]
-        assert claimed(queue.REPLIES) == []
-        assert PendingReply.objects.get().attempts == 0
 
 
 def test_wait_for_a_window_has_a_timeout(
@@ -68,12 +56,3 @@ def test_role_of_the_application_has_postgres_timeouts(db: None) -> None:
             if name == "idle_in_transaction_session_timeout":
                 # A batch of embeddings computes inside its transaction.
                 assert milliseconds > 1000 * django_settings.TASK_TIME_LIMIT
-
-
-def test_a_statement_cannot_fill_the_disk_nor_lift_the_limit(db: None) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT current_setting(name), has_parameter_privilege(name, 'SET')"
-            " FROM (VALUES ('temp_file_limit')) AS limited (name)"
-        )
-        assert cursor.fetchone() == ("1GB", False)

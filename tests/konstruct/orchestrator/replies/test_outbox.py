@@ -13,7 +13,6 @@ from django.db.models.functions import Now
 
 from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -21,7 +20,6 @@ from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
 from tenants.context import tenant_scope
-from tenants.jobs import enqueue_task
 from tests.konstruct.conftest import Program
 
 SECOND = timedelta(seconds=1)
@@ -71,14 +69,6 @@ def test_release_of_a_finished_job_does_nothing(send: Callable[..., Message]) ->
     queue.REPLIES.finish(message.id)
     queue.REPLIES.record_failure(message.id, ValueError("late"))
     assert not PendingReply.objects.exists()
-
-
-def test_deleted_message_has_no_job(program_a: Program) -> None:
-    with tenant_scope(program_a.tenant.id):
-        queue.REPLIES.enqueue(missing := UUID(int=1))
-        with pytest.raises(MessageNotFound):
-            handle_message(str(program_a.tenant.id), str(missing))
-        assert not PendingReply.objects.exists()
 
 
 def test_a_broker_that_is_down_does_not_stop_acceptance(
@@ -132,14 +122,3 @@ def test_threads_of_equal_looking_ids_have_lanes_of_their_own() -> None:
     threads = [("a:b", "c"), ("a", "b:c"), ("a:b", "c "), ("a\x1f1:b", "c"), ("a", "b\x1f1:c")]
     assert len({Thread(agent, *ids).lane for ids in threads}) == len(threads)
     assert Thread(agent, "a", "b").lane == Thread(agent, "a", "b").lane
-
-
-def test_enqueueing_never_raises(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(*arguments: Any, **options: Any) -> None:
-        raise ConnectionRefusedError("no broker")
-
-    monkeypatch.setattr(handle_message, "apply_async", fail)
-    enqueue_task(handle_message, "tenant", str(UUID(int=1)))
-    assert "was not enqueued (ConnectionRefusedError: no broker)" in caplog.text

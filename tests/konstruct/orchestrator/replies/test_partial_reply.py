@@ -12,7 +12,7 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.replies import partial_reply
 from konstruct.orchestrator.replies.partial_reply import message_of_chunk, stream_reply, watch
-from konstruct.web.replies import PartialReplies, WatchedReply
+from konstruct.web.replies import PartialReplies
 from tenants.redis_keys import partial_reply_key
 
 TENANT, OTHER = uuid4(), uuid4()
@@ -115,15 +115,6 @@ def test_attempt_without_text_breaks_no_stream() -> None:
     assert watched(message, broken(message), again_of(message)) == ["", "Bonjour"]
 
 
-def test_text_does_not_stay_in_the_cache() -> None:
-    message = uuid4()
-    watch(TENANT, message)
-    cache, key = get_redis_connection(), partial_reply_key(TENANT, message)
-    assert 0 < cache.ttl(key) <= partial_reply.TTL_SECONDS
-    publish(message, "Hello")
-    assert 0 < cache.ttl(key) <= partial_reply.COMPLETE_TTL_SECONDS
-
-
 def test_no_text_is_published_without_the_cache(
     settings: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,17 +134,6 @@ def test_a_channel_names_tenant_and_message() -> None:
     assert message_of_chunk(b"\xff".replace(b"\xff", b"x")) is None
 
 
-def test_process_keeps_no_text_of_replies_without_a_reader() -> None:
-    async def follow() -> int:
-        texts = PartialReplies(str(settings.CACHES["default"]["LOCATION"]))
-        with texts.watch(TENANT, uuid4()) as watching:
-            assert isinstance(watching, WatchedReply)
-        await texts.close()
-        return len(texts._watching)
-
-    assert asyncio.run(follow()) == 0
-
-
 def test_attempt_with_a_lost_lease_adds_no_text() -> None:
     message = uuid4()
     watch(TENANT, message)
@@ -171,29 +151,3 @@ def test_attempt_with_a_lost_lease_adds_no_text() -> None:
         assert late is not None
         late("again")
     assert partial_reply.text_so_far(TENANT, message) == "Bonjour"
-
-
-def test_erased_stream_gets_no_text() -> None:
-    message = uuid4()
-    watch(TENANT, message)
-    with stream_reply(TENANT, message, 1) as write:
-        assert write is not None
-        write("secret")
-        get_redis_connection().delete(partial_reply_key(TENANT, message))
-        write("more")
-    assert not get_redis_connection().exists(partial_reply_key(TENANT, message))
-
-
-def test_the_more_replies_are_streamed_the_more_rarely_each_is_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_PER_STREAM", 600)
-    message = uuid4()
-    watch(TENANT, message)
-    with stream_reply(TENANT, message, 1) as write:
-        assert write is not None
-        for text in ("Hel", "lo", ", world"):
-            write(text)
-        assert partial_reply.text_so_far(TENANT, message) == "Hel"
-    assert partial_reply.text_so_far(TENANT, message) == "Hello, world"
-    assert not partial_reply._open_streams

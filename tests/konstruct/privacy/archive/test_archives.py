@@ -1,10 +1,8 @@
 """Export and import: the imported rows equal the exported ones; incomplete archives are refused."""
 
-import gzip
 import json
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +10,6 @@ from uuid import uuid4
 import apsw
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connections
 
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline
@@ -55,7 +52,6 @@ from tests.konstruct.privacy.erasure.test_erasure import helped
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-FORMAT_3 = Path(__file__).with_name("format_3.db.gz")
 QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic to?")
 
 
@@ -115,12 +111,6 @@ def recalled(tenant: Tenant, agent: Agent) -> list[list[tuple[Any, ...]]]:
     ]
 
 
-def rows_of_kind(path: Path, kind: str) -> list[dict[str, Any]]:
-    with sqlite3.connect(path) as file:
-        rows = file.execute("SELECT row FROM exported WHERE kind = ? ORDER BY position", [kind])
-        return [json.loads(item) for (item,) in rows]
-
-
 def test_imported_memory_is_equal_in_another_tenant(
     tenant_a: Tenant, make_tenant: Callable[..., Tenant], full: None, agent: Agent, tmp_path: Path
 ) -> None:
@@ -146,31 +136,6 @@ def test_imported_memory_is_equal_in_another_tenant(
     import_memory(other, tmp_path / "a.db", say=lambda kind, new, rows: news.append(new))
     assert set(news) == {0}
     assert export_memory(other, tmp_path / "c.db").digest == before.digest
-
-
-def test_archive_of_format_3_is_imported_equal(tenant_a: Tenant, tmp_path: Path) -> None:
-    """A file exported before tables declared their personal data, with rows of all kinds.
-
-    Every kind keeps its rows and their order. Agents, escalations and facts have new columns;
-    waiting replies and the words of the index have one less.
-    """
-    path = tmp_path / "a.db"
-    path.write_bytes(gzip.decompress(FORMAT_3.read_bytes()))
-    before = read_manifest(path)
-    assert before.digest == "35579ab5175ab8dfd85a0e16c2f7872bbc9a4fc181f86472d59bad4a8e44040c"
-    import_memory(tenant_a, path, expected_digest=before.digest)
-    after = export_memory(tenant_a, tmp_path / "b.db")
-    grown, shrunk = {"agents", "escalations", "facts"}, {"pending_replies", "index"}
-    for kind, digest in before.sha256.items():
-        if kind in after.sha256 and kind not in grown | shrunk:
-            assert (kind, after.sha256[kind]) == (kind, digest)
-    for kind in grown:
-        old, new = rows_of_kind(path, kind), rows_of_kind(tmp_path / "b.db", kind)
-        assert [{name: row[name] for name in old[0]} for row in new] == old
-        assert len(old) == before.counts[kind] > 0
-    old, new = (rows_of_kind(file, "pending_replies") for file in (path, tmp_path / "b.db"))
-    assert [row.keys() - new[0].keys() for row in old] == [{"ring_at"}] * len(new)
-    assert [{name: row[name] for name in new[0]} for row in old] == new
 
 
 def test_archive_of_one_person_contains_no_rows_of_others(
@@ -245,38 +210,6 @@ def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_import
     assert message.id in [hit.message_id for hit in hits]
 
 
-def test_rows_embedded_during_an_export_are_not_in_it(
-    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, tmp_path: Path
-) -> None:
-    """The file has the moment of its first read: messages, outboxes and vectors alike."""
-    incoming = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
-    message, _ = accept(incoming, tenant_id=tenant_a.id)
-    pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)
-
-    def embed_meanwhile(kind: str, rows: int) -> None:
-        if kind == "messages":
-            with ThreadPoolExecutor(1) as other:
-                other.submit(embed).result()
-
-    def embed() -> None:
-        try:
-            embedding_jobs.drain(tenant_a.id)
-        finally:
-            connections.close_all()
-
-    path = tmp_path / "a.db"
-    manifest = export_memory(tenant_a, path, say=embed_meanwhile)
-    with tenant_scope(tenant_a.id):
-        assert ConversationEmbedding.objects.count() == 2
-    assert (manifest.counts["embeddings"], manifest.counts["pending_embeddings"]) == (0, 2)
-    with MemoryManager(path) as archive:
-        assert archive.model_versions() == {}
-    import_memory(tenant_b, path)
-    embedding_jobs.drain(tenant_b.id)
-    with tenant_scope(tenant_b.id):
-        assert ConversationEmbedding.objects.count() == 2
-
-
 def test_archive_is_searched_offline(tenant_a: Tenant, full: None, tmp_path: Path) -> None:
     export_memory(tenant_a, tmp_path / "a.db")
     with MemoryManager(tmp_path / "a.db") as archive:
@@ -338,23 +271,6 @@ def test_other_files_are_refused(
         call_command("import_memory", "--tenant", "tenant-b", "--digest", "x", str(complete))
     with tenant_scope(tenant_b.id):
         assert not Message.objects.exists()
-
-
-def test_conflicting_rows_prevent_the_import(
-    tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path
-) -> None:
-    path = tmp_path / "a.db"
-    export_memory(tenant_a, path)
-    with tenant_scope(tenant_b.id):
-        Agent.objects.create(name="ada")
-        with pytest.raises(CommandError, match=r"its agents cannot be imported: .* is taken"):
-            call_command("import_memory", "--tenant", "tenant-b", str(path))
-        assert not Message.objects.exists()
-    with tenant_scope(tenant_a.id):
-        Agent.objects.update(persona="Changed since.")
-    import_memory(tenant_a, path)
-    with tenant_scope(tenant_a.id):
-        assert Agent.objects.get().persona == "Changed since."
 
 
 def test_commands_print_their_results(

@@ -7,7 +7,6 @@ from typing import Any
 import ormsgpack
 import pytest
 from django.core.management import CommandError, call_command
-from langchain_core.messages import HumanMessage
 
 from konstruct.privacy.archive import ArchiveRefused, import_memory
 from memory.context import SessionStore
@@ -15,7 +14,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.privacy.archive.forging import forge
-from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
+from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks
 
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
@@ -73,24 +72,6 @@ def test_a_value_that_konstruct_does_not_write_is_refused(
     with pytest.raises(ArchiveRefused, match=reason):
         import_memory(tenant_b, archive)
     assert is_empty(tenant_b)
-
-
-def test_all_encodings_of_langgraph_are_accepted(
-    archive: Path, tenant_b: Tenant, settings: Any
-) -> None:
-    def change(rows: list[Any]) -> None:
-        first, *_ = rows
-        values = [("msgpack+aes", b"x"), ("empty", None), ("null", b""), ("json", b'{"a": 1}')]
-        for number, (type_, value) in enumerate(values):
-            rows.append(dict(first, channel=f"c{number}"))
-            put(type_, value)(rows[-1:])
-        message = ["langchain_core.messages.human", "HumanMessage", {"content": "Hi"}, ""]
-        put("msgpack", b"\x91" + packed(5, message))(rows[:1])
-
-    forge(archive, "checkpoint_blobs", change)
-    import_memory(tenant_b, archive)
-    messages = SessionStore(tenant_b.id).get_session_messages("thread")
-    assert [message["content"] for message in messages] == [HumanMessage("Hi").content]
 
 
 def test_custom_class_is_accepted_if_configured(

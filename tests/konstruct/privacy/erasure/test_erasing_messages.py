@@ -13,11 +13,9 @@ from konstruct.api.models import KeyScope
 from konstruct.channels.delivery import queue as deliveries
 from konstruct.consistency import verify
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, ExtractionRun
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
-from konstruct.privacy.erasure import carry_out, messages
 from memory.conversations.copies import copy_for_agent
 from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
@@ -32,7 +30,6 @@ from tenants.redis_keys import partial_reply_key
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.orchestrator.extraction.conftest import fact
-from tests.konstruct.privacy.erasure.test_erasing_exactly import EVA
 from tests.konstruct.privacy.erasure.test_erasure import everything
 from tests.servers.llm import Answer, LLMServer
 
@@ -183,29 +180,6 @@ def test_conversation_is_erased_completely_and_others_are_kept(
     assert eraser.get(again["url"]).json()["receipt"]["found"] is False
 
 
-def test_a_long_conversation_of_a_tenant_with_many_agents_is_erased(
-    tenant_a: Tenant, agent: Agent
-) -> None:
-    """Postgres takes at most 65,535 parameters, and each agent may have a copy of each message."""
-    with tenant_scope(tenant_a.id):
-        agents = Agent.objects.bulk_create(Agent(name=f"agent {n}") for n in range(200))
-        target = Message.objects.bulk_create(
-            Message(
-                agent_id=agent.pk, user_id="maria", thread_id="t", channel="import", role="user",
-                content=f"Turn {n}.",
-            )
-            for n in range(400)
-        )  # fmt: skip
-        for copy_agent in agents[:3]:
-            copy_for_agent([target[0].pk], copy_agent.pk)
-        request = request_message_erasure(agent_id=agent.pk, user_id="maria", thread_id="t", by=EVA)
-    with database.as_owner(), tenant_scope(tenant_a.id):
-        receipt = messages.carry_out(request).receipt
-        assert receipt is not None
-        assert receipt["tables"]["memory_message"]["removed"] == 403
-        assert not Message.objects.exists()
-
-
 def test_a_message_that_waits_for_its_reply_is_not_answered(
     tenant_a: Tenant, eraser: Program
 ) -> None:
@@ -214,38 +188,6 @@ def test_a_message_that_waits_for_its_reply_is_not_answered(
     erase(tenant_a)
     assert SECRET not in everything(tenant_a)
     assert verify(tenant_a.id, "a").findings == []
-
-
-def test_interrupted_erasure_continues(
-    tenant_a: Tenant, target: Message, eraser: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    eraser.request("DELETE", f"{MESSAGES}{target.pk}/")
-    for step in ("_delete_reply_jobs", "redact_copies", "_delete_from_cache"):
-
-        def die(*_: Any, **__: Any) -> None:
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch, database.as_owner(), tenant_scope(tenant_a.id):
-            patch.setattr(f"konstruct.privacy.erasure.messages.{step}", die)
-            with pytest.raises(KeyboardInterrupt):
-                jobs.ERASE_MESSAGES.carry_out(MessageErasure.objects.get().pk)
-    erase(tenant_a)
-    assert SECRET not in everything(tenant_a)
-    assert verify(tenant_a.id, "a").findings == []
-
-
-def test_receipts_of_the_person_are_erased(
-    tenant_a: Tenant, target: Message, eraser: Program
-) -> None:
-    eraser.request("DELETE", f"{MESSAGES}{target.pk}/")
-    with database.as_owner(), tenant_scope(tenant_a.id):
-        assert jobs.ERASE_MESSAGES.run_due() == 1
-        from konstruct.orchestrator.identities.erasure_requests import request_erasure
-
-        receipt = carry_out(request_erasure("maria", by=EVA)).receipt
-        assert receipt is not None
-        assert receipt["tables"]["audit_messageerasure"]["removed"] == 1
-        assert not MessageErasure.objects.exists()
 
 
 def test_key_without_the_scope_or_of_another_user_cannot_erase(

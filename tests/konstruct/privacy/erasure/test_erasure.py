@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.db import connections
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
@@ -158,22 +158,6 @@ def traces_of_maria(text: str, statement: Message) -> list[str]:
     return [line for line in text.splitlines() if any(word in line for word in words)]
 
 
-def test_table_without_a_declaration_stops_the_erasure(tenant_a: Tenant, owner: None) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {tenant_a.schema_name}.diary (user_id text)")
-    try:
-        request = request_erasure("x", by=EVA)
-        with pytest.raises(rows.UnknownTable, match="for diary: add it"):
-            carry_out(request)
-        assert jobs.ERASE.run_due() == 0
-        request.refresh_from_db()
-        assert request.done_at is None
-        assert "diary" in request.last_error
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(f"DROP TABLE {tenant_a.schema_name}.diary")
-
-
 def test_all_rows_of_the_person_are_deleted_and_none_of_others(
     tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
@@ -319,18 +303,6 @@ def test_the_application_can_neither_erase_nor_write_receipts(
         with pytest.raises(Exception, match="permission denied"):
             ErasureRequest.objects.update(receipt={})
         assert Message.objects.filter(user_id=MARIA).count() == 8
-
-
-def test_the_command_asks(tenant_a: Tenant, full: Message, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("builtins.input", lambda _: "bob")
-    with pytest.raises(CommandError, match="not erased"):
-        call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA)
-    with pytest.raises(CommandError, match="eve"):
-        call_command(
-            "erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--agent", "eve"
-        )
-    with tenant_scope(tenant_a.id):
-        assert not ErasureRequest.objects.exists()
 
 
 @pytest.mark.parametrize("whole_person", [True, False], ids=["a person", "a message"])

@@ -1,6 +1,5 @@
 """An erasure of a person with many messages: its work grows in batches only."""
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -9,7 +8,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 from django.conf import settings
-from django.db import InternalError
 from django_redis import get_redis_connection
 from redis.connection import AbstractConnection
 
@@ -17,16 +15,16 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure import carry_out, residue, rows, storage
+from konstruct.privacy.erasure import carry_out, storage
 from memory.conversations.short_term import append_message
-from memory.models import ConversationEmbedding, Message
+from memory.models import Message
 from tenants.audit.access_log import Actor
-from tenants.audit.models import ActorKind, ErasureRequest
+from tenants.audit.models import ActorKind
 from tenants.context import connection
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
 from tests import database
-from tests.messages import messages_to_postgres, statements
+from tests.messages import statements
 
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
@@ -83,39 +81,6 @@ def test_more_messages_threads_and_keys_take_no_more_round_trips(
     assert min(commands) >= 2
     # Of the cache: two scans, and a removal for each.
     assert max(commands) < 30
-
-
-def test_batches_are_recorded_and_reported_in_order(
-    tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_exchanges(agent, "maria", 40)
-    monkeypatch.setattr(rows, "BATCH", 10)
-    request, steps, noted = request_erasure("maria", by=EVA), [], []
-
-    def report(step: str) -> None:
-        steps.append(step)
-        progress = ErasureRequest.objects.get(pk=request.pk).progress or {}
-        noted.append((progress["messages"]["removed"], Message.objects.count()))
-
-    receipt = carry_out(request, report=report).receipt
-    assert receipt is not None
-    counted = [step for step in steps if step.endswith("messages removed")]
-    assert len(counted) >= 3
-    assert counted[-1] == "40 of 40 messages removed"
-    assert all(removed + left == 40 for removed, left in noted)
-    assert receipt["tables"]["memory_message"]["removed"] == 40
-
-
-def test_digest_of_all_ids_is_equal_with_any_batch_size(
-    tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_exchanges(agent, "maria", 40)
-    ids = [str(pk) for pk in Message.objects.values_list("pk", flat=True)]
-    expected = sum(int(hashlib.sha256(id.encode()).hexdigest(), 16) for id in ids) % 2**256
-    monkeypatch.setattr(rows, "BATCH", 7)
-    receipt = carry_out(request_erasure("maria", by=EVA)).receipt
-    assert receipt is not None
-    assert receipt["tables"]["memory_message"]["sha256_of_ids"] == f"{expected:064x}"
 
 
 SECRET = "heliotropewalnut"
@@ -184,23 +149,6 @@ def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
 
 
 @pytest.mark.alone
-def test_large_tables_are_vacuumed_unless_disabled(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(storage, "MAX_REWRITE_BYTES", 0)
-    for rewrite in (False, True):
-        send_message("Hello.", "maria", "hers")
-        receipt: Any = carry_out(request_erasure("maria", by=EVA), rewrite=rewrite).receipt
-        stored = receipt["storage"]
-        done, other = ("rewritten", "vacuumed") if rewrite else ("vacuumed", "rewritten")
-        assert "memory_message" in stored[done]
-        assert stored[other] == []
-        assert ("pages_of_vacuumed_tables" in stored["later"]) is not rewrite
-    assert not ConversationEmbedding.objects.exists()
-
-
-@pytest.mark.alone
 def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
     tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
@@ -219,45 +167,3 @@ def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
     receipt: Any = carry_out(request).receipt
     assert receipt["storage"]["vacuumed"] == ["memory_message"]
     assert "memory_posting" in receipt["storage"]["rewritten"]
-
-
-@pytest.mark.alone
-def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    vacuum, failed = storage._vacuum, []
-
-    def fail_once(table: str, how: str) -> None:
-        if table == "memory_message" and not failed:
-            failed.append(table)
-            raise InternalError("missing chunk number 0 for toast value 129959 in pg_toast_19214")
-        vacuum(table, how)
-
-    monkeypatch.setattr(storage, "_vacuum", fail_once)
-    send_message("Hello.", "maria", "hers")
-    receipt: Any = carry_out(request_erasure("maria", by=EVA)).receipt
-    assert failed == ["memory_message"]
-    assert "memory_message" in receipt["storage"]["rewritten"]
-
-
-def test_tables_are_searched_by_cursors(owner: None, agent: Agent, tenant_a: Tenant) -> None:
-    """One batch of rows is in memory, whatever the size of the tenant."""
-    add_exchanges(agent, "other", residue.BATCH + 2)
-    add_exchanges(agent, "gone", 2)
-    with messages_to_postgres() as sent:
-        carry_out(request_erasure("gone", by=EVA))
-    every = [statement for message in sent for statement in message]
-    (search,) = (
-        statement
-        for statement in every
-        if f'FROM "{tenant_a.schema_name}"."memory_message"' in statement
-    )
-    declare, cursor, *_ = search.split()
-    assert declare == "DECLARE"
-    fetches = [
-        statement
-        for statement in every
-        if statement.startswith("FETCH ") and statement.endswith(cursor)
-    ]
-    assert len(fetches) == 3  # two full batches, and an empty one

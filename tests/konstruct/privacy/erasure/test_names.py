@@ -10,12 +10,11 @@ from django.utils import timezone
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
-    request_message_erasure,
 )
 from konstruct.orchestrator.models import Agent, HistoryMerge
 from konstruct.privacy import merge
 from konstruct.privacy.archive import export_memory, import_memory
-from konstruct.privacy.erasure import carry_out, messages
+from konstruct.privacy.erasure import carry_out
 from konstruct.privacy.retention import apply_rules
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.models import Message, PersonName
@@ -75,25 +74,6 @@ def test_erased_name_leaves_no_data(
         {"asked": {"q": "(erased)", "limit": "(erased)"}},
     ]  # fmt: skip
     assert "mariella" not in everything(tenant_a).lower()
-
-
-def test_one_agents_erasure_leaves_the_names_that_others_know(
-    tenant_a: Tenant, agent: Agent, named_message: Message, send_message: Callable[..., Message],
-    files_left_alone: None, owner: None,
-) -> None:  # fmt: skip
-    other = Agent.objects.create(name="bo")
-    send_message("Hello, Bo.", "maria", "t4", name="Maria", agent_id=other.pk)
-    assert carry_out(request_erasure("maria", by=EVA, agent_id=agent.pk)).done_at is not None
-    assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria")]
-
-
-def test_name_is_deleted_with_its_last_message(
-    tenant_a: Tenant, agent: Agent, named_message: Message, files_left_alone: None, owner: None
-) -> None:
-    where = {"agent_id": agent.pk, "user_id": "maria"}
-    request = request_message_erasure(**where, thread_id="t1", message_id=named_message.pk, by=EVA)
-    messages.carry_out(request)
-    assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria")]
 
 
 def test_name_is_deleted_with_messages_past_retention(

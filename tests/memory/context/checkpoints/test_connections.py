@@ -14,7 +14,6 @@ from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.context.checkpoints.connections import (
     APPLICATION_NAME,
     MAX_CONNECTIONS,
-    close_pools,
 )
 from tenants.models import Tenant
 from tests.database import url_of
@@ -47,17 +46,6 @@ def test_many_threads_of_a_run_wait_for_a_connection_instead_of_opening_more(
     assert 1 <= row[0] <= MAX_CONNECTIONS
 
 
-def test_listing_gives_its_connection_back_before_the_first_result(tenant_a: Tenant) -> None:
-    saver = TenantPostgresSaver(tenant_a.id)
-    for number in range(3):
-        put(saver, f"thread-{number}")
-
-    # If each unfinished listing kept a connection, none would be left.
-    listings = [saver.list(None) for _ in range(MAX_CONNECTIONS + 1)]
-
-    assert len({next(listing).checkpoint["id"] for listing in listings}) == 1
-
-
 def test_connections_that_postgres_has_ended_are_replaced(tenant_a: Tenant) -> None:
     saver = TenantPostgresSaver(tenant_a.id)
     put(saver, "thread")
@@ -69,15 +57,6 @@ def test_connections_that_postgres_has_ended_are_replaced(tenant_a: Tenant) -> N
             [APPLICATION_NAME],
         )
         assert ended.fetchall() != []
-
-    assert len(ids(saver, "thread")) == 1
-
-
-def test_closed_pool_reopens(tenant_a: Tenant) -> None:
-    saver = TenantPostgresSaver(tenant_a.id)
-    put(saver, "thread")
-
-    close_pools()
 
     assert len(ids(saver, "thread")) == 1
 

@@ -11,7 +11,6 @@ from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.context.checkpoints.connections import (
     tenant_transaction,
 )
-from memory.context.exceptions import ThreadExists
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.stored import count, ids, put
 
@@ -34,20 +33,6 @@ def test_copied_thread_is_independent(tenant_a: Tenant) -> None:
     assert copied.checkpoint["channel_values"] == {"large": ["source"], "small": 1}
     assert copied.pending_writes == [("task", "channel", {"a": 1})]
     assert [count(tenant_a, table, "source") for table in tables] == [0, 0, 0]
-
-
-def test_a_thread_with_a_history_is_not_copied_onto(tenant_a: Tenant) -> None:
-    saver = TenantPostgresSaver(tenant_a.id)
-    put(saver, "source")
-    put(saver, "target")
-    before = ids(saver, "target")
-
-    with pytest.raises(ThreadExists, match="'target' has a history already"):
-        saver.copy_thread("source", "target")
-    with pytest.raises(ThreadExists):
-        saver.copy_thread("source", "source")
-
-    assert ids(saver, "target") == before
 
 
 def test_deleting_a_run_keeps_values_that_others_still_use(tenant_a: Tenant) -> None:

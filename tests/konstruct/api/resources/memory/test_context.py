@@ -11,7 +11,7 @@ from konstruct.orchestrator.builder import build_system_prompt
 from memory.context import tokens
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS, REPLY_OVERHEAD_TOKENS
 from memory.conversations.short_term import append_message
-from memory.models import MemoryEntry, Message
+from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import keep
 from tests.konstruct.api.resources.memory.test_memories import remember
@@ -89,14 +89,6 @@ def test_task_with_data_searches_by_description_and_returns_all_data(
     assert context["prompt"][-1] == {"role": "user", "content": context["task"]}
 
 
-@pytest.mark.parametrize("task", ["", {"ward": 7}])
-def test_task_without_a_description_searches_nothing(program_a: Program, task: Any) -> None:
-    keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
-    context = compiled(program_a, task)
-    assert (context["context"], context["sources"]) == ("", [])
-    assert ("- ward: 7" in context["task"]) == (bool(task))
-
-
 def test_a_program_may_bring_its_own_turns_prompt_and_tier(program_a: Program) -> None:
     append_message(program_a.tenant.id, program_a.agent.id, "maria", "user", "From the window")
     turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]
@@ -107,16 +99,6 @@ def test_a_program_may_bring_its_own_turns_prompt_and_tier(program_a: Program) -
     assert context["system_prompt"] == "You are Bo."
     assert (context["model_tier"], context["budget"]) == ("reasoning", 32000)
     assert texts_of(compiled(program_a, messages=[])) == []
-
-
-def test_context_without_a_user_contains_no_memories(program_a: Program) -> None:
-    remember(program_a, "I am allergic to walnuts, so never order the cake.")
-    keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
-    keep(program_a, "Guests who are allergic to milk get oat milk.")
-    response = program_a.post(COMPILE, {"agent": "ada", "task": "Who is allergic to milk?"})
-    context = response.json()
-    assert context["context"] == "- Fact: Guests who are allergic to milk get oat milk."
-    assert context["messages"] == []
 
 
 @pytest.mark.slow
@@ -150,26 +132,6 @@ def test_a_graphs_thread_is_the_session(program_a: Program, program_b: Program) 
     assert texts_of(compiled(program_a, thread_id="thread")) == ["From the graph", "Yes."]
     assert texts_of(compiled(program_a, thread_id="unknown")) == ["From the window"]
     assert texts_of(compiled(program_b, thread_id="thread")) == []
-
-
-def test_context_stores_nothing(program_a: Program) -> None:
-    compiled(program_a)
-    with tenant_scope(program_a.tenant.id):
-        assert not Message.objects.exists()
-        assert not MemoryEntry.objects.exists()
-
-
-def test_two_tenants_with_the_same_names_never_meet(program_a: Program, program_b: Program) -> None:
-    remember(program_a, "I am allergic to walnuts, so never order the cake.")
-    keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
-    append_message(program_a.tenant.id, program_a.agent.id, "maria", "user", "Our secret")
-    with tenant_scope(program_b.tenant.id):
-        create_agent(tenant_id=program_b.tenant.id, name="twin", id=program_a.agent.id)
-    for agent in ("ada", "twin"):
-        context = compiled(program_b, agent=agent)
-        assert (context["context"], context["messages"]) == ("", [])
-    response = program_a.post(COMPILE, {"agent": str(program_b.agent.id), "task": "?"})
-    assert response.status_code == 422
 
 
 def test_agents_and_users_of_one_tenant_are_separate(program_a: Program) -> None:

@@ -73,21 +73,6 @@ def test_options_of_a_search(program_a: Program) -> None:
     assert vector["results"][0]["content"] == MESSAGES[2]
 
 
-def test_empty_memory_returns_no_results(program_a: Program) -> None:
-    answer = search(program_a, "What am I allergic to?").json()
-    assert (answer["results"], answer["abstained"]) == ([], True)
-
-
-def test_other_users_and_tenants_are_never_looked_at(
-    program_a: Program, program_b: Program
-) -> None:
-    remember(program_a, *MESSAGES, user_id="theo")
-    remember(program_b, "I like walnuts.")
-    assert search(program_a, "What am I allergic to?", gate=False).json()["results"] == []
-    found = search(program_b, "What am I allergic to?", gate=False).json()["results"]
-    assert [memory["content"] for memory in found] == ["I like walnuts."]
-
-
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
@@ -113,12 +98,6 @@ def test_invalid_search_is_refused_by_field(
     response = search(program_a, **{"query": "Where is the car?", **fields})
     assert response.status_code == 400
     assert [error["field"] for error in response.json()["errors"]] == [field]
-
-
-def test_an_unknown_agent_is_named(program_a: Program) -> None:
-    response = search(program_a, "Where?", agent="nobody")
-    assert response.status_code == 422
-    assert response.json()["errors"][0]["field"] == "agent"
 
 
 def without_quotas(program: Program) -> dict[str, Any]:

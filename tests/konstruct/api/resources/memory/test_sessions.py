@@ -116,19 +116,6 @@ def test_session_is_returned_with_its_newest_messages(program_a: Program) -> Non
     assert program_a.get(path_of("thread", top=1)).status_code == 400
 
 
-@pytest.mark.parametrize(
-    "thread_id", ["C024BE/1719.0001", "a b", "ä?#%2F&=", "maria@example.org", "a/", "x/messages"]
-)
-def test_a_thread_may_be_called_anything(program_a: Program, thread_id: str) -> None:
-    converse(program_a, thread_id, HumanMessage("Hello"))
-    (session,) = program_a.get(SESSIONS).json()["results"]
-    assert session["thread_id"] == thread_id
-    answer = program_a.get(session["url"].removeprefix("http://localhost"))
-    assert answer.json()["messages"][0]["content"] == "Hello"
-    assert program_a.request("DELETE", path_of(thread_id)).status_code == 204
-    assert listed(program_a) == []
-
-
 def test_only_the_cleared_session_is_removed(program_a: Program) -> None:
     converse(program_a, "thread", HumanMessage("Hello"))
     converse(program_a, "other", HumanMessage("Hello"))
@@ -153,19 +140,6 @@ def test_session_is_kept_if_its_clearing_cannot_be_recorded(
         patch.setattr(access_log, "_INSERT", refused)
         assert program_a.request("DELETE", path_of("thread")).status_code == 500
     assert listed(program_a) == ["thread"]
-
-
-def test_two_tenants_with_the_same_thread_never_meet(
-    program_a: Program, program_b: Program
-) -> None:
-    converse(program_a, "thread", HumanMessage("Our secret"))
-    assert listed(program_b) == []
-    assert program_b.get(path_of("thread")).status_code == 404
-    assert program_b.request("DELETE", path_of("thread")).status_code == 404
-    converse(program_b, "thread", HumanMessage("Theirs"))
-    assert program_b.request("DELETE", path_of("thread")).status_code == 204
-    messages = program_a.get(path_of("thread")).json()["messages"]
-    assert [message["content"] for message in messages] == ["Our secret"]
 
 
 def test_unreadable_state_is_reported_as_unreadable(program_a: Program) -> None:

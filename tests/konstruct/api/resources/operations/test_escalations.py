@@ -107,19 +107,6 @@ def test_agent_key_cannot_hand_over_to_or_read_another_agent(
     assert of_ada.get(f"{CASES}?to_agent=bert").status_code == 422
 
 
-def test_another_tenant_with_the_same_names_is_not_touched(
-    program_a: Program, program_b: Program, bert: Agent
-) -> None:
-    create_agent(tenant_id=program_b.tenant.id, id=bert.id, name="bert")
-    send_and_answer(program_a, "Hello")
-    send_and_answer(program_b, "Hello")
-    case = hand(program_a, "bert").json()
-    assert send_and_answer(program_b, "Hello again")["answered_by"] == "ada"
-    assert program_b.get(CASES).json()["results"] == []
-    assert program_b.get(f"{CASES}{case['id']}/").status_code == 404
-    assert send_and_answer(program_a, "Hello again")["answered_by"] == "bert"
-
-
 def test_an_agents_rules_name_others_by_name_or_id(program_a: Program, bert: Agent) -> None:
     url = f"{V1}agents/{program_a.agent.id}/"
     changes = {"hands_to": ["bert"], "hand_over_on": {"invoice": "bert"}, "hand_back_on": ["done"]}

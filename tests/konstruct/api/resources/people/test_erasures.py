@@ -49,21 +49,3 @@ def test_key_requests_erasures_within_its_binding(program_a: Program) -> None:
     assert program_of_maria.post(ERASURES, {"user_id": "maria"}).status_code == 202
     refusal(program_of_maria.get(f"{ERASURES}{of_agent['id']}/"), 404)
     assert program_a.get(f"{ERASURES}{of_agent['id']}/").status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "user_id"),
-        ({"user_id": ""}, "user_id"),
-        ({"user_id": "x", "agent": 1}, "agent"),
-        ({"user_id": "x", "thread": "y"}, "thread"),
-        ({"user_id": "x", "threads": "y"}, "threads"),
-    ],
-)
-def test_invalid_erasure_is_refused(
-    program_a: Program, body: dict[str, object], field: str
-) -> None:
-    answer = program_a.post(ERASURES, body)
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["field"] == field

@@ -1,21 +1,18 @@
 """The timeline of a user by REST: kinds, pages, bound keys and members of the team."""
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
-from django.utils import timezone
 
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff.escalations import Thread, open_escalation
 from konstruct.orchestrator.identities.channel_identities import identity_of, link
 from konstruct.orchestrator.models import Escalation
-from memory.models import Message
 from tenants.audit.access_log import Actor, record_access
-from tenants.audit.models import AccessEvent, Action, ActorKind
+from tenants.audit.models import Action, ActorKind
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
@@ -114,29 +111,3 @@ def test_a_member_of_the_team_gets_the_kinds_that_they_may_view(
         user.user_permissions.set(Permission.objects.filter(codename__in=names))
     assert {entry["kind"] for entry in client.get(address()).json()["results"]} == {"message"}
     assert client.get(address(query="?kind=access")).status_code == 403
-
-
-@pytest.mark.parametrize("user_id", [HOSTILE, "x" * 255])
-def test_an_id_of_any_text_has_a_timeline(program_a: Program, user_id: str) -> None:
-    program_a.send("Hello", user_id=user_id)
-    (entry,) = [entry for entry in entries(program_a, "", user_id) if entry["kind"] == "message"]
-    assert (entry["text"], entry["user_id"]) == ("Hello", user_id)
-
-
-@pytest.mark.parametrize("user_id", ["a\0b", "x" * 100_000])
-def test_no_id_is_not_found(program_a: Program, user_id: str) -> None:
-    assert program_a.get(address(user_id)).status_code in (400, 404, 414)
-
-
-def test_a_view_is_logged_with_the_user_and_of_an_unknown_one_with_a_pseudonym(
-    program: Program, make_program: Callable[..., Program]
-) -> None:
-    begun = timezone.now()
-    entries(program)
-    entries(program, "", "nobody")
-    with tenant_scope(program.tenant.id):
-        logged = AccessEvent.objects.filter(subject="timeline", created_at__gte=begun)
-        users = list(logged.order_by("id").values_list("user_id", flat=True))
-        assert Message.objects.filter(user_id="maria").exists()
-    assert users[0] == "maria"
-    assert users[1].startswith("erased:")

@@ -1,6 +1,5 @@
 """Facts by REST: changed with their history, deleted, and isolated."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -8,9 +7,7 @@ from urllib.parse import urlencode
 import pytest
 from django.utils import timezone
 
-from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
-from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import (
     FACTS,
     bad_fields,
@@ -117,23 +114,6 @@ def test_deleted_fact_is_removed_with_its_history(program_a: Program) -> None:
         assert response.json()["type"] == "urn:konstruct:problem:not-found"
 
 
-def test_fact_is_stored_once_for_an_idempotency_key(program_a: Program) -> None:
-    body = {"agent": "ada", "content": "Tea."}
-    key = {"Idempotency-Key": "one"}
-    first = program_a.post(FACTS, body, headers=key)
-    assert first.status_code == 201
-    change(program_a, first.json(), content="Coffee.")
-    again = program_a.post(FACTS, body, headers=key)
-    assert (again.status_code, again.json()["created"]) == (200, False)
-    assert again.json()["memory_id"] == first.json()["memory_id"]
-    assert again.json()["content"] == "Coffee."
-    assert program_a.post(FACTS, {"content": "Milk."}, headers=key).status_code == 422
-    assert listed(program_a) == ["Coffee."]
-    program_a.request("DELETE", path_of(first.json()))
-    assert program_a.post(FACTS, body, headers=key).status_code == 404
-    assert stored(program_a) == 0
-
-
 def test_change_with_an_old_etag_is_refused(program_a: Program) -> None:
     fact = keep(program_a, "Maria lives in Bonn.")
     seen = program_a.get(path_of(fact)).headers["ETag"]
@@ -156,17 +136,6 @@ def test_change_with_an_old_etag_is_refused(program_a: Program) -> None:
     deleted = program_a.request("DELETE", path_of(fact), headers={"If-Match": seen})
     assert deleted.status_code == 412
     assert listed(program_a) == ["Maria lives in Rome."]
-
-
-def test_agents_with_the_same_id_in_two_tenants_share_no_fact(
-    program_a: Program, program_b: Program, as_owner: Callable[..., Any]
-) -> None:
-    with tenant_scope(program_b.tenant.id):
-        create_agent(tenant_id=program_b.tenant.id, name="twin", id=program_a.agent.id)
-    keep(program_a, "Our secret is tea.", user_id="maria")
-    for name in ("twin", str(program_a.agent.id)):
-        assert listed(program_b, agent=name) == []
-        assert found(program_b, "tea", agent=name, user_id="maria") == []
 
 
 def test_a_users_key_sees_and_changes_the_facts_about_them(program_a: Program, bo: Agent) -> None:

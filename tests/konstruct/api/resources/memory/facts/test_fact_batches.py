@@ -4,9 +4,6 @@ from typing import Any
 
 import pytest
 
-from memory.models import MemoryEntry
-from tenants.audit.models import AccessEvent
-from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import FACTS, keep, listed
 from tests.konstruct.conftest import Program
 
@@ -68,22 +65,7 @@ def test_batch_with_an_invalid_fact_stores_none(
     assert listed(program_a) == []
 
 
-def test_a_batch_has_a_limit(program_a: Program) -> None:
-    many = [{"content": f"Fact {number}."} for number in range(101)]
-    assert send(program_a).status_code == send(program_a, *many).status_code == 400
-    assert send(program_a, *many[:100]).json()["created"] == 100
-
-
 def test_a_bound_key_stores_facts_of_its_user_alone(program_a: Program) -> None:
     bound = program_a.with_key(user_id="maria")
     assert send(bound, TEA, NUTS).status_code == 403
     assert [fact["user_id"] for fact in send(bound, TEA, HOURS).json()["results"]] == ["maria"] * 2
-
-
-def test_the_access_log_names_the_new_facts(program_a: Program) -> None:
-    results = send(program_a, TEA, NUTS).json()["results"]
-    with tenant_scope(program_a.tenant.id):
-        (event,) = AccessEvent.objects.filter(action="create", subject="facts")
-        assert event.detail["facts"] == [fact["memory_id"] for fact in results]
-        assert not event.user_id
-        assert all(MemoryEntry.objects.values_list("embedding_model", flat=True))

@@ -1,7 +1,7 @@
 """The review of facts by REST: the queue, decisions, events, evidence, and replies."""
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -212,39 +212,3 @@ def test_the_replies_that_used_a_fact_are_listed(program_a: Program) -> None:
     (reply,) = program_a.get(f"{FACTS}{used}/replies/").json()["results"]
     assert (reply["query"], reply["user_id"]) == ("Which nuts?", "maria")
     assert program_a.get(f"{FACTS}{unused}/replies/").json()["results"] == []
-
-
-def test_a_change_keeps_its_author_reason_and_value(program_a: Program) -> None:
-    memory_id = home(program_a, "Oslo", review="").memory_id
-    address = f"{FACTS}{memory_id}/"
-
-    def change(**fields: Any) -> Any:
-        return program_a.request(
-            "PATCH", address, data=json_bytes(fields), content_type="application/json"
-        )
-
-    assert change(reason="Why not.").status_code == 400
-    kept = change(content="Maria lives in Oslo, near the harbour.", reason="More exact.").json()
-    assert (kept["value"], kept["kind"], kept["evidence"]) == ("Oslo", "entered", [])
-    moved = change(content="Maria lives in Rome.").json()
-    assert moved["value"] == ""
-    named = change(value="Rome").json()
-    assert named["value"] == "Rome"
-    events = program_a.get(f"{address}events/").json()["results"]
-    changed = [event for event in events if event["action"] == "change"]
-    assert {event["author_kind"] for event in changed} == {"program"}
-    assert changed[-1]["reason"] == "More exact."
-
-
-def test_entered_fact_names_the_key(program_a: Program) -> None:
-    memory_id = keep(program_a, "Tea is at five.")["memory_id"]
-    (event,) = program_a.get(f"{FACTS}{memory_id}/events/").json()["results"]
-    author = key_author(program_a)
-    assert (event["action"], event["author_id"], event["author_name"]) == (
-        "enter", author.id, author.name,
-    )  # fmt: skip
-
-
-def test_an_unknown_fact_is_not_found(program_a: Program) -> None:
-    for tail in ("", "events/", "replies/", "history/"):
-        assert program_a.get(f"{FACTS}{uuid4()}/{tail}").status_code == 404
