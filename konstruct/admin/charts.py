@@ -1,20 +1,27 @@
 """The five charts of a tenant's activity: data for Chart.js, a table, and links to the rows."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.formats import date_format
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.orchestrator.activity import Activity, Day, activity
+from konstruct.admin.access import log_access
+from konstruct.orchestrator.activity import Activity, Day, activity, recount
+from tenants import transaction
 from tenants.admin.badges import format_number
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
 
+READ: Final = "memory.view_message"
 RANGES: Final = (7, 30, 90, 365)
 DEFAULT_DAYS: Final = 30
 MESSAGES: Final = "memory_message"
@@ -133,14 +140,14 @@ def chart_context(days: int) -> dict[str, Any]:
     }
 
 
-def range_of(days: int) -> tuple[date, date]:
-    """Return the first and the last of the last days, in UTC."""
+def _range(days: int) -> tuple[date, date]:
+    """Return the first and the last of the days, in UTC."""
     today = datetime.now(UTC).date()
     return today - timedelta(days=days - 1), today
 
 
 def _activity(days: int) -> Activity:
-    first, last = range_of(days)
+    first, last = _range(days)
     return activity(first=first, last=last)
 
 
@@ -193,8 +200,20 @@ def _format_number(value: float | int | None, unit: str) -> str:
     return f"{format_number(value, 2)} {unit}" if unit else format_number(value)
 
 
-def daily_table(days: int) -> tuple[list[str], Iterable[Sequence[Any]]]:
-    """Return the days as a table: names of columns, and for each day the numbers with links."""
+@tenant_site.page("activity/", name="activity", permission=READ)
+def activity_by_day(request: HttpRequest) -> HttpResponseBase:
+    """Show the numbers of the charts as a table, each with a link to its rows.
+
+    A POST counts the days of the table again, such as after an import or an erasure.
+    """
+    days = chosen_days(request)
+    if request.method == "POST":
+        with transaction.atomic():
+            log_access(request, Action.EDIT, "dashboard", asked={"days": days})
+            first, last = _range(days)
+            recount(first=first, last=last)
+        return redirect(reverse("admin:activity", query={"days": days}))
+    log_access(request, Action.VIEW, "dashboard", asked={"days": days})
     columns = [(series, chart.unit) for chart in CHARTS for series in chart.series]
     rows = [
         (
@@ -206,4 +225,12 @@ def daily_table(days: int) -> tuple[list[str], Iterable[Sequence[Any]]]:
         )
         for day, numbers in reversed(list(_activity(days).days.items()))
     ]
-    return [series.name for series, _ in columns], rows
+    return tenant_site.render(
+        request,
+        "konstruct/activity.html",
+        title=gettext("Activity by day"),
+        columns=[series.name for series, _ in columns],
+        rows=rows,
+        days=days,
+        is_fullwidth=1,
+    )

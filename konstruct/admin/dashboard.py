@@ -2,29 +2,24 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access
-from konstruct.admin.charts import chart_context, chosen_days, daily_table, range_of
+from konstruct.admin.charts import READ, chart_context, chosen_days
 from konstruct.admin.first_steps import first_steps
 from konstruct.admin.waiting import waiting_context, waiting_counts
 from konstruct.channels.notifications.sending import has_recipients
-from konstruct.orchestrator.activity import recount
 from memory.browse import statistics
-from tenants import transaction
-from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 
-READ = "memory.view_message"
 ADD_RECIPIENT = "orchestrator.add_notificationrecipient"
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add Today to the index page of a tenant's site, the limits to the operators' one.
+    """Add Today to the index page of a tenant's site.
 
     It is Unfold's callback.
 
@@ -54,32 +49,6 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if today["first_steps"]:
         return today
     return {**today, "figures": _figures(), **chart_context(chosen_days(request))}
-
-
-@tenant_site.page("activity/", name="activity", permission=READ)
-def activity_by_day(request: HttpRequest) -> HttpResponseBase:
-    """Show the numbers of the charts as a table, each with a link to its rows.
-
-    A POST counts the days of the table again, such as after an import or an erasure.
-    """
-    days = chosen_days(request)
-    if request.method == "POST":
-        with transaction.atomic():
-            log_access(request, Action.EDIT, "dashboard", asked={"days": days})
-            first, last = range_of(days)
-            recount(first=first, last=last)
-        return redirect(reverse("admin:activity", query={"days": days}))
-    log_access(request, Action.VIEW, "dashboard", asked={"days": days})
-    columns, rows = daily_table(days)
-    return tenant_site.render(
-        request,
-        "konstruct/activity.html",
-        title=gettext("Activity by day"),
-        columns=columns,
-        rows=rows,
-        days=days,
-        is_fullwidth=1,
-    )
 
 
 def _figures() -> list[tuple[str, str, str]]:

@@ -13,9 +13,9 @@ from django.contrib.admin.utils import flatten
 from django.core.exceptions import PermissionDenied
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import DateTimeField, GeneratedField, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.http import content_disposition_header
@@ -92,80 +92,62 @@ def parse_day(text: str) -> datetime | None:
     return datetime.combine(day, clock.min, timezone.get_current_timezone())
 
 
-class ListTools:
-    """A range of dates and export of one list.
+def list_tools(
+    request: HttpRequest, *, has_time: bool = True, paging: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the values of list_tools.html for the list at the request's address.
 
-    Abstract: a subclass is a ModelAdmin or a page. It is no abc.ABC, since the metaclass of
-    ModelAdmin is another one.
+    Args:
+        request: the request of the list.
+        has_time: whether the list has a range of dates.
+        paging: the parameters of a place in the list, which another range begins without.
     """
-
-    def list_name(self) -> str:
-        """Return the name of the list, for the name of an exported file."""
-        raise NotImplementedError
-
-    def url_of(self, page: str, *arguments: Any) -> str:
-        """Return the address of the list, "changelist", or of one of its views."""
-        raise NotImplementedError
-
-    def has_date_range(self) -> bool:
-        """Return whether the list has a range of dates."""
-        raise NotImplementedError
-
-    def paging_parameters(self, request: HttpRequest) -> set[str]:
-        """Return the parameters of a place in the list, which another range begins without."""
-        raise NotImplementedError
-
-    def export_data(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
-        """Return the columns and the filtered rows.
-
-        Raises:
-            IncorrectLookupParameters: the address has no filters of this list.
-        """
-        raise NotImplementedError
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may see the list."""
-        raise NotImplementedError
-
-    def record(self, request: HttpRequest, action: str, **detail: Any) -> None:
-        """Log an action on the list."""
-        raise NotImplementedError
-
-    def list_tools(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the values of list_tools.html."""
-        parameters = request.GET
-        kinds = EXPORT_FORMATS if request.user.has_perm(EXPORT) else ()
-        dates_and_paging = {"from", "to", *self.paging_parameters(request)}
-        return {
-            "has_time": self.has_date_range(),
-            "from": parameters.get("from", "")[:10],
-            "to": parameters.get("to", "")[:10],
-            "others": [item for item in parameters.items() if item[0] not in dates_and_paging],
-            "query": parameters.urlencode(),
-            "kinds": [(kind.upper(), self.url_of("export", kind)) for kind in kinds],
-        }
-
-    def export_view(self, request: HttpRequest, kind: str) -> Any:
-        """Send the filtered rows as CSV or JSON, in pieces."""
-        if kind not in EXPORT_FORMATS:
-            raise Http404("Lists are exported as csv or json.")
-        if not (self.has_view_permission(request) and request.user.has_perm(EXPORT)):
-            raise PermissionDenied
-        try:
-            columns, rows = self.export_data(request)
-        except IncorrectLookupParameters:
-            return redirect(self.url_of("changelist"))
-        self.record(request, "export", asked=request.GET.dict(), format=kind)
-        content_type, write = EXPORT_FORMATS[kind]
-        name = f"{self.list_name().rpartition('.')[2]}-{timezone.localtime():%Y-%m-%d}.{kind}"
-        return StreamingHttpResponse(
-            write(columns, rows),
-            content_type=content_type,
-            headers={"Content-Disposition": content_disposition_header(True, name) or ""},
-        )
+    dates_and_paging = {"from", "to", *paging}
+    kinds = EXPORT_FORMATS if request.user.has_perm(EXPORT) else ()
+    return {
+        "has_time": has_time,
+        "from": request.GET.get("from", "")[:10],
+        "to": request.GET.get("to", "")[:10],
+        "others": [item for item in request.GET.items() if item[0] not in dates_and_paging],
+        "query": request.GET.urlencode(),
+        "kinds": [(kind.upper(), f"{request.path}export/{kind}/") for kind in kinds],
+    }
 
 
-class ListToolsAdmin(RecordedAdmin, ListTools):
+def check_export(request: HttpRequest, kind: str) -> None:
+    """Check that the user may export lists, and that there is such a format.
+
+    Raises:
+        Http404: there is no such format.
+        PermissionDenied: the user may not export lists.
+    """
+    if kind not in EXPORT_FORMATS:
+        raise Http404("Lists are exported as csv or json.")
+    if not request.user.has_perm(EXPORT):
+        raise PermissionDenied
+
+
+def export_response(
+    kind: str, name: str, columns: list[str], rows: Iterable[tuple[Any, ...]]
+) -> StreamingHttpResponse:
+    """Return a file of rows as CSV or JSON, which is sent in pieces.
+
+    Args:
+        kind: a key of EXPORT_FORMATS.
+        name: the beginning of the file's name.
+        columns: the names of the columns.
+        rows: the values of each row.
+    """
+    content_type, write = EXPORT_FORMATS[kind]
+    name = f"{name}-{timezone.localtime():%Y-%m-%d}.{kind}"
+    return StreamingHttpResponse(
+        write(columns, rows),
+        content_type=content_type,
+        headers={"Content-Disposition": content_disposition_header(True, name) or ""},
+    )
+
+
+class ListToolsAdmin(RecordedAdmin):
     """The list of a model with a range of dates and export."""
 
     list_before_template = "konstruct/list_tools.html"
@@ -192,23 +174,25 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
         self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
         """Show the list with the tools."""
-        tools = self.list_tools(request)
+        paging = {"p"} if self.get_search_fields(request) else {"p", "q"}
+        tools = list_tools(request, has_time=self.has_date_range(), paging=paging)
         return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
 
-    def list_name(self) -> str:
-        return self.opts.label_lower
-
-    def url_of(self, page: str, *arguments: Any) -> str:
-        return reverse(model_page(self.model, page), args=arguments)
-
-    def paging_parameters(self, request: HttpRequest) -> set[str]:
-        return {"p"} if self.get_search_fields(request) else {"p", "q"}
-
-    def export_data(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
-        rows = self.get_changelist_instance(request).queryset
+    def export_view(self, request: HttpRequest, kind: str) -> HttpResponseBase:
+        """Send the filtered rows as a file."""
+        check_export(request, kind)
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        try:
+            rows = self.get_changelist_instance(request).queryset
+        except IncorrectLookupParameters:
+            return redirect(model_page(self.model, "changelist"))
         columns = self.export_columns(request)
         order = [self.time_column, "pk"] if self.has_date_range() else ["pk"]
-        return columns, in_batches(rows, columns, order)
+        self.record(request, "export", asked=request.GET.dict(), format=kind)
+        return export_response(
+            kind, self.opts.model_name or "", columns, in_batches(rows, columns, order)
+        )
 
     def export_columns(self, request: HttpRequest) -> list[str]:
         """Return the columns of an export: those that the list and the page of a row show."""

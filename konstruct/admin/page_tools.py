@@ -1,68 +1,36 @@
-"""Tools of lists for pages that are no list of a model: conversations, people and memories."""
+"""Exports and ranges of dates of pages that are no list of a model, such as conversations."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from django.http import HttpRequest
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponseBase
 from django.utils.http import urlencode
 
 from konstruct.admin.access import log_list_access
-from konstruct.admin.list_tools import EXPORT_ROUTE, ListTools
+from konstruct.admin.list_tools import EXPORT_ROUTE, check_export, export_response
 from tenants.admin.sites import tenant_site
 
 Rows = Iterable[tuple[Any, ...]]
 
 
-class PageTools(ListTools):
-    """Tools of one page.
+def export_page(
+    name: str, *, permission: str, columns: list[str], rows: Callable[[HttpRequest], Rows]
+) -> None:
+    """Serve the export of a list.
 
     Args:
-        name: the name of the page, which is its address, too.
+        name: the name of the page of the list, which is its address, too.
         permission: the permission of the page.
         columns: the columns of an export.
         rows: returns the filtered rows of a request.
-        paging: the parameters of a place in the list.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        permission: str,
-        columns: list[str],
-        rows: Callable[[HttpRequest], Rows],
-        paging: Iterable[str] = (),
-    ) -> None:
-        self.name, self.permission = name, permission
-        self.columns, self.rows = columns, rows
-        self.paging = {*paging}
-        page = tenant_site.page(
-            f"{name}/{EXPORT_ROUTE}", name=f"{name}_export", permission=permission
-        )
-        page(self.export_view)
-
-    def list_name(self) -> str:
-        return self.name
-
-    def url_of(self, page: str, *arguments: Any) -> str:
-        name = self.name if page == "changelist" else f"{self.name}_{page}"
-        return reverse(f"admin:{name}", args=arguments)
-
-    def has_date_range(self) -> bool:
-        return True
-
-    def paging_parameters(self, request: HttpRequest) -> set[str]:
-        return self.paging
-
-    def export_data(self, request: HttpRequest) -> tuple[list[str], Rows]:
-        return self.columns, self.rows(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return request.user.has_perm(self.permission)
-
-    def record(self, request: HttpRequest, action: str, **detail: Any) -> None:
-        log_list_access(request, action, None, self.name, **detail)
+    @tenant_site.page(f"{name}/{EXPORT_ROUTE}", name=f"{name}_export", permission=permission)
+    def export(request: HttpRequest, kind: str) -> HttpResponseBase:
+        check_export(request, kind)
+        found = rows(request)
+        log_list_access(request, "export", None, name, asked=request.GET.dict(), format=kind)
+        return export_response(kind, name, columns, found)
 
 
 def date_range_query(request: HttpRequest) -> dict[str, str]:

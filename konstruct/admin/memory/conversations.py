@@ -14,11 +14,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import log_access, log_row_access
-from konstruct.admin.list_tools import BATCH_ROWS, date_range
+from konstruct.admin.list_tools import BATCH_ROWS, date_range, list_tools
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.sources import is_written_by_person, sources_of
 from konstruct.admin.operations.escalations import transfer_targets
-from konstruct.admin.page_tools import PageTools, date_range_query, with_date_range
+from konstruct.admin.page_tools import date_range_query, export_page, with_date_range
 from konstruct.admin.pages import show_outcome
 from konstruct.admin.query_parameters import (
     agent_user_query,
@@ -121,7 +121,7 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         else "",
         newest=with_date_range(request, agent_user_query(agent_id, user_id)),
         days=date_range_query(request),
-        list_tools=TOOLS.list_tools(request),
+        list_tools=list_tools(request, paging=["before", "until"]),
     )
 
 
@@ -173,12 +173,11 @@ EXPORT_COLUMNS: Final = (
     *("agent_id", "user_id", "thread_id", "channel", "message_id", "role", "name", "beginning"),
     "created_at",
 )
-TOOLS: Final = PageTools(
+export_page(
     "conversations",
     permission=READ,
     columns=["agent", *EXPORT_COLUMNS],
     rows=_export_rows,
-    paging=["before", "until"],
 )
 
 

@@ -10,11 +10,11 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access, log_row_access
-from konstruct.admin.list_tools import date_range
+from konstruct.admin.list_tools import date_range, list_tools
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.recall_events import left_out_context, memory_context
-from konstruct.admin.page_tools import PageTools, date_range_query
+from konstruct.admin.page_tools import date_range_query, export_page
 from konstruct.admin.query_parameters import AgentAndUser, as_user_id, as_uuid
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.browse.threads import similar_messages
@@ -60,7 +60,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         query=query,
         found=found,
         days=date_range_query(request),
-        list_tools=TOOLS.list_tools(request),
+        list_tools=list_tools(request),
         users=Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS],
     )
 
@@ -112,7 +112,7 @@ def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
 
 
 EXPORT_COLUMNS = ["message_id", "role", "name", "content", "created_at", "score"]
-TOOLS = PageTools(
+export_page(
     "memories",
     permission=RECALL,
     columns=EXPORT_COLUMNS,

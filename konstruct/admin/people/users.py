@@ -15,8 +15,8 @@ from django.utils.http import content_disposition_header, urlencode
 from django.utils.translation import gettext
 
 from konstruct.admin.access import actor_of, log_access
-from konstruct.admin.list_tools import date_range, in_batches
-from konstruct.admin.page_tools import PageTools, date_range_query
+from konstruct.admin.list_tools import date_range, in_batches, list_tools
+from konstruct.admin.page_tools import date_range_query, export_page
 from konstruct.admin.pages import show_outcome
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.person import VIEW
@@ -67,7 +67,7 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
         if len(found) > PER_PAGE
         else "",
         days=date_range_query(request),
-        list_tools=TOOLS.list_tools(request),
+        list_tools=list_tools(request, paging=["after"]),
     )
 
 
@@ -106,9 +106,7 @@ def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
 # Each person takes some probes of indexes.
 PEOPLE_PER_BATCH = 200
 EXPORT_COLUMNS = ["user_id", "name", "names", "channel", "messages", "facts", "first_at", "last_at"]
-TOOLS = PageTools(
-    "people", permission=VIEW, columns=EXPORT_COLUMNS, rows=_export_rows, paging=["after"]
-)
+export_page("people", permission=VIEW, columns=EXPORT_COLUMNS, rows=_export_rows)
 
 
 @tenant_site.page("people/person/export/", name="export_person", permission=EXPORT)

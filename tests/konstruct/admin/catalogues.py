@@ -90,7 +90,7 @@ def _subject(node: ast.AST) -> ast.AST | None:
     if not isinstance(node, ast.Call):
         return None
     name = getattr(node.func, "id", "")
-    if name == "PageTools":
+    if name == "export_page":
         return node.args[0]
     if name in OPERATIONS and len(node.args) > 2:
         return node.args[2]

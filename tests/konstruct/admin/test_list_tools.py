@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext, override
 
 from konstruct.admin import list_tools
-from konstruct.admin.list_tools import ListTools
+from konstruct.admin.list_tools import ListToolsAdmin
 from konstruct.admin.lists import model_page
 from memory.models import Message
 from tenants.admin.sites import tenant_site
@@ -71,7 +71,7 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
     lists = {
         str(model._meta.verbose_name_plural): reverse(model_page(model, "export"), args=["csv"])
         for model, page in tenant_site._registry.items()
-        if isinstance(page, ListTools)
+        if isinstance(page, ListToolsAdmin)
     }
     pages = {"conversations", "memories", "people"}
     lists |= {name: reverse(f"admin:{name}_export", args=["csv"]) for name in pages}
