@@ -17,7 +17,6 @@ OWNER_COMMANDS = frozenset(
         "migrate_schemas",
         "move_tenant",
         "owner_worker",
-        "prove_isolation",
         "restore",
         "retention",
         "set_up_tenant",

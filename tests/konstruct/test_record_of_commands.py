@@ -52,7 +52,7 @@ CHANGE_NOTHING_OF_A_TENANT = {
     "migrate_schemas": "the same",
     "owner_worker": "does what was asked for, and recorded where it was",
     "worker": "does jobs, which are recorded where they were asked for",
-    "prove_isolation": "attacks tenants that it makes itself",
+    "prove_isolation": "reads",
     "serve": "starts processes",
     "set_up_tenant": "runs others, which are recorded",
     "verify_backup": "reads files",

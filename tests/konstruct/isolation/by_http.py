@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from django.conf import settings
 from django.test import Client
 
-from konstruct.isolation.attacks import API, LISTS, public_host
-from konstruct.isolation.attempts import NOT_TRIED, Attempt, Layer
-from konstruct.isolation.fixtures import THREAD, USER, TenantFixture
 from memory.context import SessionStore
 from tenants.context import public_scope
+from tests.konstruct.isolation.attempts import NOT_TRIED, Attempt, Layer
+from tests.konstruct.isolation.fixtures import THREAD, USER, TenantFixture
 from tests.konstruct.isolation.more_rows import items, save_session, workspaces
 
 NO_LOGIN = f"{NOT_TRIED}the log-in failed (is the host in ALLOWED_HOSTS?)"
-MORE_LISTS = ("sessions", "recall-events", "usage")
+API = "/api/v1"
+LISTS = ("agents", "conversations", "facts", "users", "sessions", "recall-events", "usage")
 
 # Addresses of lists in the admin's index.
 _LIST_LINK = re.compile(r'href="(/admin/[a-z_]+/[a-z_]+/)"')
@@ -33,13 +34,15 @@ def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
 
 
 def _by_key(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
-    neutral = Browser(attacker, public_host(), attacker.key)
+    neutral = Browser(attacker, str(settings.PUBLIC_HOSTS[0]), attacker.key)
     strange = Browser(attacker, victim.host, attacker.key)
     for browser, where in ((neutral, "the neutral host"), (strange, "the victim's host")):
-        assert not {*LISTS} & {*MORE_LISTS}
-        for name in MORE_LISTS:
+        for name in LISTS:
             yield browser.get(f"{API}/{name}/", victim, f"list {name} at {where}")
         for path in (
+            f"messages/{victim.message_id}/",
+            f"facts/{victim.fact_id}/",
+            f"agents/{victim.agent_id}/",
             f"facts/{victim.fact_id}/history/",
             f"sessions/{quote(THREAD)}/",
             f"conversations/transcript/?agent={victim.agent_id}&user_id={USER}&thread_id={THREAD}",
@@ -122,7 +125,7 @@ def _by_cookie(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attem
     browser.host = victim.host
     for path in ("/admin/", "/admin/memory/message/", f"{API}/facts/"):
         yield browser.get(path, victim, f"our cookie at the victim's {path}")
-    browser.host = public_host()
+    browser.host = str(settings.PUBLIC_HOSTS[0])
     yield browser.get("/admin/", victim, "our cookie at the operators' admin")
 
 

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.apps import apps
 from django.db import DatabaseError
 
-from konstruct.isolation.attacks import attempt_statement, tables_of, try_sql
-from konstruct.isolation.attempts import Attempt, Layer
-from konstruct.isolation.fixtures import TenantFixture
 from tenants import transaction
 from tenants.checks.privileges import APPEND_ONLY
-from tenants.context import server_scope, tenant_connection, tenant_scope
+from tenants.context import connection, fetch_column, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import TenantPinned
+from tenants.models import TenantModel
+from tests.konstruct.isolation.attempts import Attempt, Layer
+from tests.konstruct.isolation.fixtures import TenantFixture
 from tests.konstruct.isolation.more_rows import workspaces
 from tests.konstruct.isolation.statements import (
     HARMING,
@@ -28,7 +29,8 @@ def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
     if attacker.tenant.server != victim.tenant.server:
         return
     with tenant_scope(attacker.tenant.id):
-        yield from _by_named_schema(victim)
+        yield from _by_models(attacker)
+        yield from _by_named_schema(attacker, victim)
         yield from _by_claims(attacker, victim)
         yield from _by_the_outbox(victim)
         yield from _by_settings(victim)
@@ -38,10 +40,29 @@ def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
     yield from _by_connection(attacker, victim)
 
 
-def _by_named_schema(victim: TenantFixture) -> Iterator[Attempt]:
+def _by_models(attacker: TenantFixture) -> Iterator[Attempt]:
+    for model in apps.get_models():
+        if issubclass(model, TenantModel):
+            rows: Any = model._default_manager
+            found = rows.exclude(tenant_id=attacker.tenant.id).count()
+            what = f"read {model._meta.label}"
+            yield Attempt(Layer.SCHEMA, "models", what, found > 0, f"{found} rows")
+
+
+def _by_named_schema(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
     """Name the victim's schema: only the policies protect it."""
     schema = victim.tenant.schema_name
-    assert len(tables_of(schema)) > 40
+    other_schema = f"SELECT 1 WHERE current_schema() <> '{attacker.tenant.schema_name}'"
+    yield attempt_statement("be in another schema than ours", other_schema, layer=Layer.SCHEMA)
+    tables = tables_of(schema)
+    assert len(tables) > 40
+    for table in tables:
+        for verb, sql in (
+            ("SELECT from", f"SELECT count(*) FROM {schema}.{table}"),
+            ("UPDATE", f"UPDATE {schema}.{table} SET tenant_id = tenant_id"),
+            ("DELETE from", f"DELETE FROM {schema}.{table}"),
+        ):
+            yield attempt_statement(f"{verb} the victim's {table}", sql)
     insert = (
         "INSERT INTO {}memory_message (agent_id, user_id, thread_id, channel, role, content,"
         " tenant_id) VALUES (gen_random_uuid(), 'x', 'x', 'x', 'user', 'x', '{}')"
@@ -225,3 +246,36 @@ def _try_with(settings: Mapping[str, str], sql: str) -> tuple[bool, Any]:
 
 def _try_by_driver(sql: str) -> tuple[bool, Any]:
     return _try_with({}, sql)
+
+
+def tables_of(schema: str) -> list[str]:
+    """Return the names of all relations with rows in a schema."""
+    return fetch_column(
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'm', 'f')"
+        " AND relnamespace = %s::regnamespace ORDER BY relname",
+        [schema],
+    )
+
+
+def try_sql(sql: str) -> tuple[bool, Any]:
+    """Run a statement and roll it back.
+
+    Returns:
+        Whether Postgres executed it; and its rows, the number of changed rows, or the error.
+    """
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(sql)
+            while cursor.nextset():
+                pass
+            outcome = cursor.fetchall() if cursor.description else cursor.rowcount
+            transaction.set_rollback(True)
+            return True, outcome
+    except DatabaseError as error:
+        return False, str(error).splitlines()[0]
+
+
+def attempt_statement(what: str, sql: str, *, layer: Layer = Layer.POLICY) -> Attempt:
+    """Run a statement. It gets through if it counts, returns or changes a row."""
+    done, outcome = try_sql(sql)
+    return Attempt(layer, "SQL", what, done and outcome not in (0, [], [(0,)]), str(outcome)[:200])

@@ -5,8 +5,6 @@ from typing import Any
 
 from django_redis import get_redis_connection
 
-from konstruct.isolation.attempts import Attempt, Layer
-from konstruct.isolation.fixtures import THREAD, USER, VECTOR, TenantFixture
 from konstruct.orchestrator.tasks import handle_message
 from memory.context import SessionStore
 from memory.conversations.short_term import get_recent_messages
@@ -18,6 +16,8 @@ from memory.tasks import embed_and_store
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.redis_keys import all_keys_pattern
+from tests.konstruct.isolation.attempts import Attempt, Layer
+from tests.konstruct.isolation.fixtures import THREAD, USER, VECTOR, TenantFixture
 
 
 def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:

@@ -1,14 +1,11 @@
 """Rows of the victims that only the tests attack: session, items, workspace, vector and reply."""
 
 import secrets
-from collections.abc import Sequence
 from uuid import UUID
 
 from django_redis import get_redis_connection
 from langgraph.checkpoint.base import empty_checkpoint
 
-from konstruct.isolation.fixtures import THREAD, USER, VECTOR, TenantFixture
-from konstruct.isolation.proving import as_application
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message
@@ -17,17 +14,11 @@ from memory.models import ConversationItem
 from tenants.context import tenant_scope
 from tenants.redis_keys import idempotency_key
 from tenants.serving import claim_workspace
+from tests.konstruct.isolation.fixtures import THREAD, USER, VECTOR, TenantFixture
 
 # The item and the Slack workspace of each tenant, by its id.
 items: dict[UUID, int] = {}
 workspaces: dict[UUID, str] = {}
-
-
-def populate_more(tenants: Sequence[TenantFixture]) -> None:
-    """Write one row of every kind that `konstruct.isolation.fixtures.populate` leaves out."""
-    with as_application():
-        for tenant in tenants:
-            _populate(tenant)
 
 
 def save_session(tenant_id: UUID, text: str) -> None:
@@ -43,7 +34,7 @@ def save_session(tenant_id: UUID, text: str) -> None:
     )
 
 
-def _populate(tenant: TenantFixture) -> None:
+def populate_more(tenant: TenantFixture) -> None:
     tenant_id = tenant.tenant.id
     record_message(
         tenant_id=tenant_id,

@@ -6,7 +6,7 @@ of `{table}` contains data that only the victim may read.
 
 from typing import Final
 
-from konstruct.isolation import attacks
+from tenants.roles import OWNER_ROLE
 
 # They would return the victim's row, in a result or in an error: by naming its table …
 NAMING: Final = (
@@ -30,7 +30,10 @@ NAMING: Final = (
 )
 # … or by entering the victim, running text, or reading Postgres' views of other sessions.
 TENANT_SWITCHES: Final = (
-    *attacks.TENANT_SWITCHES,
+    "SELECT set_config('app.current_tenant', '{victim}', true)::int",
+    "SELECT query_to_xml('SET app.current_tenant = ''{victim}''', true, true, '')::text",
+    "DO $$ BEGIN PERFORM set_config('app.current_tenant', '{victim}', false); END $$",
+    "SET app.current_tenant = '{victim}'",
     "WITH s AS MATERIALIZED (SELECT set_config('app.current_tenant', '{victim}', true))"
     " SELECT {column} FROM s, {schema}.{table}",
     "SELECT {column} FROM {schema}.{table}"
@@ -144,8 +147,13 @@ UNSENT: Final = (
     "COPY {schema}.{table} TO STDOUT",
     "DISCARD ALL",
 )
-# Privileges of an owner or a superuser, in addition to the OWNER_STATEMENTS of the command.
+# Privileges of an owner or a superuser.
 OWNER_STATEMENTS: Final = (
+    f"SET ROLE {OWNER_ROLE}",
+    "ALTER TABLE {schema}.memory_message DISABLE ROW LEVEL SECURITY",
+    "DROP POLICY tenant_isolation ON {schema}.memory_message",
+    "TRUNCATE {schema}.memory_message CASCADE",
+    "CREATE TABLE {schema}.mine (x int)",
     "CREATE POLICY opened ON {schema}.memory_message USING (true)",
     "ALTER TABLE {schema}.memory_message OWNER TO konstruct_app",
     "DROP SCHEMA {schema} CASCADE",

@@ -1,8 +1,7 @@
-"""The attempts of a proof of isolation, and the layers that stop them."""
+"""Attempts to reach another tenant, and the layers that stop them."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 
 class Layer(StrEnum):
@@ -22,7 +21,7 @@ NOT_TRIED = "not tried: "
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attack, or one check of the catalogue, with its outcome."""
+    """One attack with its outcome."""
 
     layer: Layer
     """The layer that must stop it."""
@@ -53,14 +52,3 @@ class Proof:
         """Layers that let at least one attempt through."""
         broken = {attempt.layer for attempt in self.breaches}
         return [layer for layer in Layer if layer in broken]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the proof as a document for JSON."""
-        broken = self.broken_layers
-        return {
-            "attempts": len(self.attempts),
-            "breaches": len(self.breaches),
-            "not_tried": len(self.not_tried),
-            "layers": {layer: "broken" if layer in broken else "intact" for layer in Layer},
-            "each": [asdict(attempt) for attempt in self.attempts],
-        }

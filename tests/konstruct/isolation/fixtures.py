@@ -19,7 +19,7 @@ from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tenants.servers import servers
 
-NAME = "Throw-away tenant of prove_isolation"
+NAME = "Attacker and victim"
 VECTOR = [1.0] + [0.0] * (EMBEDDING_DIMENSIONS - 1)
 # All tenants use the same names: a wrong tenant id alone would find the rows of another tenant.
 USER, THREAD = "maria", "t"
