@@ -22,7 +22,7 @@ REFUSED = {
     "create_tenant_superuser": "run manage.py create_tenant_admin --tenant SLUG --username NAME,"
     " which records it in the access log",
     "delete_domain": "remove the domain on the tenant's page of the operators' admin",
-    "dumpdata": "run manage.py export_memory for a tenant, or pg_dump for all (docs/operations.md)",
+    "dumpdata": "run manage.py export_memory for a tenant, or manage.py backup for all",
     "flush": "run manage.py delete_tenant SLUG, or manage.py erase_user for one person",
     "generateschema": "run manage.py spectacular, which writes the OpenAPI description",
     "loaddata": "run manage.py import_memory or manage.py import_transcript",
