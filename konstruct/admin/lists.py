@@ -1,7 +1,7 @@
 """Parts of lists: a paginator that stops counting, filters, and short texts."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import number_format
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext

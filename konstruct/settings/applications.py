@@ -57,6 +57,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "konstruct.admin.page_limit.PageLimitMiddleware",
     "konstruct.admin.time_zones.TimeZoneMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "konstruct.api.http.middleware.ApiKeyTenantMiddleware",

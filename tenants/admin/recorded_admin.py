@@ -6,14 +6,17 @@ from typing import Any
 from django.apps import apps
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Permission
 from django.core.exceptions import ValidationError
+from django.db import DataError
 from django.db.models import Model, QuerySet, UUIDField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.text import capfirst
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
@@ -21,6 +24,29 @@ from tenants.admin.permissions import PermissionsField
 from tenants.admin.row_forms import NewRowForm, lock_form, new_row_form, row_form
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import NO_STATE, RowState, row_state
+
+
+class DeclaredChangeList(ChangeList):
+    """A list with the filters that it declares.
+
+    Django takes any lookup of any column from the address, also of columns that no page shows.
+    Other lookups and impossible values are not applied: Django shows the whole list, with a
+    message.
+    """
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().__init__(request, *args, **kwargs)
+        except (IncorrectLookupParameters, DataError, OverflowError, ValueError) as error:
+            text = gettext("This list has no such filter, or no such value of it: %(what)s")
+            messages.warning(request, text % {"what": request.GET.urlencode()[:200]})
+            raise IncorrectLookupParameters from error
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        found = super().get_filters(request)
+        if undeclared := found[2]:
+            raise IncorrectLookupParameters(f"undeclared: {', '.join(undeclared)}")
+        return found
 
 
 class RecordedAdmin(ModelAdmin):
@@ -53,6 +79,9 @@ class RecordedAdmin(ModelAdmin):
     def state_of(self, row: Model) -> RowState:
         """Return the values of a row for the log."""
         return row_state(row, many=True)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return DeclaredChangeList
 
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None

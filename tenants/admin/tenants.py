@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
@@ -37,7 +36,7 @@ from tenants.admin.badges import Colours, format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address, change_tenant
 from tenants.admin.record_columns import EventColumns
-from tenants.admin.recorded_admin import RecordedAdmin, RecordedPeopleAdmin
+from tenants.admin.recorded_admin import DeclaredChangeList, RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.row_forms import row_form
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
@@ -103,7 +102,7 @@ class MigrationFilter(admin.SimpleListFilter):
         return queryset.exclude(provisioning_error="") if self.value() == "failed" else queryset
 
 
-class SizedChangeList(ChangeList):
+class SizedChangeList(DeclaredChangeList):
     """A page of tenants, with all figures in one query for each server."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -207,7 +206,7 @@ class TenantAdmin(OperatorAdmin):
         tenants: QuerySet[Tenant] = super().get_queryset(request)
         return tenants.annotate(fits=is_fitting()).prefetch_related("domains")
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[DeclaredChangeList]:
         return SizedChangeList
 
     def get_object(

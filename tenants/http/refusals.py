@@ -6,7 +6,9 @@ from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.utils.translation import gettext
 from django.views import defaults
+from psycopg.errors import QueryCanceled
 
 from tenants.exceptions import TenantPaused
 from tenants.outages import is_outage, outage_reason
@@ -61,12 +63,19 @@ def leave_log_to_request(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer a request that failed: 503 if a server is down, otherwise Django's page for 500.
+    """Answer a request that failed: 503 for an outage or a slow statement, otherwise 500.
 
     This is `handler500` of the URL configurations: Django calls it for the errors of middleware
     and of views.
     """
     error = sys.exc_info()[1]
+    if isinstance(getattr(error, "__cause__", None), QueryCanceled):
+        return refuse(
+            request,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            gettext("Reading this took too long, and was stopped."),
+            gettext("Choose fewer rows, such as those of one user or of a few days."),
+        )
     if isinstance(error, Exception) and is_outage(error):
         return refuse_later(request, error)
     return defaults.server_error(request)

@@ -7,11 +7,12 @@ the statement. A compiled read keeps the SQL and binds new values with each call
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from typing import Any, Generic, TypeVar
 
 from django.db import connections, router
 from django.db.models import Expression, Model, QuerySet
+from django.utils.functional import cached_property
 
 M = TypeVar("M", bound=Model)
 

@@ -1,6 +1,8 @@
 """Begins exchanges with Postgres in the tenant of a Django connection."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -16,6 +18,21 @@ from tenants.postgresql.exchange import Exchange
 # Resets settings that the session may have. As the first statement it also makes the exchange a
 # transaction of several statements, in which SET LOCAL is allowed.
 RESET_TENANT = b"RESET app.current_tenant"
+
+_statement_limit: ContextVar[bytes] = ContextVar("statement_limit", default=b"")
+
+
+@contextmanager
+def statement_limit(seconds: int) -> Iterator[None]:
+    """Have Postgres cancel statements that take longer, in transactions that begin meanwhile.
+
+    With SET LOCAL, so that a pooled session keeps nothing of it. Applies to all servers.
+    """
+    token = _statement_limit.set(f"SET LOCAL statement_timeout = '{seconds}s'".encode())
+    try:
+        yield
+    finally:
+        _statement_limit.reset(token)
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +95,8 @@ def begin_exchange(wrapper: Wrapper) -> Exchange:
     exchange = Exchange(connection)
     if status == TransactionStatus.IDLE:
         exchange.query(RESET_TENANT if is_alone else wrapper.begin_sql)
+        if limit := _statement_limit.get():
+            exchange.query(limit)
     queued, wrapper.queued = wrapper.queued, []
     current: tuple[bytes, ...] = ()
     for item in queued:

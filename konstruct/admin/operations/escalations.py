@@ -90,7 +90,10 @@ class EscalationAdmin(AgentRowsAdmin):
         "opened_at", "state", "assigned_to", "agent", "answered_by", "user_id", "channel", "reason",
         "opened_by", "resolved_by", "thread_link",
     )  # fmt: skip
-    list_filter = (StateFilter, AssignedFilter, ToFilter, AgentFilter, UserFilter, "opened_by")
+    list_filter = (
+        *(StateFilter, AssignedFilter, ToFilter, AgentFilter, UserFilter),
+        *("opened_by", "opened_at"),
+    )
     search_fields = ("=user_id", "reason", "note")
     time_column = "opened_at"
     ordering = ("-opened_at", "id")
