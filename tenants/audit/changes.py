@@ -37,7 +37,7 @@ NO_STATE: Final = RowState()
 
 
 def row_state(row: Model | None, *, many: bool = False) -> RowState:
-    """Return the row's current values. Deferred fields are left out, and not loaded.
+    """Return the row's current values. Without deferred and `unlogged_fields`.
 
     Args:
         row: the row; None for no values.
@@ -46,7 +46,7 @@ def row_state(row: Model | None, *, many: bool = False) -> RowState:
     if row is None:
         return NO_STATE
     values, secrets = {}, {}
-    omitted = row.get_deferred_fields() | UNLOGGED_FIELDS
+    omitted = row.get_deferred_fields() | UNLOGGED_FIELDS | getattr(row, "unlogged_fields", set())
     for model_field in row._meta.concrete_fields:
         if model_field.attname in omitted or model_field.generated:
             continue

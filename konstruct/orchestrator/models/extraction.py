@@ -142,6 +142,8 @@ class ExtractionRun(AgentUserModel):
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
     ended_at = optional_time(help_text="When it ended.")
 
+    # The access log outlives messages, which these fields quote.
+    unlogged_fields = frozenset({"output", "candidates", "error"})
     # The answer quotes messages: the run is deleted with any of them.
     personal_data = PersonalData(
         subject="user_id",

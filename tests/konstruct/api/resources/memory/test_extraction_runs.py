@@ -70,6 +70,19 @@ def test_a_run_is_applied_and_rolled_back_as_a_unit(program_a: Program) -> None:
     assert decisions == ["apply", "roll_back"]
 
 
+def test_the_access_log_quotes_no_message_of_a_run(program_a: Program) -> None:
+    run = preview(program_a)
+    program_a.post(f"{run['url']}replay/", {})
+    program_a.post(f"{run['url']}apply/", {})
+    program_a.post(f"{run['url']}roll-back/", {})
+    with tenant_scope(program_a.tenant.id):
+        events = AccessEvent.objects.filter(subject="extraction run").order_by("id")
+        assert [event.action for event in events] == ["create", "create", "decide", "decide"]
+        logged = events[0].detail["after"]
+        assert (logged["message_ids"], logged["result"]) == (run["message_ids"], run["result"])
+        assert not [event.detail for event in events if "Oslo" in json.dumps(event.detail)]
+
+
 def test_key_cannot_confirm_proposals_of_its_run(program_a: Program) -> None:
     run = preview(program_a)
     program_a.post(f"{run['url']}apply/", {})
