@@ -1,4 +1,4 @@
-"""A test case of a route: a real request, and its status for other callers."""
+"""A test case of a route: a real request, and what it costs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,17 +11,12 @@ from tests.konstruct.api.seed_data import SeedData
 class Case:
     """A request for objects of a tenant.
 
-    `foreign` is the status if its ids belong to another tenant: not found; or 200, if the request
-    names no object of one tenant and returns the caller's own. `messages` is the number of messages
-    to Postgres, equal for any number of rows.
+    `messages` is the number of messages to Postgres, equal for any number of rows.
     """
 
     path: Callable[[SeedData], str]
-    foreign: int
     messages: int
     body: Callable[[SeedData], Any] | None = None
-    # The status for a key of the same tenant that is bound to an unknown user.
-    narrow: int = 403
 
 
 def ada(seed: SeedData) -> str:
