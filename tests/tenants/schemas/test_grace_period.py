@@ -115,7 +115,7 @@ def test_deleted_tenant_is_not_deleted_again(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("times", [4, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [1, pytest.param(40, marks=pytest.mark.long)])
 def test_a_killed_deletion_is_finished_once(
     start: Callable[..., "subprocess.Popen[str]"], make_tenant: Callable[..., Tenant], times: int
 ) -> None:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 # From the earlier one on, the tables of most apps are created.
 LATER, EARLIER = ("channels", "0001_initial"), ("memory", "0001_initial")
-TIMES = [2, pytest.param(100, marks=pytest.mark.long)]
+TIMES = [1, pytest.param(100, marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("times", TIMES)
