@@ -47,7 +47,7 @@ def analyzer() -> str | None:
     return shutil.which("systemd-analyze")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(analyzer() is None, reason="there is no systemd-analyze")
 @pytest.mark.parametrize("unit", sorted(UNITS.glob("*.service")), ids=lambda path: path.name)
 def test_a_unit_confines_its_process(unit: Path, tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @EVERY
 def test_no_parser_takes_quadratic_time(every: int) -> None:
     run_child("tests.attacks.on_texts", every)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_attacks_find_quadratic_patterns() -> None:
     program = (
         "import re; from tests.attacks.growing import attack_all;"

@@ -54,9 +54,7 @@ def settings_of(*names: str, **changes: str) -> list[object]:
     ("changes", "line"),
     [
         ({"SECRET_KEY": "a"}, "SECRET_KEY is not a random text of at least 50"),
-        ({"SECRET_KEY": "a" * 60}, "SECRET_KEY is not a random text"),
         ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS holds '*', which is every host"),
-        ({"PUBLIC_HOSTS": ".example.com"}, "PUBLIC_HOSTS holds '.example.com': each of"),
         ({"DATABASE_URL": GOOD["DATABASE_OWNER_URL"]}, "DATABASE_URL and DATABASE_OWNER_URL have"),
         ({"REDIS_URL": "unix:///run/valkey.sock"}, "Celery does not know unix://. Set"),
     ],

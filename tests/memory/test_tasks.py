@@ -94,6 +94,7 @@ DEADLY = """
 """
 
 
+@pytest.mark.data
 def test_a_message_that_kills_its_worker_is_found_out(
     process_environment, tenant_a, add_message, enqueued, tmp_path: Path
 ):

@@ -45,7 +45,7 @@ def test_client_imports_nothing_of_the_server() -> None:
         assert (path, roots & {"konstruct", "memory", "tenants", "django"}) == (path, set())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_wheel_is_built_without_the_development_environment(tmp_path: Path) -> None:
     """`make wheel` needs this Makefile, the client's folder and a build backend in PYTHONPATH."""
     shutil.copy(Path(settings.BASE_DIR, "Makefile"), tmp_path)

@@ -105,8 +105,9 @@ def removed(made: Path, name: str) -> None:
     (made / name).unlink()
 
 
-@pytest.mark.parametrize("change", [cut_off, one_bit, removed])
-@pytest.mark.parametrize("kind", [MANIFEST, "dump", "jobs.jsonl"])
+@pytest.mark.parametrize(
+    ("change", "kind"), [(cut_off, MANIFEST), (one_bit, "dump"), (removed, "jobs.jsonl")]
+)
 def test_changed_backup_is_refused_without_changes(
     tenant_a: Tenant,
     send_message: Callable[..., Message],
@@ -128,7 +129,7 @@ def test_changed_backup_is_refused_without_changes(
     assert fingerprint(tenant_a) == before
 
 
-@pytest.mark.parametrize("name", ["slug", "id", "migrations", "journal"])
+@pytest.mark.parametrize("name", ["id", "journal"])
 def test_an_edited_manifest_is_refused(
     tenant_a: Tenant, backup: Callable[..., Path], name: str
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_restore_that_fails_puts_the_tenant_back(
     send_message(tenant_a, "And goes on.")
 
 
+@pytest.mark.data
 def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
     tenant_a: Tenant,
     send_message: Callable[..., Message],
@@ -212,6 +214,7 @@ def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
     assert len(texts(tenant_a)) == 2
 
 
+@pytest.mark.data
 def test_damaged_journal_stops_the_restore_of_a_tenant(
     tenant_a: Tenant, backup: Callable[..., Path], journal_file: Path, settings: Any
 ) -> None:
@@ -231,6 +234,7 @@ def test_damaged_journal_stops_the_restore_of_a_tenant(
     run("restore", made, "--tenant", "tenant-a", "--without-journal", "--yes")
 
 
+@pytest.mark.data
 def test_full_disk_is_an_error_without_leftovers(
     tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -281,6 +285,7 @@ def during_the_dump(monkeypatch: Any) -> Callable[[Callable[[], object]], None]:
     return do
 
 
+@pytest.mark.data
 def test_tenant_migrated_during_its_dump_is_dumped_again(
     tenant_a: Tenant,
     backup: Callable[..., Path],
@@ -308,6 +313,7 @@ def test_tenant_migrated_during_its_dump_is_dumped_again(
     assert "later.0001_initial" in entry["migrations"]
 
 
+@pytest.mark.data
 def test_hostile_names_reach_no_path_and_no_program(
     tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -333,6 +339,7 @@ def test_hostile_names_reach_no_path_and_no_program(
             )
 
 
+@pytest.mark.data
 def test_old_backups_are_removed_and_the_newest_is_kept(
     tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -347,6 +354,7 @@ def test_old_backups_are_removed_and_the_newest_is_kept(
     assert (directory / "konstruct-of-mine").is_dir()
 
 
+@pytest.mark.data
 def test_a_restore_asks_before_it_replaces(
     tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
 ) -> None:
@@ -365,6 +373,7 @@ def test_a_restore_asks_before_it_replaces(
     assert fingerprint(tenant_a) == before
 
 
+@pytest.mark.data
 def test_a_backup_of_an_older_version_is_migrated(
     tenant_a: Tenant, backup: Callable[..., Path]
 ) -> None:
@@ -389,6 +398,7 @@ def test_a_backup_of_an_older_version_is_migrated(
     assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
 
 
+@pytest.mark.data
 def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
     tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:

@@ -104,6 +104,7 @@ def test_erasures_after_the_backup_are_repeated(
     send_message(tenant_a, "Here again.", "ben")
 
 
+@pytest.mark.data
 def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
     tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
@@ -131,6 +132,7 @@ def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
         assert ApiKey.objects.get(pk=key.pk).revoked_at is not None
 
 
+@pytest.mark.data
 def test_deleted_tenant_is_closed_after_a_recovery(
     make_tenant: Callable[..., Tenant], tenant_a: Tenant
 ) -> None:
@@ -199,6 +201,7 @@ def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> 
         assert not Session.objects.exists()
 
 
+@pytest.mark.data
 def test_deleted_tenant_is_restored_only_on_request(
     make_tenant: Callable[..., Tenant],
     send_message: Callable[..., Message],
@@ -222,6 +225,7 @@ def test_deleted_tenant_is_restored_only_on_request(
     run("restore", made, "--tenant", "gone", "--yes")
 
 
+@pytest.mark.data
 def test_tenant_with_findings_is_restored_closed(
     tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:

@@ -46,6 +46,7 @@ def restored() -> Iterator[str]:
         tool("dropdb", "--force", RESTORED)
 
 
+@pytest.mark.data
 def test_complete_backup_is_restored_with_its_policies(
     tenant_a: Tenant,
     tenant_b: Tenant,
@@ -69,6 +70,7 @@ def test_complete_backup_is_restored_with_its_policies(
             app.execute(f"DELETE FROM {tenant_a.schema_name}.memory_message")
 
 
+@pytest.mark.data
 def test_one_tenant_is_restored_without_changing_others(
     tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], tmp_path: Path
 ) -> None:

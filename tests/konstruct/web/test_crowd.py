@@ -174,6 +174,7 @@ def test_a_reply_that_is_waited_for_has_all_that_a_response_has(
     assert "RateLimit-Remaining" in done.headers
 
 
+@pytest.mark.long
 def test_process_exit_ends_all_waiting_requests(
     program_a: Program,
     process_environment: dict[str, str],
@@ -212,6 +213,7 @@ def test_body_limit_applies_with_and_without_content_length(
     assert response.json()["errors"][0]["field"] == "body"
 
 
+@pytest.mark.long
 def test_idle_streams_take_no_thread(
     url: str, program_a: Program, crowd: contextlib.ExitStack
 ) -> None:

@@ -82,7 +82,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sent", [b"", b"GET / HTT", b"GET / HTTP/1.1\r\nX-Half: ", b"\r\n", GET + b"GET / H"]
 )
@@ -98,7 +98,7 @@ def test_slow_headers_time_out(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> 
     run(test())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_response_to_a_client_that_does_not_read_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WRITE_TIMEOUT_SECONDS", 0.1)
 
@@ -111,7 +111,7 @@ def test_response_to_a_client_that_does_not_read_times_out(monkeypatch: pytest.M
     run(test())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_slowly_read_response_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WRITE_TIMEOUT_SECONDS", 0.2)
 
@@ -131,7 +131,7 @@ def test_slowly_read_response_is_complete(monkeypatch: pytest.MonkeyPatch) -> No
     run(test())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_long_lived_connection_serves_all_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -144,7 +144,7 @@ def test_a_folder_without_weights_is_named(tmp_path):
         model_files._model_files(str(tmp_path))
 
 
-@pytest.mark.slow  # imports torch
+@pytest.mark.long
 def test_weights_that_are_no_model_are_named(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(EmbeddingModelError, match=f"the embedding model in {tmp_path} cannot be"):
@@ -166,7 +166,7 @@ def packaged():
     return SentenceTransformer(str(model_files._packaged_path()), device="cpu")
 
 
-@pytest.mark.slow  # imports torch
+@pytest.mark.long
 def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, packaged):
     packaged.save(str(tmp_path / "another"))
     settings.EMBEDDING_MODEL = str(tmp_path / "another")
@@ -222,7 +222,7 @@ def fresh_process():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_import_loads_no_large_library_and_opens_no_connection(fresh_process):
     """Neither at start, nor when only the version is read."""
     assert (fresh_process["at the start"], fresh_process["dimensions"]) == ([], 384)
@@ -233,12 +233,12 @@ def test_the_packaged_model_is_served_without_torch(fresh_process):
     assert fresh_process["torch"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_fork_of_a_process_that_is_embedding_can_embed(fresh_process):
     assert fresh_process["forks"] == [0] * 5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_child_processes_share_the_loaded_model():
     output = in_a_process(
         """
@@ -256,7 +256,7 @@ def test_child_processes_share_the_loaded_model():
     assert output == "128"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_parent_process_survives_a_broken_model(tmp_path):
     output = in_a_process(
         """

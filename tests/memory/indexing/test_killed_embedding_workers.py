@@ -127,6 +127,7 @@ def test_killed_worker_causes_no_loss_and_no_duplicates(
         assert RecallEvent.objects.count() == IndexedMessage.objects.count() == 10
 
 
+@pytest.mark.data
 @pytest.mark.django_db(transaction=True)
 def test_workers_killed_at_any_moment_cause_no_loss_and_no_duplicates(
     workers, tenant_a, add_message

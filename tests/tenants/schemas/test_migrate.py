@@ -89,6 +89,7 @@ def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
     ) == [(0,)]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("worth_a_pool", [0, 100])
 def test_several_processes_produce_the_result_of_one(
     monkeypatch: pytest.MonkeyPatch, tenant_b: Tenant, worth_a_pool: int
@@ -108,6 +109,7 @@ def test_several_processes_produce_the_result_of_one(
     assert execute("SELECT current_user") == [("konstruct_owner",)]
 
 
+@pytest.mark.data
 def test_a_tenant_that_never_served_is_no_failure_of_the_run(
     monkeypatch: pytest.MonkeyPatch, tenant_a: Tenant
 ) -> None:
@@ -152,6 +154,7 @@ def test_migrate_of_one_tenant_migrates_that_tenant_alone(tenant_a: Tenant, name
     assert (err, failure) == ([], None)
 
 
+@pytest.mark.data
 def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tenant) -> None:
     unprotected = (
         "SELECT count(*) FROM pg_tables AS t WHERE schemaname LIKE 't\\_%' AND NOT rowsecurity"

@@ -60,6 +60,7 @@ def kill_everywhere(program: Program, work: Any) -> int:
     raise AssertionError("the work has too many statements")
 
 
+@pytest.mark.data
 def test_killed_check_notifies_once(escalated: Program) -> None:
     row = recipient(events=["escalation_opened"])
     key = escalate(escalated)
@@ -93,6 +94,7 @@ def test_killed_worker_sends_mails_with_one_id(escalated: Program, mail: MailSer
     assert not NOTIFICATIONS.jobs().exists()
 
 
+@pytest.mark.data
 def test_killed_worker_posts_once_in_slack(escalated: Program, slack: SlackServer) -> None:
     install(escalated, slack, "T1")
     slack_recipient(events=["escalation_opened"])

@@ -69,6 +69,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
     assert verify(program.tenant.id, "a").findings == []
 
 
+@pytest.mark.data
 def test_a_killed_preview_is_marked_as_failed_when_its_time_is_over(
     program: Program,
     add_message: Callable[..., Message],

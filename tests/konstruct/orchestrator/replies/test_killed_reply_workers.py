@@ -138,6 +138,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(("module", "name", "when"), STEPS)
 def test_message_that_kills_its_workers_fails(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
@@ -216,6 +217,7 @@ def test_one_killed_worker_only_delays_the_message(
         assert [str(reply.in_reply_to_id) for reply in replies] == [first, second]
 
 
+@pytest.mark.data
 def test_delivery_that_kills_its_workers_fails(
     program_a: Program, workers: Callable[..., int]
 ) -> None:
@@ -236,6 +238,7 @@ def test_delivery_that_kills_its_workers_fails(
         assert row.last_error.startswith("The worker was killed")
 
 
+@pytest.mark.data
 def test_inbox_entry_that_kills_its_workers_fails_and_blocks_no_other(
     program_a: Program, workers: Callable[..., int]
 ) -> None:

@@ -78,6 +78,7 @@ def refused(tenant: Tenant, path: Path, error: type[Exception], reason: str) -> 
         assert not Message.objects.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_a_schema_that_is_not_an_exports_is_refused(
     archive: Path, tenant_b: Tenant, schema: str
@@ -86,6 +87,7 @@ def test_a_schema_that_is_not_an_exports_is_refused(
     refused(tenant_b, archive, KonstructError, "is not read|is damaged|no export of a tenant")
 
 
+@pytest.mark.long
 def test_reading_takes_steps_in_proportion_to_the_file(
     archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +100,7 @@ def test_reading_takes_steps_in_proportion_to_the_file(
         file.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchall()
 
 
+@pytest.mark.long
 def test_cyclic_pages_are_not_followed(archive: Path, tenant_b: Tenant) -> None:
     """A tree whose inner pages name the same page many times has endless rows."""
     with SQLiteManager(archive) as file:
@@ -119,16 +122,19 @@ def test_cyclic_pages_are_not_followed(archive: Path, tenant_b: Tenant) -> None:
     refused(tenant_b, archive, KonstructError, "is damaged")
 
 
+@pytest.mark.long
 def test_text_that_is_not_utf_8_is_refused(archive: Path, tenant_b: Tenant) -> None:
     change(archive, "UPDATE exported SET row = CAST(x'7b22ff227d' AS TEXT) WHERE kind = 'messages'")
     refused(tenant_b, archive, ArchiveDamaged, "is damaged")
 
 
+@pytest.mark.long
 def test_log_beside_the_archive_is_not_ignored(archive: Path, tenant_b: Tenant) -> None:
     Path(f"{archive}-wal").write_bytes(b"x")
     refused(tenant_b, archive, ArchiveRefused, "a.db-wal beside .* holds part of its data")
 
 
+@pytest.mark.long
 def test_a_file_that_changes_while_it_is_read_is_refused(
     archive: Path, tenant_b: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
