@@ -172,7 +172,10 @@ def one_call_per_message(sample: int = 20) -> dict[str, float]:
     for run in ExtractionRun.objects.order_by("created_at"):
         thread = Thread(run.agent_id, run.user_id, run.thread_id)
         messages = list(Message.objects.filter(pk__in=run.message_ids).order_by("number"))
-        agent, known = Agent.objects.get(pk=run.agent_id), known_facts(thread)
+        agent, known = (
+            Agent.objects.get(pk=run.agent_id),
+            known_facts(thread.agent_id, thread.user_id),
+        )
         for end in range(1, len(messages) + 1, sample):
             batch = Batch(
                 agent, thread, messages[max(0, end - 1 - MAX_CONTEXT_MESSAGES) : end], known

@@ -193,6 +193,23 @@ def record_candidate(
     raise FactBusy(MAX_ATTEMPTS)
 
 
+def supersede_current_value(memory_id: UUID, superseded_id: UUID | None = None) -> None:
+    """End the active fact of the same slot that a fact without evidence replaces.
+
+    Not one that begins later, or that a person or a program has decided on. Call it in the
+    transaction that stores the fact.
+
+    Args:
+        memory_id: the fact.
+        superseded_id: another value of the slot, which it replaces although both could be valid.
+    """
+    fact = MemoryEntry.objects.entries().get(memory_id=memory_id)
+    current = _fact_to_supersede(fact, superseded_id)
+    if current is None or _is_past(fact, current) or _has_decision(current):
+        return
+    _supersede(current, by=fact, author=SYSTEM)
+
+
 def _same_fact(entry: MemoryEntry) -> MemoryEntry | None:
     """Return the fact with the same text, or the same value of the same slot; locked."""
     is_same = Q(content_digest=digest(entry.content))
@@ -512,14 +529,15 @@ def _is_from_person(fact: MemoryEntry) -> bool:
 
     A model may only propose a new value of it.
     """
-    return (
-        fact.kind == FactKind.ENTERED
-        or FactEvent.objects.filter(
-            memory_id=fact.memory_id,
-            action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
-            author_kind__in=DECIDING_AUTHORS,
-        ).exists()
-    )
+    return fact.kind == FactKind.ENTERED or _has_decision(fact)
+
+
+def _has_decision(fact: MemoryEntry) -> bool:
+    return FactEvent.objects.filter(
+        memory_id=fact.memory_id,
+        action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
+        author_kind__in=DECIDING_AUTHORS,
+    ).exists()
 
 
 def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:

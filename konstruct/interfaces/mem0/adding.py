@@ -11,10 +11,12 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.orchestrator.agents import create_agent, find_agent
 from konstruct.orchestrator.exceptions import AgentNameTaken, AgentNotFound
+from konstruct.orchestrator.extraction.candidates import AcceptedCandidate
 from konstruct.orchestrator.models.agents import UUID_TEXT
 from konstruct.orchestrator.usage import admit_memories
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, StoredFact
+from memory.facts.lifecycle import supersede_current_value
 from memory.fields import digest
 from memory.models import MemoryEntry
 from tenants.context import required_tenant_id
@@ -26,6 +28,8 @@ class Text:
 
     content: str
     role: str = "user"
+    extracted: AcceptedCandidate | None = None
+    """The candidate of the language model that the text is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,13 @@ def create_new_agent(caller: Caller, owner: Owner) -> Owner:
 
 
 def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> list[StoredFact]:
-    """Store each text as a fact. A fact with the same text only takes the metadata."""
+    """Store each text as a fact. A fact with the same text only takes the metadata.
+
+    An extracted text ends the fact that has another value of its slot, as in an extraction run.
+    """
     times = {"valid_from": fields.get("timestamp"), "expires_at": fields.get("expiration_date")}
     with admit_memories(len(texts)):
-        return LongTermMemory().remember_all(
+        stored = LongTermMemory().remember_all(
             [
                 MemoryEntry(
                     tenant_id=required_tenant_id(),
@@ -99,10 +106,25 @@ def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> 
                         **metadata_of(fields),
                     },
                     **{name: time for name, time in times.items() if time is not None},
+                    **_extracted_fields(text),
                 )
                 for text in texts
             ]
         )
+    for text, fact in zip(texts, stored, strict=True):
+        if text.extracted is not None:
+            former = text.extracted.supersedes
+            supersede_current_value(fact.memory_id, former.id if former else None)
+    return stored
+
+
+def _extracted_fields(text: Text) -> dict[str, Any]:
+    if text.extracted is None:
+        return {}
+    candidate, begins = text.extracted.candidate, text.extracted.valid_from
+    names = ("subject", "slot", "value", "is_multi_valued")
+    dated = {} if begins is None else {"valid_from": begins}
+    return {name: getattr(candidate, name) for name in names} | dated
 
 
 def metadata_of(fields: dict[str, Any]) -> dict[str, Any]:

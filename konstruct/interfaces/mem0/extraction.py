@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from konstruct.interfaces.mem0.adding import Owner, Text, metadata_of
 from konstruct.llm.exceptions import LLMError
-from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
+from konstruct.orchestrator.exceptions import ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import Agent, ModelTier
 from konstruct.orchestrator.usage import admit_memories
@@ -40,9 +40,6 @@ NO_MODEL: Final = (
 NO_ANSWER: Final = (
     "The language model returned no valid list of facts, so the users' texts are kept unchanged."
 )
-BUSY: Final = (
-    "Too many requests wait for the language model, so the users' texts are kept unchanged."
-)
 LIMIT_REACHED: Final = (
     "The agent has used its tokens for facts of today, so the users' texts are kept unchanged."
 )
@@ -60,8 +57,8 @@ def extract_facts(
     It may take `TIMEOUT_SECONDS`: do not call it in a transaction.
 
     Raises:
-        NotExtracted: no language model, no free slot for the tenant, no tokens left for today, or
-            no valid answer.
+        NotExtracted: no language model, no tokens left for today, or no valid answer.
+        Busy: the tenant had no free slot for SLOT_TIMEOUT_SECONDS.
     """
     if not settings.LLM_POOL_URL:
         raise NotExtracted(NO_MODEL)
@@ -79,8 +76,6 @@ def extract_facts(
             requested_by=requested_by,
             timeout=TIMEOUT_SECONDS,
         )
-    except Busy as error:
-        raise NotExtracted(BUSY) from error
     except ExtractionLimitReached as error:
         raise NotExtracted(LIMIT_REACHED) from error
     except (LLMError, ExtractionFailed) as error:

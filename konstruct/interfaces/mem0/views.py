@@ -94,7 +94,9 @@ class AddView(Mem0View):
                     said_at=fields.get("timestamp"),
                 )
                 texts = [
-                    Text(check.candidate.fact) for check in answered.accepted() if not check.review
+                    Text(check.candidate.fact, extracted=check)
+                    for check in answered.accepted()
+                    if not check.review
                 ]
             except NotExtracted as error:
                 reasons["infer"] = str(error)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.conf import settings
 
@@ -42,6 +42,7 @@ NO_MODEL: Final = "No facts are extracted: no language model is configured (LLM_
 # quarter is reserved for tenants without a request.
 _SLOTS: Final = max(1, settings.WEB_THREADS // 2)
 request_slots = FairShares(_SLOTS, _SLOTS // 4)
+SLOT_TIMEOUT_SECONDS: Final = 30.0
 # The response_format that worked last, by endpoint and model.
 supported_formats: dict[tuple[str, str], str] = {}
 
@@ -229,15 +230,18 @@ def parse_facts(output: str) -> Answer:
     return Answer(candidates, malformed, dict(zip(texts, embed(texts), strict=True)))
 
 
-def known_facts(thread: Thread, slots: set[str] | None = None) -> list[KnownFact]:
+def known_facts(
+    agent_id: UUID | None, user_id: str, slots: set[str] | None = None
+) -> list[KnownFact]:
     """Return active facts of the agent and the user that have a slot, latest change first.
 
     Args:
-        thread: a thread of the agent with the user.
+        agent_id: the agent; None: facts of all agents.
+        user_id: the user.
         slots: only facts of these slots, all of them; None: of all slots, up to MAX_KNOWN_FACTS.
     """
     rows = MemoryEntry.objects.of_tenant(required_tenant_id()).as_of()
-    rows = rows.filter(agent_id=thread.agent_id, user_id=thread.user_id).exclude(slot="")
+    rows = rows.filter(agent_id=agent_id, user_id=user_id).exclude(slot="")
     rows = rows.defer("embedding").order_by("-updated_at", "memory_id")
     rows = rows[:MAX_KNOWN_FACTS] if slots is None else rows.filter(slot__in=slots)
     return [
@@ -258,10 +262,17 @@ def known_facts(thread: Thread, slots: set[str] | None = None) -> list[KnownFact
 
 @contextmanager
 def request_slot() -> Iterator[None]:
-    """Hold one of the tenant's slots for requests during the block. Raises Busy if none is free."""
+    """Hold one of the tenant's slots for requests during the block.
+
+    Raises Busy if none gets free within SLOT_TIMEOUT_SECONDS.
+    """
     tenant_id = required_tenant_id()
-    if not request_slots.enter(tenant_id):
-        raise Busy("Too many requests wait for the language model. Try again later.")
+    if not request_slots.enter(tenant_id, seconds=SLOT_TIMEOUT_SECONDS):
+        raise Busy(
+            "Too many requests wait for the language model: no slot was free for"
+            f" {SLOT_TIMEOUT_SECONDS:g} seconds, and nothing was stored. Send the request again"
+            " later."
+        )
     try:
         yield
     finally:

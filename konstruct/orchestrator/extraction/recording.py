@@ -33,7 +33,11 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
     accepted, refused = check_candidates(
         answer.candidates,
         sources=batch.sources,
-        known=known_facts(batch.thread, {candidate.slot for candidate in answer.candidates}),
+        known=known_facts(
+            batch.thread.agent_id,
+            batch.thread.user_id,
+            {candidate.slot for candidate in answer.candidates},
+        ),
         policy=ReviewPolicy(agent.fact_review, agent.fact_review_by_slot),
     )
     author = Author(AuthorKind.RUN, str(run.id), run.model)

@@ -135,7 +135,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         new = truncate_batch(new)
         earlier = messages.filter(number__lt=new[0].number).order_by("-number")
         context = list(earlier[:MAX_CONTEXT_MESSAGES])[::-1]
-        batch = Batch(agent, thread, [*context, *new], known_facts(thread))
+        batch = Batch(agent, thread, [*context, *new], known_facts(thread.agent_id, thread.user_id))
         try:
             require_model(batch)
         except (ExtractionFailed, ExtractionLimitReached) as error:
@@ -238,7 +238,9 @@ def preview(
     agent = Agent.objects.get(pk=thread.agent_id)
     if model is not None:
         agent.extraction_model = model
-    batch = Batch(agent, thread, truncate_batch(list(messages)), known_facts(thread))
+    batch = Batch(
+        agent, thread, truncate_batch(list(messages)), known_facts(thread.agent_id, thread.user_id)
+    )
     require_model(batch)
     max_time = len(prompt.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
     with transaction.atomic():
@@ -298,7 +300,9 @@ class UnsavedExtraction:
         """Return the candidates that pass all checks. No review is required."""
         policy = ReviewPolicy(FactReview.NONE)
         sources = self.batch.sources
-        return check_candidates(self.answer.candidates, sources=sources, policy=policy)[0]
+        return check_candidates(
+            self.answer.candidates, sources=sources, known=self.batch.known, policy=policy
+        )[0]
 
 
 def extract_unsaved_messages(
@@ -317,8 +321,8 @@ def extract_unsaved_messages(
         The errors of `preview`.
     """
     thread = Thread(agent.id, user_id, "")
-    is_stored = not agent._state.adding and user_id
-    batch = Batch(agent, thread, messages, known_facts(thread) if is_stored else [])
+    agent_id = None if agent._state.adding else agent.id
+    batch = Batch(agent, thread, messages, known_facts(agent_id, user_id) if user_id else [])
     require_model(batch)
     run = build_run(batch, requested_by=requested_by)
     with request_slot():
@@ -381,7 +385,12 @@ def apply(run_id: UUID) -> ExtractionRun:
     messages = list(rows)
     if len(messages) < len(run.message_ids):
         raise ExtractionFailed("A message of the run was erased, or moved to another user.")
-    batch = Batch(Agent.objects.get(pk=run.agent_id), thread, messages, known_facts(thread))
+    batch = Batch(
+        Agent.objects.get(pk=run.agent_id),
+        thread,
+        messages,
+        known_facts(thread.agent_id, thread.user_id),
+    )
     answer = parse_facts(run.output)
     with lock_windows([thread]):
         run = get_run(run_id, RunState.PREVIEW, is_locked=True)

@@ -1,6 +1,7 @@
 """Facts that a language model extracts from added messages, and memories without them."""
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -118,25 +119,58 @@ def test_as_many_wait_for_the_model_as_may(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fact_requests, "request_slots", FairShares(0))
-    answer = program.post(ADD, BODY).json()
-    assert answer["ignored"]["infer"] == extraction.BUSY
+    monkeypatch.setattr(fact_requests, "SLOT_TIMEOUT_SECONDS", 0.1)
+    answer = program.post(ADD, BODY)
+    assert (answer.status_code, answer.json()["detail"]) == (
+        503,
+        "Too many requests wait for the language model: no slot was free for 0.1 seconds, and"
+        " nothing was stored. Send the request again later.",
+    )
     assert model.requests == []
+    assert listed(program, {"user_id": "carl"}) == []
+
+
+def test_a_request_waits_for_a_slot(
+    program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slots = FairShares(1)
+    monkeypatch.setattr(fact_requests, "request_slots", slots)
+    other = uuid4()
+    assert slots.enter(other)
+    freed = threading.Timer(0.5, slots.leave, [other])
+    freed.start()
+    add_answer(model, json.dumps({"facts": FOUND}))
+    answer = program.post(ADD, BODY).json()
+    freed.join()
+    assert [memory["memory"] for memory in answer["results"]] == FACTS
+    assert "ignored" not in answer
+
+
+def test_a_new_value_of_a_slot_ends_the_old_one_without_an_agent(
+    program: Program, model: LLMServer
+) -> None:
+    for city in ("Berlin", "Rome", "Rome", "Berlin"):
+        quote = f"I live in {city}."
+        fact = extracted(f"The user lives in {city}.", quote, value=city)
+        add_answer(model, json.dumps({"facts": [fact]}))
+        body = {"messages": [{"role": "user", "content": quote}], "user_id": "carl"}
+        assert program.post(ADD, body).status_code == 200
+        assert listed(program, {"user_id": "carl"}) == [f"The user lives in {city}."]
+    assert '"Rome"' in model.requests[-1].question  # a known fact
 
 
 def test_slow_requests_of_one_tenant_do_not_keep_the_model_from_another(
-    program: Program, model: LLMServer
+    program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tenant with all of its slots busy is refused; the facts of another one are extracted."""
+    monkeypatch.setattr(fact_requests, "SLOT_TIMEOUT_SECONDS", 0.1)
     tenant_id, another = program.tenant.id, uuid4()
     for slow in (tenant_id, another):
         own = 0
         while fact_requests.request_slots.enter(slow):
             own += 1
         add_answer(model, json.dumps({"facts": FOUND}))
-        answer = program.post(ADD, BODY).json()
-        assert answer.get("ignored", {}).get("infer") == (
-            extraction.BUSY if slow == tenant_id else None
-        )
+        assert program.post(ADD, BODY).status_code == (503 if slow == tenant_id else 200)
         for _ in range(own):
             fact_requests.request_slots.leave(slow)
         model.answers.clear()

@@ -253,7 +253,9 @@ def test_a_change_keeps_app_and_run_and_is_in_the_history(program: Program) -> N
     path = f"{MEMORIES}{made['id']}/"
     body = json.dumps({"text": "I row daily.", "metadata": {"b": 2}}).encode()
     changed = program.request("PUT", path, data=body, content_type="application/json").json()
-    assert (changed["id"], changed["run_id"], changed["metadata"]) == (made["id"], "r9", {"b": 2})
+    assert (changed["id"], changed["run_id"], changed["metadata"]) == (
+        made["id"], "r9", {"a": 1, "b": 2},
+    )  # fmt: skip
     history = program.get(f"{path}history/").json()
     assert [
         (version["event"], version["old_memory"], version["new_memory"]) for version in history
