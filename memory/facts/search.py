@@ -61,6 +61,8 @@ def check_entry(entry: MemoryEntry) -> None:
         entry.agent_id = uuid_argument("agent_id", entry.agent_id)
     if entry.user_id is not None:
         new_id_argument("user_id", entry.user_id)
+    if entry.external_id is not None:
+        new_id_argument("external_id", entry.external_id)
     entry.metadata = {} if entry.metadata is None else entry.metadata
     metadata_values(entry.metadata)
     for name in ("valid_from", "valid_to", "expires_at"):

@@ -107,13 +107,15 @@ class LongTermMemory:
     def store(self, entry: MemoryEntry) -> UUID:
         """Store a fact; the same text of the same agent and user is the same entry.
 
-        If the text exists, the metadata is merged into that of the entry (new values replace those
-        with the same name), and valid_from, valid_to and expires_at are set. The state before is
-        kept as a version.
+        If the text exists, the metadata is merged into that of the entry (see `merge_metadata`),
+        and valid_from, valid_to and expires_at are set. The state before is kept as a version.
+
+        With an `external_id`, that id identifies the entry instead of the text: of the same agent
+        and user there is one entry with it, and its text and metadata become those of `entry`.
 
         Args:
             entry: a new `MemoryEntry` with its tenant_id and content; optionally agent_id, user_id,
-                metadata, valid_from, valid_to, expires_at and embedding (384 numbers).
+                external_id, metadata, valid_from, valid_to, expires_at and embedding (384 numbers).
 
         Returns:
             The entry's memory_id, which all updates keep.
@@ -144,6 +146,8 @@ class LongTermMemory:
                 if existing is entry:
                     break
                 if existing is not None:
+                    if existing.content != entry.content:
+                        entry.embedding = _vector_of(entry)
                     with suppress(FactNotFound):  # deleted meanwhile
                         return _merge_duplicate(existing, entry, author)
             else:
@@ -191,15 +195,18 @@ class LongTermMemory:
         content: str | None = None,
         value: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        replaces_metadata: bool = False,
         valid_from: datetime | None = None,
         valid_to: datetime | Unchanged | None = UNCHANGED,
         expires_at: datetime | Unchanged | None = UNCHANGED,
         author: Author = SYSTEM,
         reason: str = "",
     ) -> MemoryEntry:
-        """Change a fact. The old state is kept as a version that was valid until now.
+        """Change a fact. The old state is kept as a version.
 
-        Arguments that are left out change nothing. With `valid_from` (not in the future, and after
+        Arguments that are left out change nothing. Metadata is merged into the stored metadata (see
+        `merge_metadata`), or replaces it with `replaces_metadata`. A new content or value is valid
+        from now, and the old version was valid until now. With `valid_from` (not in the future, and after
         the old version's) the old version was valid until then. With a new content the fact is the
         author's: its evidence stays with the old version, and recall excludes it, with the replies
         that used the fact and repeat the old value. An update to the old content includes them
@@ -230,6 +237,7 @@ class LongTermMemory:
                         embedding=embedding,
                         value=value,
                         metadata=metadata,
+                        replaces_metadata=replaces_metadata,
                         valid_from=time_argument("valid_from", valid_from),
                         valid_to=optional_time_argument("valid_to", valid_to),
                         expires_at=optional_time_argument("expires_at", expires_at),
@@ -417,8 +425,8 @@ def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
 # --- Inside the tenant ----------------------------------------------------------------------
 
 
-def _lock_order(entry: MemoryEntry) -> tuple[str, str, str]:
-    return str(entry.agent_id or ""), entry.user_id or "", entry.content
+def _lock_order(entry: MemoryEntry) -> tuple[str, ...]:
+    return str(entry.agent_id or ""), entry.user_id or "", entry.external_id or "", entry.content
 
 
 def _insert(entry: MemoryEntry, author: Author) -> MemoryEntry | None:
@@ -481,7 +489,7 @@ def _will_be_valid(entry: MemoryEntry) -> bool:
 
 
 def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) -> StoredFact:
-    """Add the other fields of `entry` to the existing fact with its text."""
+    """Merge `entry` into the existing fact with its external id, or else its text."""
     # A fact that has ended, or begins later, is valid from now on.
     revived = not _is_valid_now(existing) and _will_be_valid(entry)
     with transaction.atomic():

@@ -1,7 +1,7 @@
 """Writes facts: an entry for each text, and a version for each change."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -40,12 +40,16 @@ UNCHANGED = Unchanged()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The changes of a fact; None and UNCHANGED keep a value."""
+    """The changes of a fact; None and UNCHANGED keep a value.
+
+    Metadata is merged, see `merge_metadata`, unless `replaces_metadata` is set.
+    """
 
     content: str | None = None
     embedding: list[float] | None = None
     value: str | None = None
     metadata: Mapping[str, Any] | None = None
+    replaces_metadata: bool = False
     valid_from: datetime | None = None
     valid_to: datetime | Unchanged | None = UNCHANGED
     expires_at: datetime | Unchanged | None = UNCHANGED
@@ -85,6 +89,23 @@ class Change:
             entry.state, entry.retracted_at, entry.review_reason = FactState.ACTIVE, None, ""
 
 
+def merge_metadata(stored: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge metadata by RFC 7396 (JSON Merge Patch).
+
+    Objects are merged at each depth, null removes a name, and other values replace the stored one.
+    """
+    merged = dict(stored)
+    for name, value in sent.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, Mapping):
+            inner = merged.get(name)
+            merged[name] = merge_metadata(inner if isinstance(inner, Mapping) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
 def same_scope(entry: MemoryEntry) -> MemoryEntryQuerySet:
     """Return the facts of the entry's tenant, agent and user, without facts of all agents or
     users.
@@ -98,13 +119,15 @@ def same_scope(entry: MemoryEntry) -> MemoryEntryQuerySet:
 
 
 def existing_entry(entry: MemoryEntry) -> MemoryEntry | None:
-    """Return the entry with the same text, of the same agent and user."""
-    same = same_scope(entry).entries().filter(content_digest=digest(entry.content))
-    return same.first()
+    """Return the entry with the same external id, or else text, of the same agent and user."""
+    same = same_scope(entry).entries()
+    if entry.external_id is not None:
+        return same.filter(external_id=entry.external_id).first()
+    return same.filter(external_id=None, content_digest=digest(entry.content)).first()
 
 
 def insert(entry: MemoryEntry) -> MemoryEntry | None:
-    """Write a new entry and return it; return the one with the same text if there is one.
+    """Write a new entry and return it; return the existing one, see `existing_entry`.
 
     None if that one was deleted meanwhile: call it again.
     """
@@ -118,21 +141,22 @@ def insert(entry: MemoryEntry) -> MemoryEntry | None:
 
 
 def merge_into(memory_id: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
-    """Merge the fields of `entry`, which has the same text, into a fact. Call it in a transaction.
+    """Merge the fields of `entry` into the fact that it is. Call it in a transaction.
 
     Args:
-        memory_id: the fact.
-        entry: the fields. Metadata with other names is kept.
+        memory_id: the fact with the same external id, or else the same text.
+        entry: the fields. With an external id, its text and metadata replace the stored ones.
         revived: make the fact valid from now until the end of `entry`.
     """
     # Locked, so that two simultaneous additions are both kept.
     existing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if existing is None:
         raise FactNotFound(f"there is no fact {memory_id}")
-    metadata = {**existing.metadata, **entry.metadata}
-    metadata_values(metadata)
     change = Change(
-        metadata=metadata,
+        content=None if entry.content == existing.content else entry.content,
+        embedding=entry.embedding,
+        metadata=entry.metadata,
+        replaces_metadata=entry.external_id is not None,
         valid_from=None
         if revived or not isinstance(entry.valid_from, datetime)
         else entry.valid_from,
@@ -140,23 +164,30 @@ def merge_into(memory_id: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryE
         expires_at=entry.expires_at if revived or entry.expires_at is not None else UNCHANGED,
         from_now=revived,
     )
-    return update_entry(memory_id, change) if change.alters(existing) else existing
+    return update_entry(memory_id, change)
 
 
 def update_entry(memory_id: UUID, change: Change) -> MemoryEntry:
     """Copy an entry's row as a version, and set its new values. Call it in a transaction.
 
-    A change that alters nothing makes no version, unless it has a `valid_from`. With a new content,
-    recall excludes statements of the old one, see `exclude_corrected`.
+    A change that alters nothing makes no version, unless it has a `valid_from`. The new version is
+    valid from now if its content or value is new, and otherwise from when the old one was. With a
+    new content, recall excludes statements of the old one, see `exclude_corrected`.
     """
     entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if entry is None:
         raise FactNotFound(f"there is no fact {memory_id}")
+    if change.metadata is not None and not change.replaces_metadata:
+        change = replace(change, metadata=merge_metadata(entry.metadata, change.metadata))
+        metadata_values(change.metadata or {})
     if not change.alters(entry):
         return entry
     # Read after locking: a version of a concurrent writer is older.
     now = MemoryEntry.objects.filter(memory_id=memory_id).values_list(server_clock()).get()[0]
+    says_the_same = change.content in (None, entry.content) and change.value in (None, entry.value)
     valid_from = change.valid_from or _past_end(now, entry, change) or now
+    if says_the_same and not change.from_now and not change.valid_from:
+        valid_from = entry.valid_from
     if change.valid_from and not entry.valid_from < change.valid_from <= now:
         raise InvalidArgument(
             f"valid_from={valid_from.isoformat()} is not between"
@@ -232,7 +263,7 @@ def write_attributes(entry: MemoryEntry) -> None:
 def _conflicting_entry(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry | None:
     """Return the entry with which the unique constraint conflicts; None if it is deleted."""
     constraint = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
-    if constraint == "fact_content":
+    if constraint in ("fact_content", "fact_external_id"):
         return existing_entry(entry)
     if constraint == "fact_valid_from_before_to":
         raise InvalidArgument(

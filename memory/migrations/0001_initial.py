@@ -752,6 +752,15 @@ class Migration(migrations.Migration):
                         verbose_name="user",
                     ),
                 ),
+                (
+                    "external_id",
+                    models.TextField(
+                        blank=True,
+                        editable=False,
+                        help_text="The id that the program chose which stored it. Empty: the text identifies it.",
+                        null=True,
+                    ),
+                ),
                 ("content", models.TextField(help_text="The fact, in words.")),
                 ("content_digest", fields.DigestField("content")),
                 (
@@ -994,7 +1003,17 @@ class Migration(migrations.Migration):
                         name="fact_valid_from_before_to",
                     ),
                     models.UniqueConstraint(
-                        condition=models.Q(("version_of__isnull", True)),
+                        condition=models.Q(
+                            ("external_id__isnull", False), ("version_of__isnull", True)
+                        ),
+                        fields=("external_id", "agent_id", "user_id"),
+                        name="fact_external_id",
+                        nulls_distinct=False,
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(
+                            ("external_id__isnull", True), ("version_of__isnull", True)
+                        ),
                         fields=("content_digest", "agent_id", "user_id"),
                         name="fact_content",
                         nulls_distinct=False,

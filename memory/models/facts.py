@@ -58,11 +58,12 @@ class Precision(models.TextChoices):
     YEAR = "year", "year"
 
 
-# Both users have a fact of the same agent with the same text.
+# Both users have a fact of the same agent with the same external id, or else the same text.
 _TWINS: Final = """
     SELECT own.memory_id, kept.memory_id AS kept FROM memory_memoryentry AS own
     JOIN memory_memoryentry AS kept ON kept.user_id = %(to)s AND kept.version_of IS NULL
-     AND kept.content_digest = own.content_digest
+     AND kept.external_id IS NOT DISTINCT FROM own.external_id
+     AND (own.external_id IS NOT NULL OR kept.content_digest = own.content_digest)
      AND kept.agent_id IS NOT DISTINCT FROM own.agent_id
     WHERE own.user_id = %(from)s AND own.version_of IS NULL
 """
@@ -107,6 +108,12 @@ class MemoryEntry(TenantModel):
     agent_id = optional_id("agent", help_text="The agent that knows the fact. Empty: all agents.")
     user_id = models.TextField(  # noqa: DJ001  (null: no user; '' would be a user)
         "user", null=True, blank=True, help_text="The user that the fact is about. Empty: no user."
+    )
+    external_id = models.TextField(  # noqa: DJ001  (null: none; '' would be an id)
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The id that the program chose which stored it. Empty: the text identifies it.",
     )
     content = models.TextField(help_text="The fact, in words.")
     content_digest = DigestField("content")
@@ -209,10 +216,17 @@ class MemoryEntry(TenantModel):
                 condition=models.Q(state__in=FactState.values), name="fact_state"
             ),
             models.CheckConstraint(condition=models.Q(kind__in=FactKind.values), name="fact_kind"),
-            # The same text is the same fact, also for concurrent transactions.
+            # The same external id is the same fact, or else the same text; also for concurrent
+            # transactions.
+            models.UniqueConstraint(
+                fields=["external_id", "agent_id", "user_id"],
+                condition=models.Q(version_of__isnull=True, external_id__isnull=False),
+                nulls_distinct=False,
+                name="fact_external_id",
+            ),
             models.UniqueConstraint(
                 fields=["content_digest", "agent_id", "user_id"],
-                condition=models.Q(version_of__isnull=True),
+                condition=models.Q(version_of__isnull=True, external_id__isnull=True),
                 nulls_distinct=False,
                 name="fact_content",
             ),

@@ -130,6 +130,7 @@ class FactForm(MetadataForm, forms.ModelForm):
             content=content,
             agent_id=cleaned.get("agent_id", self.instance.agent_id),
             user_id=cleaned.get("user_id", self.instance.user_id),
+            external_id=self.instance.external_id,
         )
         other = existing_entry(entry)
         if other is not None and other.pk != self.instance.pk:
@@ -283,6 +284,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             obj,
             content=given["content"] if "content" in changed else None,
             metadata=given["metadata"] if "metadata" in changed else None,
+            replaces_metadata=True,
             valid_from=given["valid_from"] if "valid_from" in changed else None,
             valid_to=given["valid_to"] if "valid_to" in changed else UNCHANGED,
             expires_at=given["expires_at"] if "expires_at" in changed else UNCHANGED,
@@ -435,7 +437,8 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
     success = gettext("The facts are merged. The other fact is ended.")
     with show_outcome(request, success, form=form, field="content"), transaction.atomic():
         before, other_before = row_state(fact), row_state(other)
-        now = update_fact(request, fact, reason=f"merged with {other.pk}", **form.cleaned_data)
+        reason = f"merged with {other.pk}"
+        now = update_fact(request, fact, reason=reason, replaces_metadata=True, **form.cleaned_data)
         end = {"valid_to": timezone.now(), "reason": f"merged into {fact.pk}"}
         ended = update_fact(request, other, **end)
         merged = [str(fact.pk), str(other.pk)]

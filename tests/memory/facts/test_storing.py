@@ -201,3 +201,75 @@ def test_existing_entry_is_not_overwritten(tenant_a: Tenant) -> None:
         MEMORY.store(entry)
 
     assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_external_id_is_one_fact_also_for_simultaneous_writers(tenant_a: Tenant) -> None:
+    def put(number: int) -> tuple[UUID, bool]:
+        try:
+            entry = fact(tenant_a, f"Ann has {number} cups.", external_id="cups", user_id="ann")
+            entry.metadata = {"n": number, "inner": {str(number): None}}
+            stored = MEMORY.remember(entry)
+            return stored.memory_id, stored.created
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(put, range(8)))
+
+    assert len({memory_id for memory_id, _ in results}) == 1
+    assert sum(created for _, created in results) == 1
+    (entry,) = MEMORY.list_by_tenant(tenant_a.id)
+    number = entry.metadata["n"]
+    assert (entry.content, entry.metadata) == (
+        f"Ann has {number} cups.",
+        {"n": number, "inner": {str(number): None}},
+    )
+    assert rows(tenant_a)[0] == 8  # the fact and seven versions
+
+
+def test_an_external_id_is_of_an_agent_and_a_user_and_the_text_of_others_is_free(
+    tenant_a: Tenant,
+) -> None:
+    ids = {
+        store(tenant_a, "Ann likes tea.", **owner, **named)
+        for owner in ({}, {"user_id": "ann"}, {"agent_id": OTHER_AGENT}, {"agent_id": None})
+        for named in ({}, {"external_id": "1"}, {"external_id": "2"})
+        for _ in range(2)
+    }
+
+    assert len(ids) == 12
+    with pytest.raises(InvalidArgument, match="external_id='' is empty"):
+        store(tenant_a, "Ann likes tea.", external_id="")
+
+
+def test_metadata_is_merged_at_each_depth_and_null_removes(tenant_a: Tenant) -> None:
+    stored = {"topic": "food", "source": {"url": "a", "page": 1, "tags": ["x"]}, "n": {"a": 1}}
+    sent = {"topic": None, "source": {"page": 2, "tags": ["y"]}, "n": 3, "new": {"a": {"b": None}}}
+    merged = {"source": {"url": "a", "page": 2, "tags": ["y"]}, "n": 3, "new": {"a": {}}}
+
+    again = store(tenant_a, "Ann likes tea.", metadata=stored)
+    store(tenant_a, "Ann likes tea.", metadata=sent)
+    updated = store(tenant_a, "Ann likes rye.", metadata=stored)
+    MEMORY.update(updated, tenant_a.id, metadata=sent)
+    replaced = store(tenant_a, "Ann likes ham.", metadata=stored)
+    MEMORY.update(replaced, tenant_a.id, metadata=sent, replaces_metadata=True)
+
+    found = {entry.memory_id: entry.metadata for entry in MEMORY.list_by_tenant(tenant_a.id)}
+    assert found == {again: merged, updated: merged, replaced: sent}
+
+
+@pytest.mark.parametrize("name", ["metadata", "expires_at", "valid_to"])
+def test_a_change_of_something_else_keeps_the_validity(tenant_a: Tenant, name: str) -> None:
+    since = timezone.now() - timedelta(days=900)
+    ends = timezone.now() + timedelta(days=9)
+    value: Any = {"topic": "food"} if name == "metadata" else ends
+    memory_id = store(tenant_a, "Ann likes tea.", valid_from=since)
+
+    MEMORY.update(memory_id, tenant_a.id, **{name: value})
+    store(tenant_a, "Ann likes tea.", **{name: {"n": 1} if name == "metadata" else value})
+
+    now, *_ = MEMORY.history(memory_id, tenant_a.id)
+    assert now.valid_from == since
+    (then,) = MEMORY.list_by_tenant(tenant_a.id, at=since + timedelta(days=1))
+    assert then.version_of is None

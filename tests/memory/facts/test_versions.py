@@ -51,10 +51,10 @@ def test_a_fact_can_be_ended_after_the_event(tenant_a: Tenant) -> None:
         at = timezone.now() - timedelta(days=days)
         assert bool(MEMORY.get(memory_id, tenant_a.id, at=at)) is known
     now, then = MEMORY.history(memory_id, tenant_a.id)
-    assert (then.valid_from, then.valid_to) == (since, ended)
-    assert (now.valid_from, now.valid_to) == (ended, ended)
+    assert (then.valid_from, then.valid_to) == (since, since)
+    assert (now.valid_from, now.valid_to) == (since, ended)
     with pytest.raises(InvalidArgument, match=r"is before .*, since when the fact is so"):
-        MEMORY.update(memory_id, tenant_a.id, valid_to=since)
+        MEMORY.update(memory_id, tenant_a.id, valid_to=since - timedelta(days=1))
     assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
 
 
@@ -71,7 +71,7 @@ def test_reads_as_of_a_moment_answer_as_they_would_have_then(tenant_a: Tenant) -
     in_bonn = timezone.now()
     MEMORY.update(memory_id, tenant_a.id, content="Ann lives in Rome.", metadata={"since": 2024})
     in_rome = timezone.now()
-    MEMORY.update(memory_id, tenant_a.id, content="Ann lives in Oslo.", metadata={})
+    MEMORY.update(memory_id, tenant_a.id, content="Ann lives in Oslo.", metadata={"since": None})
 
     def home(at: datetime | None) -> list[str]:
         found = MEMORY.search(tenant_a.id, "Where does Ann live?", at=at)

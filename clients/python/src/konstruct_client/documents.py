@@ -630,6 +630,8 @@ class Fact(TypedDict):
     agent_id: str | None
     user_id: str | None
     """The user that the fact is about, or null."""
+    external_id: str | None
+    """The id that a program chose for it."""
     content: str
     metadata: dict[str, Any]
     created_at: str
@@ -712,6 +714,8 @@ class FactInFull(TypedDict):
     agent_id: str | None
     user_id: str | None
     """The user that the fact is about, or null."""
+    external_id: str | None
+    """The id that a program chose for it."""
     content: str
     metadata: dict[str, Any]
     created_at: str
@@ -794,6 +798,8 @@ class FoundFact(TypedDict):
     agent_id: str | None
     user_id: str | None
     """The user that the fact is about, or null."""
+    external_id: str | None
+    """The id that a program chose for it."""
     content: str
     metadata: dict[str, Any]
     created_at: str
@@ -1139,7 +1145,9 @@ class FactChange(TypedDict):
     content: NotRequired[str]
     """The fact, in words."""
     metadata: NotRequired[dict[str, Any]]
-    """A JSON object that searches can filter by."""
+    """A JSON object that searches can filter by. It is merged into the metadata of a stored
+    fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other
+    values replace."""
     valid_from: NotRequired[str]
     """Start of the new version's validity: after the old version's, not in the future.
     Default: now."""
@@ -1421,6 +1429,8 @@ class StoredFact(TypedDict):
     agent_id: str | None
     user_id: str | None
     """The user that the fact is about, or null."""
+    external_id: str | None
+    """The id that a program chose for it."""
     content: str
     metadata: dict[str, Any]
     created_at: str
@@ -1468,8 +1478,8 @@ class StoredFact(TypedDict):
     run_id: str | None
     """The extraction run that proposed it."""
     created: bool
-    """False: a fact with the same text existed. The other fields of the request were added to
-    it."""
+    """False: a fact with the same external id, or else the same text, existed. The other
+    fields of the request were applied to it."""
     near_duplicates: list[NearFact]
     """Facts with nearly the same meaning. They are reported, never merged."""
 

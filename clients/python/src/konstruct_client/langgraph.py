@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -79,7 +82,7 @@ class KonstructStore(BaseStore):
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            found = next(self._at(op.namespace, op.key), None)
+            found = next(iter(self._at(op.namespace, op.key)), None)
             return None if found is None else _item(found, Item)
         if isinstance(op, SearchOp):
             return self._search(op)
@@ -87,32 +90,26 @@ class KonstructStore(BaseStore):
             return self._namespaces(op)
         return None
 
-    def _at(self, namespace: Namespace, key: str) -> Iterator[documents.Fact]:
-        """The fact of an item; several if two programs have made it at once."""
+    def _at(self, namespace: Namespace, key: str) -> Iterable[documents.Fact]:
         filters = {f"{PLACE}.namespace": _joined(namespace), f"{PLACE}.key": key}
-        return iter(self._list(namespace, filters))
+        return self._list(namespace, filters)
 
     def _put(self, op: PutOp) -> None:
-        standing = list(self._at(op.namespace, op.key))
-        kept = 0 if op.value is None else 1
-        for fact in standing[kept:]:
-            try:
-                self._facts.delete(fact["memory_id"])
-            except errors.NotFound:
-                continue  # another writer was faster
         if op.value is None:
+            for fact in self._at(op.namespace, op.key):
+                with suppress(errors.NotFound):  # another writer was faster
+                    self._facts.delete(fact["memory_id"])
             return
         place = {"namespace": _joined(op.namespace), "key": op.key, "value": dict(op.value)}
-        content, metadata = _content(op), {PLACE: place}
-        try:
-            if standing:
-                memory_id = standing[0]["memory_id"]
-                self._facts.change(memory_id, content=content, metadata=metadata)
-                return
-        except (errors.NotFound, errors.DuplicateFact):
-            pass  # in the meantime it was deleted, or another writer has created the same text
-        user_id = self._user_of(op.namespace)
-        self._facts.create(content, agent=self._agent, user_id=user_id, metadata=metadata)
+        item = json.dumps([*op.namespace, op.key])
+        self._facts.create(
+            _content(op),
+            agent=self._agent,
+            user_id=self._user_of(op.namespace),
+            metadata={PLACE: place},
+            # The server keeps one fact for an id, also if two programs put it at once.
+            external_id=f"langgraph:{hashlib.sha256(item.encode()).hexdigest()}",
+        )
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         filters = _below(op.namespace_prefix) | _narrowing(op.filter or {})

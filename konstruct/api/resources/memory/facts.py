@@ -140,7 +140,9 @@ class FactFields(bodies.StrictSerializer):
     metadata = CheckedObjectField(
         check=metadata_values,
         required=False,
-        help_text="A JSON object that searches can filter by.",
+        help_text="A JSON object that searches can filter by. It is merged into the metadata of "
+        "a stored fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a "
+        "name, other values replace.",
     )
     valid_from = bodies.AwareDateTimeField(
         required=False, help_text="Start of its validity. Default: now."
@@ -155,6 +157,13 @@ class FactFields(bodies.StrictSerializer):
 
 class NewFactSerializer(FactFields):
     """A fact to store."""
+
+    external_id = bodies.ChannelIdField(
+        required=False,
+        help_text="Your own id of the fact. A fact of the same agent and user with this id is "
+        "changed: its text and metadata become those of the request. Default: none; the text "
+        "identifies the fact.",
+    )
 
     agent = bodies.ChannelIdField(
         required=False,
@@ -319,6 +328,9 @@ class FactSerializer(serializers.Serializer):
     user_id = serializers.CharField(
         allow_null=True, help_text="The user that the fact is about, or null."
     )
+    external_id = serializers.CharField(
+        allow_null=True, help_text="The id that a program chose for it."
+    )
     content = serializers.CharField()
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
     created_at = serializers.DateTimeField(help_text="When it was first stored.")
@@ -387,8 +399,8 @@ class StoredFactSerializer(FactSerializer):
     """A stored fact, and similar facts that existed before."""
 
     created = serializers.BooleanField(
-        help_text="False: a fact with the same text existed. The other fields of the request "
-        "were added to it."
+        help_text="False: a fact with the same external id, or else the same text, existed. The "
+        "other fields of the request were applied to it."
     )
     near_duplicates = NearFactSerializer(
         many=True, help_text="Facts with nearly the same meaning. They are reported, never merged."
@@ -440,7 +452,8 @@ class FactsView(BaseFactsView):
             201: OpenApiResponse(StoredFactSerializer, description="Stored."),
             200: OpenApiResponse(
                 StoredFactSerializer,
-                description="A fact with the same text existed. The other fields were added to it.",
+                description="A fact with the same external id, or else the same text, existed. "
+                "The other fields were applied to it.",
             ),
         },
         errors=(402, 409, 422),
@@ -450,10 +463,11 @@ class FactsView(BaseFactsView):
         """Store a fact.
 
         Facts with the same text, agent and user are one fact: the existing one is returned with
-        `created: false`. The other fields of the request are applied to it: metadata is added to
-        the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. The
-        old values are kept as a version. Facts with nearly the same meaning are listed in
-        `near_duplicates`.
+        `created: false`. The other fields of the request are applied to it: metadata is merged into
+        the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. With
+        an `external_id` that id identifies the fact instead of the text, and the text and metadata
+        of the request replace the stored ones. The old values are kept as a version. Facts with
+        nearly the same meaning are listed in `near_duplicates`.
         """
         fields = self.fields
         entry = _entry(self.caller, fields, self.caller.agent_id_in(fields))
@@ -517,7 +531,7 @@ class FactBatchView(BaseFactsView):
         id="create_facts",
         description=f"Up to {MAX_FACTS_PER_BATCH} facts, each as `POST /api/v1/facts/` takes it. "
         "All of them are stored, or none. The same request again stores nothing twice, because "
-        "the same text of the same agent and user is the same fact.",
+        "the same external id, or else the same text, of the same agent and user is the same fact.",
         returns=StoredFactsSerializer,
         errors=(402, 422),
     )
@@ -625,8 +639,9 @@ class FactView(BaseFactsView):
     def patch(self, request: Request, memory_id: UUID) -> Response:
         """Change a fact.
 
-        Omitted fields are unchanged. The old values are kept as a version, which was valid until
-        now, or until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
+        Omitted fields are unchanged, and metadata is merged into the stored metadata. The old
+        values are kept as a version. A new text or value is valid from now, or from `valid_from`;
+        other changes keep the fact's validity. To end a fact, set `valid_to` or `expires_at`.
         """
         existing = lock_fact(self.caller, memory_id)
         require_fact_match(self, existing)

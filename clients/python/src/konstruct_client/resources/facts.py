@@ -31,6 +31,7 @@ class Facts(Resource[S]):
         agent: str | None = None,
         user_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        external_id: str | None = None,
         valid_from: Moment | None = None,
         valid_to: Moment | None = None,
         expires_at: Moment | None = None,
@@ -39,6 +40,7 @@ class Facts(Resource[S]):
         """Keep a fact. The same text of the same agent and user is the same fact.
 
         Args:
+            external_id: your own id. A fact of the same agent and user with it is changed.
             agent: who knows it; by default all agents do.
             user_id: the user that it is about; by default no user.
             metadata: metadata for search filters.
@@ -47,7 +49,7 @@ class Facts(Resource[S]):
         """
         body = given(
             agent=agent, user_id=user_id, content=content, metadata=metadata,
-            valid_from=valid_from, valid_to=valid_to, expires_at=expires_at,
+            external_id=external_id, valid_from=valid_from, valid_to=valid_to, expires_at=expires_at,
         )  # fmt: skip
         return Call("POST", "facts/", body=body, headers=once(idempotency_key))
 

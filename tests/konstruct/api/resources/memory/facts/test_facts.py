@@ -45,6 +45,7 @@ def test_stored_fact_is_returned_with_all_fields_and_its_address(program_a: Prog
         "agent": "ada",
         "agent_id": str(program_a.agent.id),
         "user_id": "maria",
+        "external_id": None,
         "content": "Maria is allergic to walnuts.",
         "metadata": {"topic": "health", "tags": ["food", None], "source": {"line": 3}},
         "valid_from": "2019-12-31T23:00:00Z",
