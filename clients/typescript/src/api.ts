@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d68c08e4381bb2f5b6b2ddcaa492ed7e44e278dfb863ddbf72bb2afe6acf8935
+// Written by `make typescript` from docs/openapi.yaml, sha256 46581d8013c6978808ff6bef4ed5e06ffe1446ec92096d11e3b15820a2823500
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -579,7 +579,7 @@ export interface paths {
         put?: never;
         /**
          * Store a fact
-         * @description Facts with the same text, agent and user are one fact: the existing one is returned with `created: false`. The other fields of the request are applied to it: metadata is added to the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. The old values are kept as a version. Facts with nearly the same meaning are listed in `near_duplicates`.
+         * @description Facts with the same text, agent and user are one fact: the existing one is returned with `created: false`. The other fields of the request are applied to it: metadata is merged into the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. With an `external_id` that id identifies the fact instead of the text, and the text and metadata of the request replace the stored ones. The old values are kept as a version. Facts with nearly the same meaning are listed in `near_duplicates`.
          */
         post: operations["create_fact"];
         delete?: never;
@@ -611,7 +611,7 @@ export interface paths {
         head?: never;
         /**
          * Change a fact
-         * @description Omitted fields are unchanged. The old values are kept as a version, which was valid until now, or until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
+         * @description Omitted fields are unchanged, and metadata is merged into the stored metadata. The old values are kept as a version. A new text or value is valid from now, or from `valid_from`; other changes keep the fact's validity. To end a fact, set `valid_to` or `expires_at`.
          */
         patch: operations["change_fact"];
         trace?: never;
@@ -767,7 +767,7 @@ export interface paths {
         put?: never;
         /**
          * Store several facts
-         * @description Up to 100 facts, each as `POST /api/v1/facts/` takes it. All of them are stored, or none. The same request again stores nothing twice, because the same text of the same agent and user is the same fact.
+         * @description Up to 100 facts, each as `POST /api/v1/facts/` takes it. All of them are stored, or none. The same request again stores nothing twice, because the same external id, or else the same text, of the same agent and user is the same fact.
          */
         post: operations["create_facts"];
         delete?: never;
@@ -2305,6 +2305,8 @@ export interface components {
             agent_id: string | null;
             /** @description The user that the fact is about, or null. */
             user_id: string | null;
+            /** @description The id that a program chose for it. */
+            external_id: string | null;
             content: string;
             metadata: {
                 [key: string]: unknown;
@@ -2494,6 +2496,8 @@ export interface components {
             agent_id: string | null;
             /** @description The user that the fact is about, or null. */
             user_id: string | null;
+            /** @description The id that a program chose for it. */
+            external_id: string | null;
             content: string;
             metadata: {
                 [key: string]: unknown;
@@ -2679,7 +2683,7 @@ export interface components {
         FactStateEnum: "proposed" | "active" | "superseded" | "retracted" | "rejected";
         /** @description Why a message has no reply yet. */
         Failure: {
-            /** @description The code of the last error, for programs: llm_unavailable, llm_timeout, llm_refused, llm_reply_invalid, time_limit, worker_lost, internal_error, closed … */
+            /** @description The code of the last error, for programs: llm_unavailable, llm_timeout, llm_refused, llm_reply_invalid, time_limit, worker_lost, internal_error; closed for a message with the status `closed` … */
             code: string;
             /** @description The same as a sentence, for people. */
             detail: string;
@@ -2718,6 +2722,8 @@ export interface components {
             agent_id: string | null;
             /** @description The user that the fact is about, or null. */
             user_id: string | null;
+            /** @description The id that a program chose for it. */
+            external_id: string | null;
             content: string;
             metadata: {
                 [key: string]: unknown;
@@ -3096,11 +3102,12 @@ export interface components {
             /** Format: uuid */
             id: string;
             /**
-             * @description with_person: a person answers in this thread. awaiting_consent: a tool call of the agent waits for the user. with_program: the program that requested a completion must send results of its tools. `waits_for` has the details.
+             * @description closed: it gets no reply of its own, because another reply or a person has settled it; `error` has the reason. with_person: a person answers in this thread. awaiting_consent: a tool call of the agent waits for the user. with_program: the program that requested a completion must send results of its tools. `waits_for` has the details.
              *
              *     * `queued` - queued
              *     * `answered` - answered
              *     * `failed` - failed
+             *     * `closed` - closed
              *     * `with_person` - with_person
              *     * `awaiting_consent` - awaiting_consent
              *     * `with_program` - with_program
@@ -3142,7 +3149,7 @@ export interface components {
              * @description The agent that answered; not `agent_id` if the thread was handed over. Null: a person, or a reply that is older than this field.
              */
             answered_by_id: string | null;
-            /** @description The last error, while the reply is retried and when it has failed. */
+            /** @description The last error, while the reply is retried and when it has failed, or why the message was closed. */
             error: components["schemas"]["Failure"] | null;
         };
         /** @description A page of a list. */
@@ -3163,12 +3170,13 @@ export interface components {
          * @description * `queued` - queued
          *     * `answered` - answered
          *     * `failed` - failed
+         *     * `closed` - closed
          *     * `with_person` - with_person
          *     * `awaiting_consent` - awaiting_consent
          *     * `with_program` - with_program
          * @enum {string}
          */
-        MessageStatusEnum: "queued" | "answered" | "failed" | "with_person" | "awaiting_consent" | "with_program";
+        MessageStatusEnum: "queued" | "answered" | "failed" | "closed" | "with_person" | "awaiting_consent" | "with_program";
         /**
          * @description * `hybrid` - hybrid
          *     * `vector` - vector
@@ -3280,7 +3288,7 @@ export interface components {
         NewFact: {
             /** @description The fact, in words: “Maria is allergic to walnuts.” */
             content: string;
-            /** @description A JSON object that searches can filter by. */
+            /** @description A JSON object that searches can filter by. It is merged into the metadata of a stored fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other values replace. */
             metadata?: {
                 [key: string]: unknown;
             };
@@ -3299,6 +3307,8 @@ export interface components {
              * @description Searches do not find it from this time on.
              */
             expires_at?: string | null;
+            /** @description Your own id of the fact. A fact of the same agent and user with this id is changed: its text and metadata become those of the request. Default: none; the text identifies the fact. */
+            external_id?: string;
             /** @description Name or id of the agent that can use it. Default: all agents; for a key that is bound to an agent, that agent. */
             agent?: string;
             /** @description The user that the fact is about. Default: no user; for a key that is bound to a user, that user. */
@@ -3491,7 +3501,7 @@ export interface components {
         PatchedFactChange: {
             /** @description The fact, in words. */
             content?: string;
-            /** @description A JSON object that searches can filter by. */
+            /** @description A JSON object that searches can filter by. It is merged into the metadata of a stored fact by RFC 7396 (JSON Merge Patch): objects at each depth, null removes a name, other values replace. */
             metadata?: {
                 [key: string]: unknown;
             };
@@ -4092,6 +4102,8 @@ export interface components {
             agent_id: string | null;
             /** @description The user that the fact is about, or null. */
             user_id: string | null;
+            /** @description The id that a program chose for it. */
+            external_id: string | null;
             content: string;
             metadata: {
                 [key: string]: unknown;
@@ -4204,7 +4216,7 @@ export interface components {
              * @description The extraction run that proposed it.
              */
             run_id: string | null;
-            /** @description False: a fact with the same text existed. The other fields of the request were added to it. */
+            /** @description False: a fact with the same external id, or else the same text, existed. The other fields of the request were applied to it. */
             created: boolean;
             /** @description Facts with nearly the same meaning. They are reported, never merged. */
             near_duplicates: components["schemas"]["NearFact"][];
@@ -6820,7 +6832,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A fact with the same text existed. The other fields were added to it. */
+            /** @description A fact with the same external id, or else the same text, existed. The other fields were applied to it. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -7671,11 +7683,12 @@ export interface operations {
                  *     * `queued` - queued
                  *     * `answered` - answered
                  *     * `failed` - failed
+                 *     * `closed` - closed
                  *     * `with_person` - with_person
                  *     * `awaiting_consent` - awaiting_consent
                  *     * `with_program` - with_program
                  */
-                status?: "queued" | "answered" | "failed" | "with_person" | "awaiting_consent" | "with_program";
+                status?: "queued" | "answered" | "failed" | "closed" | "with_person" | "awaiting_consent" | "with_program";
                 /** @description Only messages of this conversation. */
                 thread_id?: string;
                 /** @description Only before this moment (with a time zone). */

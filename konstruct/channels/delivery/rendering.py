@@ -32,7 +32,7 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
     if message is None:
         return None
     progress = progress_of(message)
-    if progress.status is Status.FAILED:
+    if progress.status in (Status.FAILED, Status.CLOSED):
         # Without attempts: a person has closed the message.
         return APOLOGY if progress.attempts else CLOSED
     if progress.status is Status.WITH_PERSON:

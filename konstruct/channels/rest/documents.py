@@ -74,7 +74,7 @@ def message_document(
             "attempts": progress.attempts,
             "next_attempt_at": progress.next_attempt_at,
         }
-        if progress.last_error or progress.status is Status.FAILED
+        if progress.last_error or progress.status in (Status.FAILED, Status.CLOSED)
         else None,
     }
 

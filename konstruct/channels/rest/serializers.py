@@ -106,7 +106,8 @@ class FailureSerializer(serializers.Serializer):
 
     code = serializers.CharField(
         help_text="The code of the last error, for programs: llm_unavailable, llm_timeout, "
-        "llm_refused, llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"
+        "llm_refused, llm_reply_invalid, time_limit, worker_lost, internal_error; closed for a "
+        "message with the status `closed` …"
     )
     detail = serializers.CharField(help_text="The same as a sentence, for people.")
     attempts = serializers.IntegerField(help_text="The number of attempts, with the current one.")
@@ -157,7 +158,8 @@ class MessageSerializer(serializers.Serializer):
     id = serializers.UUIDField()
     status = serializers.ChoiceField(
         choices=[(status.value, status.value) for status in Status],
-        help_text="with_person: a person answers in this thread. awaiting_consent: a tool call of "
+        help_text="closed: it gets no reply of its own, because another reply or a person has "
+        "settled it; `error` has the reason. with_person: a person answers in this thread. awaiting_consent: a tool call of "
         "the agent waits for the user. with_program: the program that requested a completion must "
         "send results of its tools. `waits_for` has the details.",
     )
@@ -192,5 +194,6 @@ class MessageSerializer(serializers.Serializer):
     )
     error = FailureSerializer(
         allow_null=True,
-        help_text="The last error, while the reply is retried and when it has failed.",
+        help_text="The last error, while the reply is retried and when it has failed, or why the "
+        "message was closed.",
     )

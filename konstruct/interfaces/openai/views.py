@@ -42,7 +42,6 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.replies.partial_reply import watch
-from konstruct.orchestrator.replies.queue import CLOSED
 from konstruct.orchestrator.replies.status import (
     MessageProgress,
     Status,
@@ -245,7 +244,7 @@ class ChatCompletionsView(ApiView):
         match progress.status:
             case Status.QUEUED:
                 return None
-            case Status.FAILED:
+            case Status.FAILED | Status.CLOSED:
                 return _failure(progress)
             case Status.AWAITING_CONSENT:
                 waiting = ToolCall.objects.waiting().filter(message_id=message_id)
@@ -277,7 +276,7 @@ def _error_events(problem: Problem) -> bytes:
 
 def _retry_if_failed(message: Message) -> None:
     progress = progress_of(message)
-    if progress.status is Status.FAILED and progress.error_code != CLOSED:
+    if progress.status is Status.FAILED:
         with suppress(NothingToRetry):  # a concurrent request retries it
             retry_reply(message.id, tenant_id=required_tenant_id())
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from konstruct.orchestrator.models import HeldFor, PendingReply
+from konstruct.orchestrator.replies.queue import CLOSED
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, Role
 
@@ -19,6 +20,7 @@ class Status(StrEnum):
     QUEUED = "queued"
     ANSWERED = "answered"
     FAILED = "failed"
+    CLOSED = "closed"
     WITH_PERSON = "with_person"
     AWAITING_CONSENT = "awaiting_consent"
     WITH_PROGRAM = "with_program"
@@ -60,17 +62,22 @@ def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message
     if status is Status.ANSWERED:
         return messages.filter(pending_reply__isnull=True)
     held_for = HELD_FOR_BY_STATUS.get(status, HeldFor.NOT_HELD)
-    return messages.filter(
+    has_ended = status in (Status.FAILED, Status.CLOSED)
+    messages = messages.filter(
         pending_reply__isnull=False,
         pending_reply__held_for=held_for,
-        pending_reply__failed_at__isnull=status is not Status.FAILED,
+        pending_reply__failed_at__isnull=not has_ended,
     )
+    if not has_ended:
+        return messages
+    is_closed = Q(pending_reply__error_code=CLOSED)
+    return messages.filter(is_closed if status is Status.CLOSED else ~is_closed)
 
 
 def settled_messages(message_ids: Collection[UUID]) -> set[UUID]:
     """Return the ids of those messages that are not queued, in one query.
 
-    They are answered, failed, held or deleted.
+    They are answered, failed, closed, held or deleted.
     """
     queued = PendingReply.objects.filter(
         pk__in=message_ids, held_for=HeldFor.NOT_HELD, failed_at__isnull=True
@@ -90,8 +97,9 @@ def progress_of(message: Message) -> MessageProgress:
     if pending.held_for:
         return MessageProgress(STATUS_BY_HELD_FOR[HeldFor(pending.held_for)])
     failed = pending.failed_at is not None
+    ended = Status.CLOSED if pending.error_code == CLOSED else Status.FAILED
     return MessageProgress(
-        Status.FAILED if failed else Status.QUEUED,
+        ended if failed else Status.QUEUED,
         attempts=pending.attempts,
         error_code=pending.error_code,
         last_error=pending.last_error,

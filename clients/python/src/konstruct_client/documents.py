@@ -777,7 +777,8 @@ class Failure(TypedDict):
 
     code: str
     """The code of the last error, for programs: llm_unavailable, llm_timeout, llm_refused,
-    llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"""
+    llm_reply_invalid, time_limit, worker_lost, internal_error; closed for a message with
+    the status `closed` …"""
     detail: str
     """The same as a sentence, for people."""
     attempts: int
@@ -971,11 +972,12 @@ class Message(TypedDict):
 
     id: str
     status: Literal[
-        "queued", "answered", "failed", "with_person", "awaiting_consent", "with_program"
+        "queued", "answered", "failed", "closed", "with_person", "awaiting_consent", "with_program"
     ]
-    """with_person: a person answers in this thread. awaiting_consent: a tool call of the agent
-    waits for the user. with_program: the program that requested a completion must send
-    results of its tools. `waits_for` has the details."""
+    """closed: it gets no reply of its own, because another reply or a person has settled it;
+    `error` has the reason. with_person: a person answers in this thread. awaiting_consent:
+    a tool call of the agent waits for the user. with_program: the program that requested a
+    completion must send results of its tools. `waits_for` has the details."""
     url: str
     """The URL to poll."""
     agent: str
@@ -1003,7 +1005,8 @@ class Message(TypedDict):
     """The agent that answered; not `agent_id` if the thread was handed over. Null: a person,
     or a reply that is older than this field."""
     error: Failure | None
-    """The last error, while the reply is retried and when it has failed."""
+    """The last error, while the reply is retried and when it has failed, or why the message
+    was closed."""
 
 
 class ModelUsage(TypedDict):

@@ -171,7 +171,9 @@ def test_answer_of_a_person_is_remembered_as_a_reply(
     first, second = send_message("My order is lost."), send_message("Number 17.")
     turn = escalations.answer_as_person(open_escalation().pk, "I found it.", name="Eva")
     assert (turn.in_reply_to, turn.role, turn.name) == (second, "assistant", "Eva")
-    assert (status(second), status(first)) == (Status.ANSWERED, Status.FAILED)
+    assert (status(second), status(first)) == (Status.ANSWERED, Status.CLOSED)
+    assert list(with_status(sent_messages(), Status.CLOSED)) == [first]
+    assert list(with_status(sent_messages(), Status.FAILED)) == []
     closed = PendingReply.objects.get(pk=first.pk)
     assert closed.last_error == "Answered by Eva together with a later message."
     own = escalations.answer_as_person(open_escalation().pk, "It comes tomorrow.", name="Eva")

@@ -49,7 +49,8 @@ class Facts(Resource[S]):
         """
         body = given(
             agent=agent, user_id=user_id, content=content, metadata=metadata,
-            external_id=external_id, valid_from=valid_from, valid_to=valid_to, expires_at=expires_at,
+            external_id=external_id, valid_from=valid_from, valid_to=valid_to,
+            expires_at=expires_at,
         )  # fmt: skip
         return Call("POST", "facts/", body=body, headers=once(idempotency_key))
 

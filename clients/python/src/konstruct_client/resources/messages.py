@@ -10,7 +10,9 @@ from konstruct_client import documents
 from konstruct_client._calls import Call, Page, given, listing, once, segment
 from konstruct_client._methods import Resource, S, call, pages, stream
 
-Status = Literal["queued", "answered", "failed", "with_person", "awaiting_consent", "with_program"]
+Status = Literal[
+    "queued", "answered", "failed", "closed", "with_person", "awaiting_consent", "with_program"
+]
 ByTime = Literal["-created_at", "created_at"]
 Moment = datetime | str
 
