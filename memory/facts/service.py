@@ -208,9 +208,9 @@ class LongTermMemory:
         `merge_metadata`), or replaces it with `replaces_metadata`. A new content or value is valid
         from now, and the old version was valid until now. With `valid_from` (not in the future, and
         after the old version's) the old version was valid until then. With a new content the fact
-        is the author's: its evidence stays with the old version, and recall excludes it, with the replies
-        that used the fact and repeat the old value. An update to the old content includes them
-        again. The value is kept if the new content has it, or if it is passed.
+        is the author's: its evidence stays with the old version, and recall excludes it, with the
+        replies that used the fact and repeat the old value. An update to the old content includes
+        them again. The value is kept if the new content has it, or if it is passed.
 
         Args:
             author: recorded in the fact's events, with the reason.

@@ -160,8 +160,8 @@ class MessageSerializer(serializers.Serializer):
         choices=[(status.value, status.value) for status in Status],
         help_text="closed: it gets no reply of its own, because another reply or a person has "
         "settled it; `error` has the reason. with_person: a person answers in this thread. "
-        "awaiting_consent: a tool call of the agent waits for the user. with_program: the program that requested a completion must "
-        "send results of its tools. `waits_for` has the details.",
+        "awaiting_consent: a tool call of the agent waits for the user. with_program: the program "
+        "that requested a completion must send results of its tools. `waits_for` has the details.",
     )
     url = serializers.URLField(help_text="The URL to poll.")
     agent = serializers.CharField(

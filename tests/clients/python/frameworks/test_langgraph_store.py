@@ -135,16 +135,14 @@ def test_an_item_is_changed_and_deleted_in_its_place(url: str, program_a: Progra
 def test_parallel_puts_of_a_key_are_one_item(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct, ThreadPoolExecutor(4) as threads:
         store = KonstructStore(konstruct, agent="ada", user_id="maria")
-        keys = [("m", "a.b"), ("m", "a"), ("m.x".split("."), "a")]
-        places = [(tuple(ns) if isinstance(ns, list) else (ns,), key) for ns, key in keys]
-        for namespace, key in places:
-            list(threads.map(lambda n: store.put(namespace, key, {"n": n, str(n): n}), range(6)))
+        places = [(("m",), "a.b"), (("m",), "a"), (("m", "x"), "a")]
+        puts = [(place, n) for place in places for n in range(6)]
+        list(threads.map(lambda put: store.put(*put[0], {"n": put[1], str(put[1]): 1}), puts))
         items = store.search(("m",))
         assert sorted((item.namespace, item.key) for item in items) == sorted(places)
-        assert all(
-            item.value == {"n": item.value["n"], str(item.value["n"]): item.value["n"]}
-            for item in items
-        )
+        assert [item.value for item in items] == [
+            {"n": item.value["n"], str(item.value["n"]): 1} for item in items
+        ]
 
 
 def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b: Program) -> None:
