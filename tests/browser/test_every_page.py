@@ -253,6 +253,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "revoke_keys": ((), {"key": ApiKey.objects.all()[0].pk}),
         "invite_person": ((User.objects.get(username="admin").pk,), {}),
         "time_zone": ((), {}),
+        "records": ((), {}),
     }
     for name, (arguments, query) in pages.items():
         path = reverse(f"admin:{name}", urlconf=tenant_urls, args=arguments)

@@ -38,6 +38,7 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
     return {
         "dashboard": "/admin/",
         "activity": "/admin/activity/",
+        "records": "/admin/records/",
         "search": "/admin/search/?q=sick child",
         "search-empty": "/admin/search/?q=xyzzy",
         "conversations": "/admin/conversations/",
