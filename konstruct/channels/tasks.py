@@ -5,11 +5,13 @@ from uuid import UUID
 from celery import shared_task
 
 from konstruct.channels import inbox
-from konstruct.channels.delivery import worker
+from konstruct.channels.delivery import rendering
 from konstruct.channels.notifications import checks, sending
 from konstruct.channels.slack import inbound
-from konstruct.channels.slack.refusals import tell_refused  # noqa: F401  (a task)
-from konstruct.channels.slack.users import learn_name  # noqa: F401  (a task)
+from konstruct.channels.slack.inbound import (
+    learn_name,  # noqa: F401  (a task)
+    tell_refused,  # noqa: F401  (a task)
+)
 from tenants.serving import TenantTask
 
 # Functions that make messages of events, by channel.
@@ -32,7 +34,7 @@ def process_arrival(tenant_id: str, key: str) -> None:
 @shared_task(base=TenantTask)
 def deliver(tenant_id: str, message_id: str) -> None:
     """Show a message in its channel. Safe to run twice, also concurrently."""
-    worker.deliver(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+    rendering.deliver(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
 
 
 @shared_task(base=TenantTask)

@@ -35,27 +35,25 @@ from konstruct.orchestrator.replies.status import settled_messages
 from konstruct.web.callers import Callers, TooManyUnverified
 from konstruct.web.pool import Overloaded, Pool, Share
 from konstruct.web.replies import PartialReplies, ReplyWaiters, stream_reply
-from konstruct.web.requests import (
+from konstruct.web.responses import (
+    CHUNK_BYTES,
     MAX_BYTES_IN_MEMORY,
+    AsgiResponse,
     Body,
     BodyTooSlow,
     ClientDisconnected,
     Receive,
     Request,
     Scope,
-    content_length,
-    has_ambiguous_length,
-    path_of,
-    read_body,
-)
-from konstruct.web.responses import (
-    CHUNK_BYTES,
-    AsgiResponse,
     Send,
     asgi_problem_response,
     asgi_response,
+    content_length,
     file_chunks,
+    has_ambiguous_length,
     headers_of,
+    path_of,
+    read_body,
 )
 from memory.embedding.embedder import load_in_background
 from tenants import traces

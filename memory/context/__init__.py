@@ -10,14 +10,6 @@ if TYPE_CHECKING:
     from memory.facts import LongTermMemory
     from memory.models import MemoryEntry
 
-__all__ = [
-    "ContextManager",
-    "LongTermMemory",
-    "MemoryEntry",
-    "SessionStore",
-    "WorkingContextCompiler",
-]
-
 _MODULES = {
     "ContextManager": "memory.context.manager",
     "LongTermMemory": "memory.facts",

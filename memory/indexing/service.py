@@ -2,21 +2,25 @@
 for recall.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef
 
 from memory.embedding.embedder import Embedder, get_embedder
-from memory.embedding.text_model import Vectors
-from memory.embedding.vectors import array_literal, vectors_literal
-from memory.models import Message
+from memory.embedding.vectors import Vectors, array_literal, vectors_literal
+from memory.models import ConversationEmbedding, Message
+from memory.models.querysets import MessageQuerySet
 from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
 from memory.text.questions import only_asks
 from tenants import transaction
-from tenants.context import execute
+from tenants.context import execute, known_tenant
 
 Piece = tuple[Message, int, str]
 """A message, the position of one of its pieces, and the text of that."""
@@ -206,3 +210,51 @@ def remove_from_word_index(numbers: Sequence[int], *, scopes: Sequence[int] = ()
             )
             for table in ("memory_posting", "memory_indexedmessage")
         ]
+
+
+# Messages that are embedded and written in one transaction.
+BATCH = 128
+
+
+@dataclass(frozen=True, slots=True)
+class ReembedProgress:
+    """The number of a tenant's embedded messages."""
+
+    done: int
+    total: int
+
+
+def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgress]:
+    """Embed every message of a tenant that the model has not embedded yet, oldest first.
+
+    It can be interrupted and repeated; existing rows are not embedded again. New messages are
+    embedded by the queue with the current model: run it again after the switch.
+
+    Yields:
+        The progress, before the first batch and after each.
+    """
+    with known_tenant(tenant_id):
+        total = Message.objects.count()
+        missing = _missing(embedder.version).count()
+    done = total - missing
+    yield ReembedProgress(done, total)
+    after = 0
+    # Ends: each batch begins after the last one.
+    while True:
+        # The tenant is entered again each time: between two batches the caller is in its own scope.
+        with known_tenant(tenant_id), transaction.atomic():
+            batch = list(
+                _missing(embedder.version).filter(number__gt=after).order_by("number")[:BATCH]
+            )
+            write_embeddings(batch, embedder)
+        if not batch:
+            return
+        after = batch[-1].number
+        done += len(batch)
+        yield ReembedProgress(done, max(total, done))
+
+
+def _missing(version: str) -> MessageQuerySet:
+    """Return messages with text but without a vector of the model."""
+    embedded = ConversationEmbedding.objects.filter(message=OuterRef("pk"), embedding_model=version)
+    return Message.objects.filter(~Exists(embedded), content__regex=r"\S")

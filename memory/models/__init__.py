@@ -28,30 +28,3 @@ from memory.models.facts import (
 )
 from memory.models.items import ConversationItem
 from memory.models.people import PersonName
-
-__all__ = [
-    "AgentUserModel",
-    "AuthorKind",
-    "ConversationEmbedding",
-    "ConversationItem",
-    "FactAction",
-    "FactEvent",
-    "FactEvidence",
-    "FactKind",
-    "FactState",
-    "IndexedMessage",
-    "MemoryAttribute",
-    "MemoryEntry",
-    "Message",
-    "MessageAttribute",
-    "PendingEmbedding",
-    "PersonName",
-    "Posting",
-    "Precision",
-    "RecallEvent",
-    "RecallExclusion",
-    "Role",
-    "Scope",
-    "WindowClear",
-    "server_now",
-]

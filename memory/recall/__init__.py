@@ -11,15 +11,3 @@ from memory.recall.service import (
     arecall,
     recall,
 )
-
-__all__ = [
-    "MAX_CUT",
-    "AdjacentTurn",
-    "Cut",
-    "Exclusion",
-    "FactHit",
-    "Hit",
-    "RecallResult",
-    "arecall",
-    "recall",
-]

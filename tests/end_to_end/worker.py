@@ -16,7 +16,7 @@ from typing import Any
 
 # Every step of handle_message and of embed_and_store: module, function.
 STEPS = [
-    ("konstruct.orchestrator.pipeline.worker", "answer"),
+    ("konstruct.orchestrator.pipeline.respond", "answer"),
     ("konstruct.orchestrator.pipeline.respond", "gather_context"),
     ("konstruct.orchestrator.pipeline.respond", "build_prompt"),
     ("konstruct.orchestrator.runner", "run_agent"),
@@ -30,7 +30,7 @@ STEPS = [
 # Of the functions that update a channel.
 STEPS_OF_CHANNELS = [
     ("konstruct.channels.delivery.queue", "record_post"),
-    ("konstruct.channels.delivery.worker", "update_post"),
+    ("konstruct.channels.delivery.rendering", "update_post"),
 ]
 # `after` one step is `before` the next one. These points are distinct.
 POINTS = [f"before {step}" for _, step in STEPS] + [

@@ -20,9 +20,8 @@ from konstruct.admin.access import AgentRowsAdmin, AuditedAdmin, log_row_access
 from konstruct.admin.jobs import JobListAdmin, JobStateFilter
 from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.channels.models import SlackInstallation, SlackMember
-from konstruct.channels.notifications import mail
 from konstruct.channels.notifications.checks import NOTIFICATIONS
-from konstruct.channels.notifications.sending import send_test
+from konstruct.channels.notifications.sending import is_mail_configured, send_test
 from konstruct.model_names import translated_choices
 from konstruct.orchestrator.models import Destination, Event, Notification, NotificationRecipient
 from konstruct.orchestrator.notifications import notify_of_all_open
@@ -156,7 +155,7 @@ class NotificationRecipientAdmin(AuditedAdmin):
         """Save the recipient, and notify it of open events."""
         super().save_model(request, obj, form, change)
         notify_of_all_open()
-        if obj.destination != Destination.SLACK and not mail.is_configured():
+        if obj.destination != Destination.SLACK and not is_mail_configured():
             text = gettext("This deployment cannot send mail yet: an operator sets EMAIL_HOST.")
             self.message_user(request, text, messages.WARNING)
 

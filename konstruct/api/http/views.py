@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -18,10 +19,12 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
+from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.encoders import JSONEncoder
+from rest_framework.views import APIView
 
+from konstruct.api.auth.keys import Program
 from konstruct.api.auth.permissions import Caller, Operation, caller_of
-from konstruct.api.auth.throttling import RateLimited
 from konstruct.api.http.access_log import (
     READ_ACTIONS,
     EntryValues,
@@ -37,10 +40,63 @@ from konstruct.orchestrator.models import Agent
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
-from tenants.context import tenant_connection
+from tenants.context import current_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError
+from tenants.limits.quotas import request_buckets
+from tenants.limits.rate_limit import take_from
 from tenants.outages import is_outage
 from tenants.postgresql.tenant_settings import QueuedStatement
+from tenants.serving import tenant_of_request
+
+# Reads have a separate bucket, so that polling for replies leaves tokens for messages.
+SENDING = "rest"
+READING = "api"
+
+
+class TenantThrottle(BaseThrottle):
+    """Takes a token for each request from the bucket of the tenant and from that of the API key.
+
+    The bucket of a key is smaller, so that a program leaves requests to the other programs of its
+    tenant.
+    """
+
+    def __init__(self) -> None:
+        self.retry_after = 0.0
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        """Take a token, and store the bucket's answer for the response's headers."""
+        tenant_id = current_tenant_id()
+        if tenant_id is None:  # an unauthenticated request does nothing
+            return True
+        channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
+        key = request.user.key.prefix if isinstance(request.user, Program) else None
+        served = tenant_of_request()
+        buckets = request_buckets(served.quotas if served else {}, channel, key)
+        bucket = take_from(tenant_id, buckets)
+        self.retry_after = bucket.retry_after
+        request._request.rate_limit = bucket  # type: ignore[attr-defined]  # for the headers below
+        return bucket.allowed
+
+    def wait(self) -> float:
+        """Return the seconds until the next token."""
+        return self.retry_after
+
+
+class RateLimited(APIView):
+    """A view with requests that cost tokens, and responses with the number of remaining tokens."""
+
+    throttle_classes = [TenantThrottle]
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Add the RateLimit headers to every response, including errors."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        bucket = getattr(getattr(request, "_request", request), "rate_limit", None)
+        if bucket is not None:
+            final["RateLimit-Limit"] = str(bucket.limit)
+            final["RateLimit-Remaining"] = str(bucket.remaining)
+            final["RateLimit-Reset"] = str(math.ceil(bucket.reset_after))
+        return final
+
 
 IF_MATCH = header(
     "If-Match",

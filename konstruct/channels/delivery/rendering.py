@@ -1,13 +1,33 @@
-"""The content that a channel shows of a message, by the state of the message."""
+"""Shows a message in its channel, by the state of the message.
 
+A delivery can be killed and run again at any point. Before a post is created, its index is stored
+as the intent. A worker that finds an intent searches the channel for the post, by its mark, before
+it posts again. No transaction is open during calls of the channel.
+"""
+
+from typing import Final
 from uuid import UUID
 
-from konstruct.channels.delivery.adapter import Button, View
+from konstruct.channels.delivery import queue
+from konstruct.channels.delivery.adapter import (
+    Adapter,
+    Button,
+    Part,
+    PostMark,
+    View,
+    adapter_of,
+    channels,
+)
+from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
+from konstruct.channels.models import Delivery
 from konstruct.orchestrator.replies.partial_reply import text_so_far
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
 from konstruct.orchestrator.tools.tool_calls import calls_awaiting_consent
 from memory.models import Message, Role
-from tenants.context import required_tenant_id
+from tenants import traces
+from tenants.context import required_tenant_id, tenant_scope
+from tenants.jobs import Lease, Outcome
+from tenants.metrics import counter
 
 PLACEHOLDER = View("_One moment…_")
 APOLOGY = View("I am sorry: I could not answer this. Please try again later.")
@@ -64,3 +84,105 @@ def _question(message_id: UUID) -> View | None:
         return None
     key = str(calls[0].pk)
     return View(calls[0].question, (Button("Approve", APPROVE, key), Button("Deny", DENY, key)))
+
+
+DELIVERIES: Final = counter(
+    "konstruct_deliveries_total",
+    "Attempts to show a message in its channel, by outcome.",
+    channel=channels,
+    outcome=list(Outcome),
+)
+
+
+def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
+    """Show the current state of the message in its channel.
+
+    If another worker has a lease of the delivery, this worker returns: the other one checks for
+    changes after its lease.
+    """
+    with tenant_scope(tenant_id):
+        if not Delivery.objects.filter(pk=message_id).exists():
+            queue.DELIVERIES.finish(message_id)  # the message was erased
+            return
+        # Ends: each iteration shows the newest state, or delays the next attempt.
+        while (delivery := queue.due(message_id)) is not None:
+            if not update_posts(delivery):
+                return
+
+
+def update_posts(delivery: Delivery) -> bool:
+    """Create and change the posts of a message, or record the failure.
+
+    Returns:
+        False if another worker has a lease of the delivery.
+    """
+
+    def show_parts(lease: Lease) -> None:
+        traces.set_attributes(channel=delivery.channel)
+        adapter = adapter_of(delivery.channel)
+        view = view_of(delivery.message_id, can_edit=adapter.can_edit)
+        for number, part in enumerate(parts_of(view, delivery, adapter)):
+            show_part(delivery, number, part, adapter, lease)
+        with lease.transaction():
+            queue.finish(delivery)
+
+    outcome = queue.DELIVERIES.run(delivery.pk, show_parts)
+    if outcome is None:
+        return False
+    DELIVERIES.of(channel=delivery.channel, outcome=outcome).inc()
+    return True
+
+
+def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Part]:
+    """Return the content of each post; UNUSED_POST for existing posts that are not needed any more.
+
+    The content gets shorter if a long question with buttons is followed by a short reply.
+    """
+    if view is None:
+        return []
+    parts = adapter.parts(view)
+    unused = len(delivery.posted) - len(parts)
+    return parts + adapter.parts(UNUSED_POST)[:1] * unused
+
+
+def show_part(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: Lease) -> None:
+    """Show the part in one post: change the existing one, or create it."""
+    mark = PostMark(delivery.message_id, number)
+    if number < len(delivery.posted):
+        existing = delivery.posted[number]
+        if existing["digest"] == part.digest:
+            return
+        try:
+            update_post(delivery, existing["id"], part, adapter, mark, lease)
+        except PostGone:
+            pass  # it was removed
+        else:
+            return
+    post_id = adapter.find(delivery.address, mark) if delivery.intent == number else None
+    if post_id is not None:
+        # A worker was killed before it recorded the post. The content of the post is unknown.
+        with lease.transaction():
+            queue.record_post(delivery, number, post_id, "")
+        update_post(delivery, post_id, part, adapter, mark, lease)
+        return
+    with lease.transaction():
+        queue.record_intent(delivery, number)
+    try:
+        post_id = adapter.post(delivery.address, part, mark)
+    except (ChannelBusy, ChannelRefused):
+        with lease.transaction():
+            queue.record_intent(delivery, None)  # the channel did not create it
+        raise
+    with lease.transaction():
+        queue.record_post(delivery, number, post_id, part.digest)
+
+
+def update_post(
+    delivery: Delivery, post_id: str, part: Part, adapter: Adapter, mark: PostMark, lease: Lease
+) -> None:
+    """Change the content of an existing post."""
+    with lease.transaction():
+        pass  # raises LeaseLost if another worker has the delivery
+    adapter.update(delivery.address, post_id, part, mark)
+    with lease.transaction():
+        queue.record_post(delivery, mark.part, post_id, part.digest)

@@ -1,17 +1,21 @@
 """Handles events and pressed buttons of Slack: messages to the agent, decisions on tool calls.
 
-`receive_event` runs while Slack waits for a response. `handle` runs in a worker.
+`receive_event` runs while Slack waits for a response. `handle` runs in a worker. Events have the
+ids of Slack's users, and a task asks Slack for their names.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from celery import shared_task
 from django.conf import settings
+from django.utils import timezone
 from django_redis import get_redis_connection
 from django_redis.exceptions import ConnectionInterrupted
 from redis.exceptions import RedisError
@@ -19,7 +23,9 @@ from redis.exceptions import RedisError
 from konstruct.channels import inbox
 from konstruct.channels.delivery import queue
 from konstruct.channels.delivery.rendering import APPROVE, DENY
-from konstruct.channels.models import SlackInstallation
+from konstruct.channels.exceptions import ChannelError, ChannelRefused
+from konstruct.channels.models import SlackInstallation, SlackUser
+from konstruct.channels.slack.adapter import token_of_workspace
 from konstruct.channels.slack.events import (
     AddressedBy,
     Envelope,
@@ -30,9 +36,8 @@ from konstruct.channels.slack.events import (
     plain_text,
     read_message,
 )
-from konstruct.channels.slack.installations import CHANNEL, end_installation
-from konstruct.channels.slack.refusals import tell_refused
-from konstruct.channels.slack.users import is_name_outdated, known_users, learn_name
+from konstruct.channels.slack.installations import CHANNEL, end_installation, token_of
+from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -46,9 +51,90 @@ from tenants.limits.quotas import QuotaExceeded, request_buckets
 from tenants.limits.rate_limit import take_from
 from tenants.models import Tenant
 from tenants.redis_keys import engaged_thread_key, idempotency_key
-from tenants.serving import find_claim, refuse_unless_serving
+from tenants.serving import TenantTask, find_claim, refuse_unless_serving
 
 logger = logging.getLogger(__name__)
+
+MAX_NAME_AGE = timedelta(days=1)
+# A thread gets at most one post in this time that says that a message was refused.
+REFUSAL_PAUSE_SECONDS: Final = 3600
+
+
+def known_users(workspace: str, slack_ids: Iterable[str]) -> dict[str, SlackUser]:
+    """Return the known users by Slack's ids."""
+    users = SlackUser.objects.filter(workspace=workspace, slack_id__in=slack_ids)
+    return {user.slack_id: user for user in users}
+
+
+def is_name_outdated(known: SlackUser | None, user_id: str) -> bool:
+    """Return whether to ask Slack for a user's name."""
+    if known is None or known.user_id != user_id:
+        return True
+    return timezone.now() - known.looked_up_at > MAX_NAME_AGE
+
+
+@shared_task(base=TenantTask)
+def learn_name(tenant_id: str, workspace: str, slack_id: str, user_id: str) -> None:
+    """Ask Slack for a user's name. Safe to run twice."""
+    fetch_name(workspace, slack_id, user_id)
+
+
+def fetch_name(workspace: str, slack_id: str, user_id: str) -> None:
+    """Ask Slack for a user's name, and store it for a day.
+
+    Errors are logged; the user's next message asks again.
+    """
+    installation = SlackInstallation.objects.connected().filter(workspace=workspace).first()
+    if installation is None:
+        return
+    try:
+        answer = call_slack("users_info", token=token_of(installation), user=slack_id)
+        name = _name(answer.get("user"))
+    except ChannelRefused as error:
+        logger.warning("The name of Slack user %s is unknown: %s", slack_id, error)
+        name = ""
+    except ChannelError as error:
+        logger.warning("The name of Slack user %s is unknown: %s", slack_id, error)
+        return
+    # The user may have been erased while the task waited.
+    if not Message.objects.filter(channel=CHANNEL, user_id=user_id).exists():
+        return
+    SlackUser.objects.update_or_create(
+        workspace=workspace,
+        slack_id=slack_id,
+        defaults={"user_id": user_id, "name": name, "looked_up_at": timezone.now()},
+    )
+
+
+def _name(user: object) -> str:
+    """Return the display name, else the real one."""
+    profile = user.get("profile") if isinstance(user, dict) else None
+    if not isinstance(profile, dict):
+        return ""
+    name = profile.get("display_name") or profile.get("real_name") or ""
+    return str(name).replace("\0", "")[:120]
+
+
+@shared_task(base=TenantTask)
+def tell_refused(tenant_id: str, workspace: str, channel: str, thread_ts: str, text: str) -> None:
+    """Post that a message is refused, once in a while. Safe to run twice.
+
+    Errors are logged: the next refused message of the thread tries again after the pause.
+    """
+    key = idempotency_key(tenant_id, f"refused/{workspace}/{channel}/{thread_ts}")
+    try:
+        if not get_redis_connection("default").set(key, 1, ex=REFUSAL_PAUSE_SECONDS, nx=True):
+            return
+        call_slack(
+            "chat_postMessage",
+            token=token_of_workspace(workspace),
+            channel=channel,
+            thread_ts=thread_ts or None,
+            text=text,
+        )
+    except (ChannelError, RedisError, ConnectionInterrupted) as error:
+        logger.warning("Slack does not show that a message is refused: %s", error)
+
 
 # How long a received event is remembered in the cache. Slack retries an event within an hour.
 SEEN_SECONDS = 24 * 3600

@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 from memory.embedding.embedder import Embedder, model_version
 from memory.embedding.model_files import model_files
 from memory.facts import reembed_facts
-from memory.indexing.reembed import reembed
+from memory.indexing.service import reembed
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope

@@ -1,12 +1,12 @@
 """The pipeline: from an accepted message to its reply.
 
 1. `accept`: stores a message of a channel, with a job for its reply.
-2. `worker.handle`: a worker leases the due messages of a thread, oldest first.
+2. `respond.handle`: a worker leases the due messages of a thread, oldest first.
 3. `snapshot.oldest_due`: reads all data for the reply into one `Snapshot`.
-4. `worker.answer`: leases the reply, and counts an attempt.
+4. `respond.answer`: leases the reply, and counts an attempt.
 5. `respond.respond`: `decide` returns the next step, one of `decisions`. For `AskModel`,
    `ask_language_model` recalls (`gather_context`), builds the prompt (`build_prompt`) and sends it;
-   `tool_rounds` does this for an agent with tools.
+   `ask_with_tools` does this for an agent with tools.
 6. `write`: writes the decision. `apply_decision` writes escalations, handovers and decisions about
    tool calls; `write_reply` a reply (`record_reply`, `append_to_window`, `finish`);
    `record_failure` a failed attempt.
@@ -14,6 +14,4 @@
 After a handover, step 5 repeats with a new snapshot of the same message.
 """
 
-from konstruct.orchestrator.pipeline.worker import handle
-
-__all__ = ["handle"]
+from konstruct.orchestrator.pipeline.respond import handle

@@ -1,18 +1,33 @@
-"""Determines the reply to a message: decides the next step until there is a reply."""
+"""Answers the due messages of a thread, oldest first: decides the next step until there is a reply.
 
-from collections.abc import Collection
+Every step may be killed and run again. A step finds the rows of an earlier attempt (a reply, its
+turns in the window), and the message stays queued until the last step is done. While it waits for a
+language model, the worker holds a lease, and neither a transaction nor a connection. Of the rounds
+with an agent's tools only the rows of the calls are kept, so that a message that was held for
+consent, or for a program, can continue in any worker.
+"""
+
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import Any, Final
 from uuid import UUID
 
-from konstruct.llm.completions import Completion, OnText
+from django.utils import timezone
+
+from konstruct.llm.completions import Completion, OnText, total_usage
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import find_phrase
 from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.handoff.thread_turns import PromptTurns
-from konstruct.orchestrator.messages import KonstructMessage
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.messages import KonstructMessage, Thread
+from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.decisions import (
@@ -26,16 +41,20 @@ from konstruct.orchestrator.pipeline.decisions import (
     Hold,
     escalation_notice,
 )
-from konstruct.orchestrator.pipeline.snapshot import Snapshot
-from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_tools
-from konstruct.orchestrator.replies import delivery_hooks
+from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_due, thread_of
+from konstruct.orchestrator.replies import delivery_hooks, queue, reply_wait
 from konstruct.orchestrator.replies.partial_reply import stream_reply
 from konstruct.orchestrator.runner import RunOptions
+from konstruct.orchestrator.tool_catalog import tool_descriptions
+from konstruct.orchestrator.tools import tool_calls
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
-from memory.context import ContextManager
+from memory.context import ContextManager, WorkingContextCompiler
 from memory.context.prompt import Prompt, PromptParts
+from memory.context.tokens import count_up_to, cut, even_limit
 from tenants import traces
-from tenants.jobs import Lease
+from tenants.context import tenant_scope
+from tenants.jobs import Lease, Outcome
+from tenants.metrics import histogram
 
 # A message may be handed from agent to agent, and back; each other change happens once.
 MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
@@ -174,3 +193,186 @@ def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | Non
     return prompt.with_messages(
         builder.build(agent, fitted.task, fitted.messages, prompt.texts, options)
     )
+
+
+# The maximum number of rounds before the language model must answer in words.
+MAX_ROUNDS: Final = 4
+# The same for tools of the program, which limits its rounds itself.
+MAX_PROGRAM_ROUNDS: Final = 50
+
+
+def ask_with_tools(
+    snapshot: Snapshot,
+    agent: Agent,
+    prompt: Sequence[Mapping[str, Any]],
+    message_calls: Sequence[ToolCall],
+    lease: Lease,
+    on_text: OnText | None = None,
+) -> Completion | Hold | Snapshot:
+    """Ask the language model until it answers without tool calls.
+
+    Args:
+        snapshot: the message.
+        agent: the agent that answers.
+        prompt: the messages of the prompt.
+        message_calls: the tool calls of the message so far, in their order.
+        lease: of the reply.
+        on_text: called with the text of each answer as it comes, including answers with calls.
+
+    Returns:
+        The answer with the tokens of all rounds; or Hold if the message is held; or a new snapshot
+        if the thread was handed over.
+
+    Raises:
+        LLMError: there is no usable answer.
+    """
+    agent_tools = [
+        *tool_descriptions(agent.tools),
+        *handovers.handover_tools(agent, can_hand_back=snapshot.can_hand_back),
+    ]
+    agent_names = {_name(tool) for tool in agent_tools}
+    options = dict(snapshot.options)
+    # If both have a tool with the same name, the agent's is used.
+    program_tools = [tool for tool in options.pop("tools", ()) if _name(tool) not in agent_names]
+    program_names = {_name(tool) for tool in program_tools}
+    max_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
+    usages: list[Mapping[str, int] | None] = []
+    # Ends: every round stores tool calls, and after MAX_PROGRAM_ROUNDS the model may make none.
+    while True:
+        # Calls of another agent, before it handed the message over, are left out.
+        calls = [call for call in message_calls if (call.asked_by_id or call.agent_id) == agent.id]
+        round_number = message_calls[-1].round + 1 if message_calls else 0
+        rounds = {call.round for call in calls}
+        agent_rounds = {call.round for call in calls if call.name not in program_names}
+        messages = [*prompt, *exchanges(calls, max_tokens)]
+        run_options = RunOptions(
+            tools=[*agent_tools, *program_tools],
+            may_call=len(agent_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
+            options=options,
+            on_text=on_text,
+            agent_id=agent.id,
+        )
+        completion = runner.complete(snapshot.message, agent, messages, run_options)
+        usages.append(completion.usage)
+        if not completion.requested:
+            return replace(completion, usage=total_usage(usages))
+        outcome = write.record_requested_calls(
+            snapshot,
+            agent,
+            completion,
+            lease,
+            round_number=round_number,
+            program_tools=program_names,
+        )
+        if isinstance(outcome, Hold | Snapshot):
+            return outcome
+        message_calls = outcome
+
+
+def may_use_tools(agent: Agent, thread: Thread) -> bool:
+    """Return whether the agent has a tool in the thread. Tools of programs do not count."""
+    return bool(agent.tools or agent.hands_to or agent.id != thread.agent_id)
+
+
+def exchanges(calls: Sequence[ToolCall], max_tokens: int) -> Iterator[dict[str, Any]]:
+    """Yield the calls and their results in the format of OpenAI's API.
+
+    The longest results, and texts before the calls, are cut so that all together have at most
+    `max_tokens`.
+    """
+    texts = [text for call in calls for text in (call.content, call.result)]
+    sizes = [count_up_to(text, max_tokens) for text in texts]
+    longest = even_limit(sizes, max_tokens) if sizes else 0
+    for _, group in groupby(calls, key=lambda call: call.round):
+        round_calls = list(group)
+        yield {
+            "role": "assistant",
+            "content": cut(round_calls[0].content, longest),
+            "tool_calls": [
+                {
+                    "id": call.call_id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+                }
+                for call in round_calls
+            ],
+        }
+        for call in round_calls:
+            result = cut(call.result, longest)
+            yield {"role": "tool", "tool_call_id": call.call_id, "content": result}
+
+
+def _name(tool: Mapping[str, Any]) -> str:
+    return str(tool["function"]["name"])
+
+
+# The maximum number of messages of a thread that one task answers.
+MAX_THREAD_MESSAGES = 10
+# After this time a task begins no further message.
+MAX_THREAD_SECONDS = 30.0
+REPLY_SECONDS: Final = histogram(
+    "konstruct_reply_seconds",
+    "From the acceptance of a message to its reply, with the time that it waited.",
+)
+
+
+def handle(*, tenant_id: UUID, message_id: UUID) -> None:
+    """Answer the message, and the other due messages of its thread, oldest first.
+
+    One message of a thread is leased at a time. If another worker has a lease, this worker returns:
+    the other one checks for further messages after its lease. After MAX_THREAD_MESSAGES, or after
+    MAX_THREAD_SECONDS, the next message is enqueued again, so that other threads and tenants come
+    first. If the message itself is held and its tool calls are overdue, it is released.
+
+    Args:
+        tenant_id: the tenant.
+        message_id: a message of a user.
+
+    Raises:
+        MessageNotFound: the tenant has no such message.
+    """
+    answered, deadline = 0, time.monotonic() + MAX_THREAD_SECONDS
+    with tenant_scope(tenant_id):
+        thread, next_id = thread_of(message_id)
+        if next_id is None:
+            tool_calls.expire_overdue(message_id)
+        # Ends: after MAX_THREAD_MESSAGES or MAX_THREAD_SECONDS, or if another worker has a lease.
+        while next_id is not None and (snapshot := oldest_due(thread)) is not None:
+            if answered == MAX_THREAD_MESSAGES or (answered and time.monotonic() > deadline):
+                queue.REPLIES.requeue(snapshot.message.id)
+                return
+            if not answer(snapshot):
+                return
+            answered += 1
+
+
+def answer(snapshot: Snapshot) -> bool:
+    """Answer one message, or record the failure and the time of the next attempt.
+
+    The attempt is counted first: a message that kills its worker fails like any other.
+
+    Returns:
+        False if another worker has the thread.
+    """
+    message = snapshot.message
+
+    def reply(lease: Lease) -> None:
+        draft = snapshot.reply or respond(snapshot, lease)
+        if draft is not None:
+            write.write_reply(snapshot, draft, lease)
+            if message.created_at is not None:
+                waited = timezone.now() - message.created_at
+                REPLY_SECONDS.of().observe(waited.total_seconds())
+
+    outcome = queue.REPLIES.run(
+        message.id,
+        reply,
+        lane=snapshot.thread.lane,
+        on_failure=partial(write.record_failure, message),
+    )
+    if outcome is None:
+        return False
+    # A program that sent the message by REST waits for the reply itself.
+    if outcome is not Outcome.FAILED:
+        reply_wait.announce(message.tenant_id, message.id)
+    return True

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from konstruct.channels.delivery.queue import DELIVERIES
-from konstruct.channels.delivery.worker import deliver
+from konstruct.channels.delivery.rendering import deliver
 from konstruct.channels.models import Arrival, Delivery
 from konstruct.channels.slack.installations import connect
 from konstruct.channels.tasks import process

@@ -9,7 +9,7 @@ import pytest
 from django.http import StreamingHttpResponse
 
 from konstruct.web.handler import MAX_URL_BYTES, Handler
-from konstruct.web.requests import Body, BodyTooSlow, read_body
+from konstruct.web.responses import Body, BodyTooSlow, read_body
 
 PIECE = b"x" * 1000
 SCOPE = {"type": "http", "method": "POST", "raw_path": b"/", "path": "/", "query_string": b"",

@@ -7,7 +7,7 @@ from django.core.management import call_command
 
 from memory.embedding.embedder import get_embedder
 from memory.facts import LongTermMemory
-from memory.indexing.reembed import BATCH, ReembedProgress, reembed
+from memory.indexing.service import BATCH, ReembedProgress, reembed
 from memory.models import ConversationEmbedding, MemoryEntry
 from tenants.context import tenant_scope
 from tenants.models import Tenant

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from konstruct.channels.delivery import queue, worker
+from konstruct.channels.delivery import queue, rendering
 from konstruct.channels.delivery.adapter import View
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
 from konstruct.channels.models import Delivery
@@ -190,14 +190,14 @@ def test_change_during_a_delivery_is_delivered(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
-    usual = worker.show_part
+    usual = rendering.show_part
 
     def answered_meanwhile(*arguments: Any) -> None:
-        monkeypatch.setattr(worker, "show_part", usual)
+        monkeypatch.setattr(rendering, "show_part", usual)
         usual(*arguments)
         pipeline.handle(tenant_id=program_with_message.tenant.id, message_id=message_id)
 
-    monkeypatch.setattr(worker, "show_part", answered_meanwhile)
+    monkeypatch.setattr(rendering, "show_part", answered_meanwhile)
     show_all(program_with_message)
     assert slack.workspaces["T1"].posts[0]["shown"] == [PLACEHOLDER.text, "Noted."]
 
@@ -207,16 +207,16 @@ def test_failed_update_of_an_old_reply_does_not_fail_the_current_one(
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     slack.trouble("chat.postMessage", Trouble(error="restricted_action"))
-    usual = worker.view_of
+    usual = rendering.view_of
 
     def answered_meanwhile(*arguments: Any, **options: Any) -> View | None:
-        monkeypatch.setattr(worker, "view_of", usual)
+        monkeypatch.setattr(rendering, "view_of", usual)
         stale = usual(*arguments, **options)
         pipeline.handle(tenant_id=program_with_message.tenant.id, message_id=message_id)
         return stale
 
-    monkeypatch.setattr(worker, "view_of", answered_meanwhile)
-    worker.update_posts(Delivery.objects.get())
+    monkeypatch.setattr(rendering, "view_of", answered_meanwhile)
+    rendering.update_posts(Delivery.objects.get())
     assert slack.posts("T1") == []
     assert Delivery.objects.due().exists()
     show_all(program_with_message)
@@ -227,15 +227,15 @@ def test_worker_with_a_lost_lease_posts_and_records_nothing(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was stopped while it read the text to show. Another worker has shown it since."""
-    view_of = worker.view_of
+    view_of = rendering.view_of
 
     def late(*args: Any, **options: Any) -> Any:
-        monkeypatch.setattr(worker, "view_of", view_of)
+        monkeypatch.setattr(rendering, "view_of", view_of)
         expire_leases()
         show_all(program_with_message)
         return view_of(*args, **options)
 
-    monkeypatch.setattr(worker, "view_of", late)
+    monkeypatch.setattr(rendering, "view_of", late)
     show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
     assert not queue.DELIVERIES.jobs().exists()

@@ -15,7 +15,7 @@ from django_redis import get_redis_connection
 from konstruct.channels import inbox, tasks
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack import inbound
-from konstruct.channels.slack.refusals import tell_refused
+from konstruct.channels.slack.inbound import tell_refused
 from konstruct.channels.tasks import process
 from memory.models import Message
 from tenants.context import tenant_scope

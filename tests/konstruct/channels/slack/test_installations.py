@@ -13,8 +13,8 @@ from django.db import IntegrityError, ProgrammingError
 
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
+from konstruct.channels.slack.inbound import fetch_name
 from konstruct.channels.slack.installations import connect, decrypt, encrypt, token_of
-from konstruct.channels.slack.users import fetch_name
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.settings.environment import fernet_keys
 from tenants import transaction

@@ -14,7 +14,7 @@ from konstruct.interfaces.openai import views
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
-from konstruct.orchestrator.pipeline import tool_rounds
+from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message
 from tenants.context import required_tenant_id, tenant_scope
@@ -283,7 +283,7 @@ def test_a_program_that_never_sends_its_results_is_not_waited_for(
 
 
 def test_long_results_and_many_rounds_have_an_end(client: Client, monkeypatch: Any) -> None:
-    monkeypatch.setattr(tool_rounds, "MAX_PROGRAM_ROUNDS", 1)
+    monkeypatch.setattr(respond, "MAX_PROGRAM_ROUNDS", 1)
     client.llm.answers = [calling("weather", "weather")]
     choice = client.ask(QUESTION)
     client.ask(QUESTION, *results(choice, "sun " * 40_000, "dry"))

@@ -13,7 +13,7 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.pipeline import worker, write
+from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.pipeline.decisions import Draft
 from konstruct.orchestrator.replies import queue
@@ -293,7 +293,7 @@ def test_a_thread_is_answered_oldest_first(send: Callable[..., Message]) -> None
 def test_others_have_their_turn_before_the_rest_of_a_long_thread(
     send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "MAX_THREAD_MESSAGES", 2)
+    monkeypatch.setattr(respond, "MAX_THREAD_MESSAGES", 2)
     contents = ["first", "second", "third", "fourth"]
     messages = [send(content) for content in contents]
     tenant_id = str(messages[0].tenant_id)

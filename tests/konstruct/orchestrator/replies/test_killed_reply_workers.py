@@ -40,7 +40,7 @@ WORKERS = """
     django.setup()
     from django.db import connections
     from konstruct.channels import inbox, tasks
-    from konstruct.channels.delivery import worker
+    from konstruct.channels.delivery import rendering
     from konstruct.channels.delivery.queue import DELIVERIES
     from konstruct.orchestrator import pipeline
     from konstruct.orchestrator.replies import queue
@@ -67,7 +67,7 @@ WORKERS = """
         if job["run"] == "reply":
             pipeline.handle(tenant_id=job["tenant"], message_id=job["id"])
         elif job["run"] == "delivery":
-            worker.deliver(tenant_id=job["tenant"], message_id=job["id"])
+            rendering.deliver(tenant_id=job["tenant"], message_id=job["id"])
         else:
             tasks.HANDLERS["slack"] = ending(tasks.HANDLERS["slack"], "before", "kill")
             tasks.process(job["tenant"], "slack", job["id"])
@@ -227,7 +227,7 @@ def test_delivery_that_kills_its_workers_fails(
         deliveries.enqueue(message, channel="DEADLY", address={})
     job = {
         "run": "delivery", "tenant": str(program_a.tenant.id), "id": message_id,
-        "module": "konstruct.channels.delivery.worker", "name": "adapter_of", "when": "before",
+        "module": "konstruct.channels.delivery.rendering", "name": "adapter_of", "when": "before",
         "how": "kill",
     }  # fmt: skip
     ended = kill_until_given_up(program_a, workers, job, deliveries.DELIVERIES)
