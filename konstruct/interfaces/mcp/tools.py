@@ -1,5 +1,6 @@
 """The tools: description, arguments, result and required scope of each."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,8 +32,9 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
-# An error names at most this many agents.
+# A result names at most this many agents.
 MAX_AGENT_NAMES = 20
+_DIGITS: Final = re.compile(r"\s*[0-9]{1,9}\s*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,20 @@ class Tool:
     def run(self, caller: Caller, arguments: dict[str, Any]) -> Outcome:
         """Validate the arguments and run the tool.
 
+        Language models send null or "" for arguments that they leave out, and numbers as text: both
+        are taken as what they mean.
+
         Raises ValidationError for invalid arguments, and the errors of the tool's function.
         """
-        body = self.arguments_serializer(data=arguments)
+        fields = self.arguments_serializer().fields
+        given: dict[str, Any] = {}
+        for name, value in arguments.items():
+            known = fields.get(name)
+            if known is not None and not known.required and value in (None, ""):
+                continue
+            is_number = isinstance(known, serializers.IntegerField) and isinstance(value, str)
+            given[name] = int(value) if is_number and _DIGITS.fullmatch(value) else value
+        body = self.arguments_serializer(data=given)
         body.is_valid(raise_exception=True)
         return self.function(caller, body.validated_data)
 
@@ -156,6 +169,8 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
             _message(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
         ]
     text = _result_lines(results) or _empty_result_text(policy)
+    if agent is None and (names := _agent_names(caller)):
+        text += f"\nOnly facts were searched. To search messages too, name the agent: {names}."
     return Outcome({"results": results}, text, detail={"found": len(results)})
 
 
@@ -248,20 +263,15 @@ def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
 
 
 def _agent(caller: Caller, fields: dict[str, Any]) -> Agent | None:
-    """Return the agent that is searched; None where the tenant has no agent.
+    """Return the agent whose messages are searched; None if the call names none of several."""
+    return caller.agent(fields["agent"]) if "agent" in fields else caller.only_agent()
 
-    Raises:
-        ValidationError: the call has to name one.
-    """
-    if "agent" in fields:
-        return caller.agent(fields["agent"])
-    if (only := caller.only_agent()) is not None:
-        return only
+
+def _agent_names(caller: Caller) -> str:
     agents = caller.agents().order_by("-is_active", "name")[:MAX_AGENT_NAMES]
-    names = [f"{agent.name!r}{'' if agent.is_active else ' (inactive)'}" for agent in agents]
-    if names:
-        raise ValidationError({"agent": f"Name the agent to search: {', '.join(names)}."})
-    return None
+    return ", ".join(
+        f"{agent.name!r}{'' if agent.is_active else ' (inactive)'}" for agent in agents
+    )
 
 
 def _fact(fact: MemoryEntry) -> dict[str, Any]:

@@ -223,13 +223,31 @@ def test_internal_error_is_returned_without_its_cause(
     assert call(program_a, "list", user_id="maria")["structuredContent"]["results"] == []
 
 
-def test_agent_must_be_named_if_there_are_several(program_a: Program) -> None:
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_arguments_are_taken_as_language_models_send_them(program_a: Program, nothing: Any) -> None:
+    for number in range(6):
+        remember(program_a, f"Maria has {number} walnut trees.")
+    arguments = {"user_id": "maria", "agent": nothing}
+    page = call(program_a, "list", **arguments, limit="5", cursor=nothing)["structuredContent"]
+    assert len(page["results"]) == 5
+    whole = call(program_a, "list", **arguments, limit=nothing)["structuredContent"]
+    assert len(whole["results"]) == 6
+    found = call(program_a, "search", **arguments, query="walnuts", preset=nothing, limit="2")
+    assert len(found["structuredContent"]["results"]) == 2
+
+
+def test_search_without_one_of_several_agents_finds_facts(program_a: Program) -> None:
+    remember(program_a, "Maria is allergic to walnuts.")
     for name in ("bo", "al"):
         create_agent(tenant_id=program_a.tenant.id, name=name)
     close_agents(program_a, "al")
-    refused = call(program_a, "search", query="q", user_id="maria")
-    assert refused["isError"] is True
-    assert "'ada', 'bo', 'al' (inactive)" in text_of(refused)
+    found = call(program_a, "search", query="What is she allergic to?", user_id="maria")
+    (fact,) = found["structuredContent"]["results"]
+    assert fact["content"] == "Maria is allergic to walnuts."
+    assert text_of(found).endswith(
+        "Only facts were searched. To search messages too, name the agent:"
+        " 'ada', 'bo', 'al' (inactive)."
+    )
     for name in ("bo", "al"):
         found = call(program_a, "search", query="q", user_id="maria", agent=name)
         assert found["isError"] is False
