@@ -1,6 +1,7 @@
 """Checks of arguments of memory's public functions. The error message has the value."""
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -14,6 +15,8 @@ from memory.exceptions import InvalidArgument
 ROLES = ("user", "assistant")
 # Postgres limits an index entry to a third of a page; a channel's user id is far shorter.
 MAX_ID_BYTES = 1024
+# Fillers of Hangul, the empty pattern of Braille, and the selectors of variants.
+BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0\ufe0e\ufe0f")
 
 
 def uuid_argument(name: str, value: UUID | str) -> UUID:
@@ -44,9 +47,19 @@ def content_argument(value: str | None) -> str:
     """Return the text, which must be storable and not blank."""
     if value is None:
         raise InvalidArgument("content is missing: give the text that is to be remembered")
-    if not text_argument("content", value).strip():
+    if is_blank(text_argument("content", value)):
         raise InvalidArgument(f"content={value!r} is blank: give the text that is to be remembered")
     return value
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text has only spaces and characters that nobody sees."""
+    return all(
+        character.isspace()
+        or character in BLANK_LETTERS
+        or unicodedata.category(character) in ("Cc", "Cf")
+        for character in text
+    )
 
 
 def is_unicode(text: str) -> bool:

@@ -38,6 +38,7 @@ from konstruct.interfaces.mem0.serializers import (
 )
 from konstruct.orchestrator.extraction.runs import UnsavedExtraction
 from konstruct.strict_json import NotStrictJSON, read_json
+from memory.arguments import ROLES, is_blank
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound, InvalidArgument
 from memory.facts import LongTermMemory, StoredFact, delete_facts, nearest_facts
@@ -76,12 +77,14 @@ class AddView(Mem0View):
         """Store texts, or the facts that the language model extracts from them."""
         fields = self.fields
         owner = find_owner(self.caller, fields)
-        texts = [
-            Text(message["content"], message["role"])
-            for message in fields["messages"]
-            if message["role"] in ("user", "assistant") and message["content"].strip()
-        ]
-        reasons = {}
+        messages = [Text(message["content"], message["role"]) for message in fields["messages"]]
+        texts = [text for text in messages if text.role in ROLES and not is_blank(text.content)]
+        is_unused = fields["infer"] and all(text.role == "assistant" for text in texts)
+        reasons = {
+            f"messages[{position}]": reason
+            for position, text in enumerate(messages)
+            if (reason := _reason_to_leave_out(text, is_unused=is_unused))
+        }
         answered, conversation = None, texts
         if fields["infer"]:
             texts = [text for text in texts if text.role == "user"]
@@ -306,6 +309,17 @@ class EntityView(Mem0View):
             raise FactNotFound(f"there are no memories of the {kind} {name!r} for this key")
         self.log(deleted=deleted_count, named=named_entities(tree))
         return Response({"message": "Entity deleted successfully!", "count": deleted_count})
+
+
+def _reason_to_leave_out(text: Text, *, is_unused: bool) -> str:
+    """Return why no memory is made of a message; "" if one may be."""
+    if text.role not in ROLES:
+        return f"The role is {text.role}: only texts of users and assistants are stored."
+    if is_blank(text.content):
+        return "The text is blank."
+    if is_unused:
+        return "Facts are extracted from users' texts alone. To store this one, send infer=false."
+    return ""
 
 
 def _read_memories(view: Mem0View, fields: dict[str, Any]) -> MemoryEntryQuerySet:

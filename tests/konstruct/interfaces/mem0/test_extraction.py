@@ -27,6 +27,7 @@ CONVERSATION = [
     {"role": "assistant", "content": "I see."},
 ]
 BODY: dict[str, Any] = {"messages": CONVERSATION, "user_id": "carl", "metadata": {"n": 1}}
+LEFT_OUT = {"messages[0]": "The role is system: only texts of users and assistants are stored."}
 FACTS = ["The user lives in Porto.", "Walnuts make the user ill."]
 
 
@@ -70,7 +71,7 @@ def test_extracted_facts_are_stored_instead_of_messages(
     answer = program.post(ADD, BODY).json()
     assert [memory["memory"] for memory in answer["results"]] == FACTS
     assert [memory["metadata"] for memory in answer["results"]] == [{"n": 1}] * 2
-    assert "ignored" not in answer
+    assert answer["ignored"] == LEFT_OUT
     assert listed(program, {"user_id": "carl"}) == sorted(FACTS)
     (request,) = model.requests
     conversation = request.question
@@ -97,7 +98,7 @@ def test_extraction_passes_through_run_agent(
 
 def test_answer_without_facts_stores_nothing(program: Program, model: LLMServer) -> None:
     add_answer(model, '{"facts": []}')
-    assert program.post(ADD, BODY).json() == {"results": []}
+    assert program.post(ADD, BODY).json() == {"results": [], "ignored": LEFT_OUT}
     assert listed(program, {"user_id": "carl"}) == []
 
 
@@ -143,7 +144,26 @@ def test_a_request_waits_for_a_slot(
     answer = program.post(ADD, BODY).json()
     freed.join()
     assert [memory["memory"] for memory in answer["results"]] == FACTS
-    assert "ignored" not in answer
+    assert answer["ignored"] == LEFT_OUT
+
+
+@pytest.mark.parametrize(
+    ("message", "infer", "reason"),
+    [
+        ({"role": "assistant", "content": "Hi"}, True, "Facts are extracted from users' texts"),
+        ({"role": "user", "content": "\u200b \u3164"}, True, "The text is blank."),
+        ({"role": "user", "content": "\u200b"}, False, "The text is blank."),
+        ({"role": "system", "content": "Be kind."}, False, "The role is system"),
+        ({"role": "tool", "content": "17"}, True, "The role is tool"),
+    ],
+)
+def test_each_message_that_is_left_out_has_a_reason(
+    program: Program, model: LLMServer, message: dict[str, str], infer: bool, reason: str
+) -> None:
+    answer = program.post(ADD, {"messages": [message], "user_id": "carl", "infer": infer}).json()
+    assert answer["results"] == []
+    assert answer["ignored"]["messages[0]"].startswith(reason)
+    assert model.requests == []
 
 
 def test_a_new_value_of_a_slot_ends_the_old_one_without_an_agent(
