@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 46581d8013c6978808ff6bef4ed5e06ffe1446ec92096d11e3b15820a2823500
+// Written by `make typescript` from docs/openapi.yaml, sha256 4315209bc10fbb447047444ca393a61148c510c17ce148f1a281ede15ab0308d
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -2656,6 +2656,8 @@ export interface components {
             query: string;
             /** @description Only facts about no user. Default: false. */
             shared_only?: boolean;
+            /** @description false: without facts about no user. Default: true. */
+            shared?: boolean;
             /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. */
             filters?: {
                 [key: string]: unknown;
@@ -6769,6 +6771,8 @@ export interface operations {
                  *     * `created_at` - created_at
                  */
                 ordering?: "-created_at" | "created_at";
+                /** @description false: without facts about no user. Default: true. */
+                shared?: boolean;
                 /** @description Only facts of this slot, such as `home_city`. */
                 slot?: string;
                 /**

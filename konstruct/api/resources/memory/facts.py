@@ -275,6 +275,9 @@ class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
         help_text="Only facts in this state. Default: active facts that are valid. The queue of a "
         "review is `proposed`, with `ordering=created_at`.",
     )
+    shared = serializers.BooleanField(
+        required=False, default=True, help_text="false: without facts about no user."
+    )
     slot = bodies.StrictCharField(
         required=False, max_length=255, help_text="Only facts of this slot, such as `home_city`."
     )
@@ -296,6 +299,9 @@ class FactSearchSerializer(AtSerializer, OwnerSerializer):
     )
     shared_only = bodies.StrictBooleanField(
         required=False, default=False, help_text="Only facts about no user."
+    )
+    shared = bodies.StrictBooleanField(
+        required=False, default=True, help_text="false: without facts about no user."
     )
     filters = CheckedObjectField(check=parse_filters, required=False, help_text=FILTERS_HELP)
     limit = bodies.StrictIntegerField(
@@ -508,7 +514,7 @@ class FactsView(BaseFactsView):
             required_tenant_id(),
             agent_id=self.caller.agent_id_in(query),
             user_id=self.caller.user_id_in(query),
-            shared=self.caller.user_id is None,
+            shared=query["shared"] and self.caller.user_id is None,
             filters=query.get("filters"),
             at=query.get("at"),
             state=query.get("state", FactState.ACTIVE),
@@ -586,7 +592,7 @@ class FactSearchView(BaseFactsView):
             fields["limit"],
             agent_id,
             user_id=user_id,
-            shared=self.caller.user_id is None,
+            shared=fields["shared"] and self.caller.user_id is None,
             shared_only=fields["shared_only"],
             filters=fields.get("filters"),
             at=fields.get("at"),

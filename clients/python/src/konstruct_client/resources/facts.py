@@ -153,6 +153,7 @@ class Facts(Resource[S]):
         at: Moment | None = None,
         state: FactState | None = None,
         slot: str | None = None,
+        shared: bool | None = None,
         ordering: ByTime | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.Fact]]:
@@ -162,10 +163,11 @@ class Facts(Resource[S]):
             filters: values of the metadata.
             state: the facts in this state; by default active facts that are valid.
             slot: only facts of this slot, such as `home_city`.
+            shared: False leaves out facts about no user.
         """
         return listing(
             "facts/", agent=agent, user_id=user_id, filters=filters, at=at, state=state, slot=slot,
-            ordering=ordering, limit=limit,
+            shared=shared, ordering=ordering, limit=limit,
         )  # fmt: skip
 
     @call
@@ -176,6 +178,7 @@ class Facts(Resource[S]):
         agent: str | None = None,
         user_id: str | None = None,
         shared_only: bool | None = None,
+        shared: bool | None = None,
         filters: Mapping[str, Any] | None = None,
         at: Moment | None = None,
         limit: int | None = None,
@@ -185,13 +188,14 @@ class Facts(Resource[S]):
 
         Args:
             shared_only: only facts about no user.
+            shared: False leaves out facts about no user.
             filters: values of the metadata: `{"topic": "food"}`, `{"year": {"gte": 2020}}`.
             limit: at most so many results, 100 at most.
             threshold: least cosine similarity.
         """
         body = given(
-            query=query, agent=agent, user_id=user_id, shared_only=shared_only, filters=filters,
-            at=at, limit=limit, threshold=threshold,
+            query=query, agent=agent, user_id=user_id, shared_only=shared_only, shared=shared,
+            filters=filters, at=at, limit=limit, threshold=threshold,
         )  # fmt: skip
         return Call("POST", "facts/search/", body=body)
 

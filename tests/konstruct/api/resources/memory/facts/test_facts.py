@@ -168,6 +168,16 @@ def test_facts_are_found_by_meaning_best_first(program_a: Program, bo: Agent) ->
     ]
     assert found(program_a, "car", filters={"topic": "health"}) == ["Maria is allergic to walnuts."]
     assert found(program_a, "allergy", shared_only=True) == ["Bo's guests are allergic to nothing."]
+    own = {"user_id": "maria", "shared": False}
+    assert found(program_a, "allergy", **own) == [
+        "Maria is allergic to walnuts.",
+        "The car is red.",
+    ]
+    listed = {
+        shared: len(program_a.get(f"{FACTS}?user_id=maria&shared={shared}").json()["results"])
+        for shared in ("true", "false")
+    }
+    assert listed == {"true": 3, "false": 2}
     (best, *_) = program_a.post(SEARCH, {"query": "The car is red."}).json()["results"]
     assert best["score"] == pytest.approx(1, abs=1e-4)
     assert best["agent"] == "ada"
