@@ -10,6 +10,7 @@ from typing import Final
 
 from memory.arguments import id_argument
 from memory.exceptions import InvalidArgument
+from tenants.audit.pseudonyms import PREFIX
 
 # Control characters, line and paragraph separators, and characters that override text direction.
 INVISIBLE: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
@@ -26,7 +27,7 @@ def new_id_argument(name: str, value: str) -> str:
         InvalidArgument: it is blank, or has a character that breaks a line or changes the text
             direction.
     """
-    id_argument(name, value)
+    refuse_pseudonym(name, value)
     if found := _INVISIBLE.search(value):
         raise InvalidArgument(
             f"{name}={value[:80]!a} holds U+{ord(found[0]):04X} at {found.start()}, a control"
@@ -35,6 +36,19 @@ def new_id_argument(name: str, value: str) -> str:
     if value.isspace():
         raise InvalidArgument(f"{name}={value[:80]!r} is blank")
     return value
+
+
+def refuse_pseudonym(name: str, value: str) -> None:
+    """Refuse an id that is a pseudonym of an erased user, whose entries in the log have it.
+
+    Raises:
+        InvalidArgument: it begins with "erased:", or is no id.
+    """
+    if id_argument(name, value).startswith(PREFIX):
+        raise InvalidArgument(
+            f"{name}={value[:80]!r} begins with {PREFIX!r}, as the pseudonyms of erased users do;"
+            " use another id"
+        )
 
 
 def as_code_points(value: str) -> str:

@@ -1,6 +1,7 @@
 """The access log of the admin: the base of model pages, and functions for other pages."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from django.contrib import messages
@@ -14,6 +15,7 @@ from unfold.decorators import display
 
 from konstruct.admin.list_tools import ListToolsAdmin
 from konstruct.admin.lists import LONG_IDS, BoundedPaginator, id_column
+from konstruct.api.auth.keys import owns_proposal
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
 from memory.models import AuthorKind
@@ -40,7 +42,8 @@ def actor_of(request: HttpRequest) -> Actor:
 def author_of(request: HttpRequest) -> Author:
     """Return the person who sent the request, as the author of a change."""
     actor = actor_of(request)
-    return Author(AuthorKind.PERSON, actor.id, actor.name)
+    own = partial(owns_proposal, person_id=actor.id)
+    return Author(AuthorKind.PERSON, actor.id, actor.name, owns_proposal=own)
 
 
 def log_access(

@@ -1,6 +1,7 @@
 """Tables of the API: the keys of programs, and what they created with an Idempotency-Key."""
 
 from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
 from django.core.validators import (
     MaxLengthValidator,
     ProhibitNullCharactersValidator,
@@ -10,8 +11,9 @@ from django.db import models
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.models import Agent
-from memory.ids import INVISIBLE
-from tenants.fields import optional_text, optional_time, random_id
+from memory.exceptions import InvalidArgument
+from memory.ids import INVISIBLE, refuse_pseudonym
+from tenants.fields import optional_id, optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
 
@@ -21,6 +23,14 @@ ID_TEXT = RegexValidator(
     rf"^[^\S{INVISIBLE}]*[^\s{INVISIBLE}][^{INVISIBLE}]*\Z",
     "Give text that is not blank, without control characters such as line breaks.",
 )
+
+
+def not_a_pseudonym(value: str) -> None:
+    """Refuse the pseudonym of an erased user as an id, in forms and in requests."""
+    try:
+        refuse_pseudonym("id", value)
+    except InvalidArgument as error:
+        raise ValidationError(str(error)) from error
 
 
 class KeyScope(models.TextChoices):
@@ -84,6 +94,10 @@ class ApiKey(TenantModel):
         editable=False,
         help_text="Id of the person who created it. Empty: created by an operator's command.",
     )
+    program_id = optional_id(
+        editable=False,
+        help_text="Id of the program's first key, if this key replaced another one.",
+    )
     last_used_at = optional_time(
         editable=False, help_text="When it was last used, to within a few minutes."
     )
@@ -120,6 +134,11 @@ class ApiKey(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    def clean(self) -> None:
+        """Refuse the pseudonym of an erased user."""
+        if self.user_id:
+            not_a_pseudonym(self.user_id)
 
 
 class IdempotencyRecord(TenantModel):

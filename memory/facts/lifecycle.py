@@ -5,7 +5,7 @@ transaction, and lock the facts that they change. Candidates of one agent and us
 after the other, because their extraction jobs share a lane.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -317,30 +317,22 @@ def _record_again(
 # --- Decisions ------------------------------------------------------------------------------------
 
 
-def confirm(
-    memory_id: UUID, *, author: Author, reason: str = "", own_keys: Collection[str] = ()
-) -> MemoryEntry:
+def confirm(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
     """Activate a proposed fact. It supersedes the fact that it replaces.
 
     Args:
         memory_id: the fact.
         author: a person or a program.
         reason: recorded in the fact's events.
-        own_keys: ids of API keys of the same person, who cannot confirm their proposals.
 
     Raises:
         FactNotFound: the tenant has no such fact.
         WrongFactState: the fact is not proposed.
-        OwnProposal: the author proposed it, or one of `own_keys`.
+        OwnProposal: the proposal is the author's own.
     """
     with transaction.atomic():
         fact = _lock_fact(memory_id, FactState.PROPOSED)
-        is_own = Q(author_kind=AuthorKind.PROGRAM, author_id__in=own_keys)
-        if author.kind in (AuthorKind.PROGRAM, AuthorKind.RUN):
-            is_own |= Q(author_kind=author.kind, author_id=author.id)
-        proposals = FactEvent.objects.filter(memory_id=memory_id, action=FactAction.PROPOSE)
-        if proposals.filter(is_own).exists():
-            raise OwnProposal(memory_id)
+        refuse_own_proposal(memory_id, author)
         current = _fact_to_supersede(fact, fact.replaces)
         is_past = _is_past(fact, current)
         changes: dict[str, Any] = {"state": FactState.ACTIVE, "review_reason": ""}
@@ -351,6 +343,24 @@ def confirm(
         if current is not None and not is_past:
             _supersede(current, by=fact, author=author)
     return fact
+
+
+def refuse_own_proposal(memory_id: UUID, author: Author) -> None:
+    """Raise OwnProposal if the author proposed the fact, which needs another's confirmation."""
+    if author.owns_proposal is not None:
+        is_own = author.owns_proposal(memory_id)
+    else:
+        is_own = (
+            author.kind in (AuthorKind.PROGRAM, AuthorKind.RUN)
+            and FactEvent.objects.filter(
+                memory_id=memory_id,
+                action=FactAction.PROPOSE,
+                author_kind=author.kind,
+                author_id=author.id,
+            ).exists()
+        )
+    if is_own:
+        raise OwnProposal(memory_id)
 
 
 def reject(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:

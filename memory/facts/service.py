@@ -24,7 +24,7 @@ from memory.configuration_checks import require_configured_database, require_con
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import FactBusy, FactNotFound
 from memory.facts.exclusions import include_corrected
-from memory.facts.lifecycle import record_event
+from memory.facts.lifecycle import record_event, refuse_own_proposal
 from memory.facts.search import (
     check_entry,
     filter_facts,
@@ -47,7 +47,7 @@ from memory.facts.versions import (
 )
 from memory.fields import digest
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import SYSTEM, Author, FactAction, FactKind, MemoryEntry
+from memory.models.facts import SYSTEM, Author, FactAction, FactKind, FactState, MemoryEntry
 from memory.models.metadata_filters import metadata_values
 from tenants import transaction
 from tenants.audit.tombstones import FACT, enqueue_tombstones
@@ -123,6 +123,7 @@ class LongTermMemory:
         Raises:
             InvalidArgument: a field is invalid.
             UnknownTenant: there is no such tenant.
+            OwnProposal: the author proposed this text, and it was not confirmed.
             FactBusy: others stored and deleted the same text during MAX_ATTEMPTS attempts.
         """
         return self.remember(entry).memory_id
@@ -493,6 +494,8 @@ def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) 
     # A fact that has ended, or begins later, is valid from now on.
     revived = not _is_valid_now(existing) and _will_be_valid(entry)
     with transaction.atomic():
+        if revived and existing.state in (FactState.PROPOSED, FactState.REJECTED):
+            refuse_own_proposal(existing.memory_id, author)
         merge_into(existing.memory_id, entry, revived=revived)
         if revived:
             include_corrected([existing.memory_id])

@@ -1,8 +1,10 @@
 """Tables of facts: statement, validity, evidence, and the author of each change."""
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import models
 from django.utils.translation import gettext
@@ -408,6 +410,8 @@ class Author:
     kind: AuthorKind
     id: str = ""
     name: str = ""
+    owns_proposal: Callable[[UUID], bool] | None = field(default=None, compare=False, repr=False)
+    """Returns whether the proposal of a fact is the author's own, if others act for the author."""
 
     @property
     def address(self) -> str:

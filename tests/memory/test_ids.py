@@ -43,7 +43,8 @@ SIMILAR_IDS = (
     "zо\u0301é".replace("\u0301", ""),  # a Cyrillic о
 )
 NEVER = ("a\nb", "a\tb", "a\x00b", "a\x7fb", "a\x85b", "a\u2028b", "a\u2029b", "a\u202eb",
-         "\u2066a", "a\u2069", "a\ud800", "", " ", "\u3000", "x" * 1025)  # fmt: skip
+         "\u2066a", "a\u2069", "a\ud800", "", " ", "\u3000", "x" * 1025,
+         f"erased:{'0' * 32}")  # fmt: skip
 
 
 def turn(user_id: str, external_id: str = "e") -> ImportedTurn:

@@ -11,12 +11,13 @@ from uuid import UUID, uuid4
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, ExtractionRun
 from konstruct.orchestrator.usage import count_refusal, lock_quotas, tenant_row
+from memory.models.facts import Author, AuthorKind, FactAction, FactEvent
 from tenants import transaction
 from tenants.audit.tombstones import KEY, enqueue_tombstones
 from tenants.context import tenant_scope
@@ -107,6 +108,7 @@ def issue_key(
     created_by: str = "",
     key_id: UUID | None = None,
     extra_keys: int = 0,
+    program_id: UUID | None = None,
 ) -> tuple[ApiKey, KeyText]:
     """Create a key, and return its text, which is not stored.
 
@@ -117,6 +119,7 @@ def issue_key(
         created_by: the id of the person who creates it; empty: an operator's command.
         key_id: the id of its row; None: a new one.
         extra_keys: number of keys that are allowed above the tenant's limit.
+        program_id: the first key of the program; None: this one.
 
     Raises:
         KeyInvalid: a key cannot have these values; the message names the field.
@@ -134,6 +137,7 @@ def issue_key(
         user_id=user_id,
         expires_at=expires_at,
         created_by=created_by,
+        program_id=program_id,
     )
     with tenant_scope(tenant_id), transaction.atomic():
         _require_quota(extra_keys)
@@ -187,6 +191,7 @@ def roll_key(
             expires_at=old.expires_at and now + (old.expires_at - old.created_at),
             created_by=created_by,
             extra_keys=1,  # the old one, which expires
+            program_id=old.program_id or old.pk,
         )
         old.expires_at = min(filter(None, [old.expires_at, now + grace]))
         old.save(update_fields=["expires_at"])
@@ -195,11 +200,29 @@ def roll_key(
     return new, text
 
 
-def keys_of_person(user_id: str) -> list[str]:
-    """Return the ids of all keys that a person made, also of revoked ones."""
-    return [
-        str(pk) for pk in ApiKey.objects.filter(created_by=user_id).values_list("pk", flat=True)
-    ]
+def owns_proposal(memory_id: UUID, *, person_id: str, key_id: UUID | None = None) -> bool:
+    """Return whether a person or a program proposed a fact, or requested the run that did.
+
+    All keys that a person made are the person's, and all keys that replaced one another are one
+    program's, also those that are revoked.
+
+    Args:
+        memory_id: the fact.
+        person_id: the person; empty: none.
+        key_id: a key of the program.
+    """
+    with_program = ApiKey.objects.annotate(program=Coalesce("program_id", "id"))
+    own = Q(pk=key_id) | (Q(created_by=person_id) if person_id else Q(pk=None))
+    programs = with_program.filter(own).values("program")
+    of_programs = with_program.filter(program__in=programs)
+    keys = {str(pk) for pk in of_programs.values_list("pk", flat=True)}
+    proposals = FactEvent.objects.filter(memory_id=memory_id, action=FactAction.PROPOSE)
+    authors = set(proposals.values_list("author_kind", "author_id"))
+    if any(kind == AuthorKind.PROGRAM and author_id in keys for kind, author_id in authors):
+        return True
+    run_ids = [author_id for kind, author_id in authors if kind == AuthorKind.RUN]
+    requesters = [Author(AuthorKind.PROGRAM, key).address for key in keys]
+    return ExtractionRun.objects.filter(pk__in=run_ids, requested_by__in=requesters).exists()
 
 
 def record_use(key: ApiKey) -> None:

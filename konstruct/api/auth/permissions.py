@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from konstruct.api.auth.keys import Program
+from konstruct.api.auth.keys import Program, owns_proposal
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -57,7 +58,16 @@ class Caller:
         """The caller as the author of changes of facts."""
         kind, _, identity = self.id.partition("-")
         is_program = kind == "key"
-        return Author(AuthorKind.PROGRAM if is_program else AuthorKind.PERSON, identity, self.name)
+        return Author(
+            AuthorKind.PROGRAM if is_program else AuthorKind.PERSON,
+            identity,
+            self.name,
+            owns_proposal=partial(
+                owns_proposal,
+                person_id=self.person_id,
+                key_id=UUID(identity) if is_program else None,
+            ),
+        )
 
     def rows(
         self, rows: "models.QuerySet[M]", *, agent: str = "agent_id", user: str = "user_id"

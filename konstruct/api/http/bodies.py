@@ -16,7 +16,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from konstruct.api.http.problems import MAX_ERRORS
-from konstruct.api.models import ID_TEXT
+from konstruct.api.models import ID_TEXT, not_a_pseudonym
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.arguments import is_unicode
 
@@ -104,7 +104,7 @@ class ChannelIdField(StrictCharField):
     """An id that the calling system chose, such as a Slack user id."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": 255, "validators": [ID_TEXT], **options})
+        super().__init__(**{"max_length": 255, "validators": [ID_TEXT, not_a_pseudonym], **options})
 
 
 class StrictIntegerField(serializers.IntegerField):

@@ -81,6 +81,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "program_id",
+                    models.UUIDField(
+                        blank=True,
+                        editable=False,
+                        help_text="Id of the program's first key, if this key replaced another one.",
+                        null=True,
+                    ),
+                ),
+                (
                     "revoked_at",
                     models.DateTimeField(
                         blank=True, editable=False, help_text="When it was revoked.", null=True

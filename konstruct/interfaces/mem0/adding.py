@@ -15,7 +15,7 @@ from konstruct.orchestrator.extraction.candidates import AcceptedCandidate
 from konstruct.orchestrator.models.agents import UUID_TEXT
 from konstruct.orchestrator.usage import admit_memories
 from memory.exceptions import InvalidArgument
-from memory.facts import LongTermMemory, StoredFact
+from memory.facts import Author, LongTermMemory, StoredFact
 from memory.facts.lifecycle import supersede_current_value
 from memory.fields import digest
 from memory.models import MemoryEntry
@@ -87,7 +87,9 @@ def create_new_agent(caller: Caller, owner: Owner) -> Owner:
     return replace(owner, agent_id=agent.id)
 
 
-def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> list[StoredFact]:
+def store_texts(
+    texts: Sequence[Text], owner: Owner, fields: dict[str, Any], author: Author
+) -> list[StoredFact]:
     """Store each text as a fact. A fact with the same text only takes the metadata.
 
     An extracted text ends the fact that has another value of its slot, as in an extraction run.
@@ -109,7 +111,8 @@ def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> 
                     **_extracted_fields(text),
                 )
                 for text in texts
-            ]
+            ],
+            author=author,
         )
     for text, fact in zip(texts, stored, strict=True):
         if text.extracted is not None:

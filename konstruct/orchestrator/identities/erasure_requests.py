@@ -9,7 +9,8 @@ from django.db import IntegrityError
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
 from konstruct.orchestrator.notifications import notify
-from memory.arguments import id_argument, text_argument
+from memory.arguments import text_argument
+from memory.ids import refuse_pseudonym
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
@@ -57,6 +58,7 @@ def request_erasure(
         ThreadOfOthers: another user spoke in one of these threads, or its session is another's.
         AlreadyRequested: the same erasure is requested already, and not done yet.
     """
+    refuse_pseudonym("user_id", user_id)
     if threads:
         _refuse_threads_of_others(
             linked_ids(user_id), threads, agent_id=agent_id, by_bound_key=by_bound_key
@@ -64,7 +66,7 @@ def request_erasure(
     try:
         with transaction.atomic():
             request = ErasureRequest.objects.create(
-                user_id=id_argument("user_id", user_id),
+                user_id=user_id,
                 agent_id=agent_id,
                 threads=list(threads),
                 reason=text_argument("reason", reason),

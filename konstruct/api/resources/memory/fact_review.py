@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.http import Http404
@@ -10,7 +10,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.auth.keys import keys_of_person
 from konstruct.api.http.lists import ByCreation, KeysetPagination, PageQuerySerializer
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation
@@ -24,46 +23,13 @@ from konstruct.api.resources.memory.facts import (
     visible_facts,
 )
 from konstruct.api.resources.memory.recall_events import RecallEventSerializer, with_counts
-from konstruct.orchestrator.models import ExtractionRun
-from memory.exceptions import OwnProposal
-from memory.facts import Author, confirm, recalls_with, reject, restore, retract
+from memory.facts import confirm, recalls_with, reject, restore, retract
 from memory.models import MemoryEntry
 from memory.models.facts import AuthorKind, FactAction, FactEvent
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
 REVIEW = "memory.review_memoryentry"
-
-
-def confirm_fact_as(
-    memory_id: UUID, *, author: Author, reason: str = "", person_id: str = ""
-) -> MemoryEntry:
-    """Confirm a fact unless a key of the author, or a run that such a key asked for, proposed it.
-
-    Args:
-        memory_id: the fact.
-        author: who confirms it.
-        reason: recorded in the fact's events.
-        person_id: the person that the author is, or who made the author's key.
-
-    Raises:
-        OwnProposal: it was proposed so.
-        FactNotFound: the tenant has no such fact.
-        WrongFactState: the fact is not proposed.
-    """
-    own_keys = keys_of_person(person_id) if person_id else []
-    if author.kind == AuthorKind.PROGRAM:
-        own_keys.append(author.id)
-    by_runs = FactEvent.objects.filter(
-        memory_id=memory_id, action=FactAction.PROPOSE, author_kind=AuthorKind.RUN
-    )
-    own_runs = ExtractionRun.objects.filter(
-        pk__in=list(by_runs.values_list("author_id", flat=True)),
-        requested_by__in=[Author(AuthorKind.PROGRAM, key).address for key in own_keys],
-    )
-    if own_keys and own_runs.exists():
-        raise OwnProposal(memory_id)
-    return confirm(memory_id, author=author, reason=reason, own_keys=own_keys)
 
 
 # Declares a method that decides about a fact.
@@ -87,13 +53,12 @@ class FactDecisionView(BaseFactsView):
         memory_id: UUID,
         decision: str,
         change: Callable[..., MemoryEntry],
-        **options: Any,
     ) -> Response:
         """Change the state of a fact by a function; answer with the fact."""
         existing = lock_fact(self.caller, memory_id)
         require_fact_match(self, existing)
         before = row_state(existing)
-        fact = change(memory_id, author=self.caller.author, **self.fields, **options)
+        fact = change(memory_id, author=self.caller.author, **self.fields)
         self.log(fact, before=before, after=row_state(fact), decision=decision)
         document = self.document(fact, FactInFullSerializer)
         return Response(document, headers={"ETag": etag_of(document)})
@@ -108,10 +73,10 @@ class FactConfirmationView(FactDecisionView):
         """Confirm a proposed fact.
 
         The fact becomes active, and supersedes the fact in `replaces`. A key cannot confirm a fact
-        that it proposed, or that another key of the same person proposed: 409 `own-proposal`. A
-        fact that is not proposed is a 409 `wrong-state`.
+        that it proposed, or that a key of the same person or one that it replaced proposed: 409
+        `own-proposal`. A fact that is not proposed is a 409 `wrong-state`.
         """
-        return self.decide(memory_id, "confirm", confirm_fact_as, person_id=self.caller.person_id)
+        return self.decide(memory_id, "confirm", confirm)
 
 
 @route("facts/<uuid:memory_id>/reject/", name="reject-fact")

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from konstruct.api.auth.keys import KeyInvalid
 from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.interfaces.mcp.speaking import call
 
 AGENTS = "/api/v1/agents/"
 
@@ -109,3 +111,36 @@ def test_import_repeated_with_its_key_is_stored_once(program_a: Program) -> None
     assert [response.status_code for response in (first, again, other)] == [200, 200, 422]
     assert (first.json()["created"], again.json()["exists"]) == (1, 1)
     assert first.json()["results"][0]["message_id"] == again.json()["results"][0]["message_id"]
+
+
+def test_answers_to_a_key_are_not_cached(program_a: Program) -> None:
+    sent = program_a.send("Hello")
+    paths = (MESSAGES, sent.json()["url"], "/api/v1/nowhere/", "/mem0/v1/ping/", "/v1/models")
+    answers = [sent, *map(program_a.get, paths)]
+    assert {answer.headers.get("Cache-Control") for answer in answers} == {"no-store"}
+
+
+def test_the_pseudonym_of_an_erased_user_is_no_id(program_a: Program) -> None:
+    user_id = f"erased:{'0' * 32}"
+    fact = {"content": "Tea.", "agent": "ada", "user_id": user_id}
+    line = {**fact, "thread_id": "t", "role": "user"}
+    refused = (
+        program_a.send("Hello", user_id=user_id),
+        program_a.post("/api/v1/facts/", fact),
+        program_a.post("/api/v1/facts/batch/", {"facts": [fact]}),
+        program_a.post("/api/v1/erasures/", {"user_id": user_id}),
+        program_a.post(
+            "/mem0/v3/memories/add/", {"messages": "Tea.", "infer": False, "user_id": user_id}
+        ),
+        program_a.post(
+            "/v1/chat/completions",
+            {"model": "ada", "user": user_id, "messages": [{"role": "user", "content": "Hi"}]},
+        ),
+    )
+    assert [answer.status_code for answer in refused] == [400] * len(refused)
+    imported = program_a.post("/api/v1/messages/batch/", {"messages": [line]})
+    assert b"erased" in imported.content or imported.status_code == 404
+    answer = call(program_a, "remember", content="Tea.", agent="ada", user_id=user_id)
+    assert answer["isError"]
+    with pytest.raises(KeyInvalid, match="erased users"):
+        program_a.with_key(user_id=user_id)

@@ -1,5 +1,6 @@
 """The review of facts by REST: the queue, decisions, events, evidence, and replies."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from konstruct.api.auth.keys import roll_key
 from konstruct.api.models import ApiKey, KeyScope
 from memory.facts import Author, RecordedCandidate
 from memory.models import Message, RecallEvent
@@ -17,7 +19,10 @@ from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import FACTS, keep
 from tests.konstruct.conftest import Program, json_bytes
 from tests.konstruct.extracted import propose
+from tests.konstruct.interfaces.mcp.speaking import call, text_of
+from tests.konstruct.interfaces.mem0.calls import ADD
 
+OWN = "urn:konstruct:problem:own-proposal"
 STATEMENT = "By the way, I live in Oslo now."
 
 
@@ -162,13 +167,50 @@ def test_key_cannot_confirm_a_proposal_of_the_same_person(
     browser = Client(headers={"Host": f"{program_a.tenant.slug}.localhost"})
     with tenant_scope(program_a.tenant.id):
         browser.force_login(eva)
-    own = "urn:konstruct:problem:own-proposal"
     address = f"{FACTS}{memory_id}/confirm/"
     by_herself = browser.post(address, json_bytes({}), content_type="application/json")
     for answer in (key_of_eva.post(address, {}), also_hers.post(address, {}), by_herself):
-        assert (answer.status_code, answer.json()["type"]) == (409, own)
+        assert (answer.status_code, answer.json()["type"]) == (409, OWN)
     # Any key may reject it, and a key of another person may confirm it.
     assert decide(other_key(program_a), memory_id, "confirm").status_code == 200
+
+
+def test_a_rolled_key_cannot_confirm_a_proposal_of_its_predecessor(program_a: Program) -> None:
+    first = other_key(program_a, created_by="7")
+    memory_id = home(program_a, "Oslo", author=key_author(first)).memory_id
+    with tenant_scope(program_a.tenant.id):
+        key = ApiKey.objects.get(pk=key_author(first).id)
+    for person in ("8", "9"):
+        with tenant_scope(program_a.tenant.id):
+            key, text = roll_key(key, grace=timedelta(hours=1), created_by=person)
+        rolled = Program(program_a.tenant, program_a.agent, str(text))
+        answer = rolled.post(f"{FACTS}{memory_id}/confirm/", {})
+        assert (answer.status_code, answer.json()["type"]) == (409, OWN)
+    assert decide(other_key(program_a, created_by="10"), memory_id, "confirm").status_code == 200
+
+
+@pytest.mark.parametrize("decision", ["", "reject"])
+def test_a_key_cannot_activate_its_proposal_by_storing_its_text(
+    program_a: Program, decision: str
+) -> None:
+    own = other_key(program_a, created_by="7")
+    memory_id = home(program_a, "Oslo", author=key_author(own)).memory_id
+    if decision:
+        decide(own, memory_id, decision)
+    text = "Maria lives in Oslo."
+    fact = {"content": text, "agent": "ada", "user_id": "maria"}
+    refusals = [
+        own.post(FACTS, fact),
+        own.post(f"{FACTS}batch/", {"facts": [fact]}),
+        own.post(ADD, {"messages": text, "infer": False, "agent_id": "ada", "user_id": "maria"}),
+    ]
+    assert [answer.status_code for answer in refusals] == [409] * 3
+    answer = text_of(call(own, "remember", content=text, agent="ada", user_id="maria"))
+    assert "you proposed fact" in answer
+    state = program_a.get(f"{FACTS}{memory_id}/").json()["state"]
+    assert state == ("rejected" if decision else "proposed")
+    assert other_key(program_a, created_by="8").post(FACTS, fact).status_code == 200
+    assert program_a.get(f"{FACTS}{memory_id}/").json()["state"] == "active"
 
 
 def test_an_if_match_of_another_state_is_refused(program_a: Program) -> None:
