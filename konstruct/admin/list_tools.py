@@ -2,6 +2,7 @@
 
 import csv
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from datetime import time as clock
@@ -33,8 +34,9 @@ EXPORT: Final = "audit.export_list"
 EXPORT_ROUTE: Final = "export/<str:kind>/"
 # Rows of one statement of an export.
 BATCH_ROWS: Final = 1_000
-# A cell that begins so is a formula to spreadsheets.
+# A cell that begins so, after characters that spreadsheets skip, is a formula to them.
 FORMULA_PREFIXES: Final = tuple("=+-@\t\r\n＝＋－＠")
+_SKIPPED_CATEGORIES: Final = ("C", "Z", "M")
 FIRST_YEAR: Final = 1970
 
 
@@ -254,8 +256,12 @@ def _csv_cell(value: Any) -> Any:
         value = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
     elif isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, str) and value.startswith(FORMULA_PREFIXES):
-        return f"'{value}"
+    if isinstance(value, str):
+        begins = next(
+            (sign for sign in value if unicodedata.category(sign)[0] not in _SKIPPED_CATEGORIES), ""
+        )
+        if value.startswith(FORMULA_PREFIXES) or begins in FORMULA_PREFIXES:
+            return f"'{value}"
     return value
 
 

@@ -149,7 +149,7 @@ def remove_old(directory: Path, *, days: int) -> list[Path]:
     removed = []
     for path in backups_in(directory)[:-1]:
         made_at = datetime.strptime(path.name.partition("-")[2], _TIME).replace(tzinfo=UTC)
-        if made_at < limit:
+        if made_at < limit and not path.is_symlink():  # a link's target is not ours to remove
             # First, so that an interrupted removal leaves no folder that looks like a backup.
             (path / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(path)

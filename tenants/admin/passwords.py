@@ -96,7 +96,7 @@ class ResetView(PasswordResetView):
                 [
                     tenant_id and str(tenant_id),
                     email,
-                    self.request.get_host(),
+                    _host_of_link(self.request),
                     self.request.is_secure(),
                     get_language(),
                 ],
@@ -156,6 +156,15 @@ def password_urls(site: AdminSite) -> list[URLPattern]:
             name="password_reset_confirm",
         ),
     ]
+
+
+def _host_of_link(request: HttpRequest) -> str:
+    """Return the host of the request, with its port only if the server has this port.
+
+    Anybody may ask for a link, and ALLOWED_HOSTS does not check the port of the Host header.
+    """
+    host, _, port = request.get_host().rpartition(":")
+    return host if host and port.isdigit() and port != request.get_port() else request.get_host()
 
 
 def password_link(request: HttpRequest, user: User) -> str:

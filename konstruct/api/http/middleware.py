@@ -47,6 +47,8 @@ class RequestIdMiddleware:
         try:
             response = self.get_response(request)
             response.headers[HEADER] = request_id
+            if "Authorization" in request.headers:
+                response.headers["Cache-Control"] = "no-store"
             return response
         finally:
             if not hasattr(request, "waits_in_event_loop"):

@@ -348,9 +348,14 @@ def test_old_backups_are_removed_and_the_newest_is_kept(
     for days in (0, 1):
         (directory / f"konstruct-{old + timedelta(days=days):%Y%m%dT%H%M%SZ}").mkdir(parents=True)
     (directory / "konstruct-of-mine").mkdir()
+    elsewhere = directory.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / MANIFEST).touch()
+    (directory / "konstruct-20200101T000000Z").symlink_to(elsewhere)
     assert len(remove_old(directory, days=30)) == 1
     made = backup("--keep-days", "30")
-    assert backups_in(directory) == [made]
+    assert backups_in(directory) == [directory / "konstruct-20200101T000000Z", made]
+    assert (elsewhere / MANIFEST).exists()
     assert (directory / "konstruct-of-mine").is_dir()
 
 
