@@ -23,6 +23,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message
 from memory.tasks import embed_and_store
+from memory.text.chunking import estimated_pieces
 from tenants import transaction
 from tenants.jobs import enqueue_task
 
@@ -131,9 +132,9 @@ def import_history(
         else:
             results[index] = LineResult.invalid(index, line, turn)
     with transaction.atomic():
-        usage.require_room(usage.MEMORY_QUOTAS, memories=len(turns))
+        usage.require_room(usage.MEMORY_QUOTAS, memories=sum(map(_pieces_of, turns.values())))
         imported = import_turns(tenant_id, list(turns.values()), ids=ids)
-        usage.count(memories=sum(item.created for item in imported))
+        usage.count(memories=sum(_pieces_of(item.message) for item in imported if item.created))
         new = [item.message for item in imported if item.created]
         extracting = {agent.id for agent in agents.values() if agent.extracts_facts}
         threads = {Thread.of(message) for message in new if message.agent_id in extracting}
@@ -252,3 +253,7 @@ def _cut(text: str) -> str:
     """Return the text, cut to MAX_DETAIL_CHARACTERS, as valid UTF-8."""
     text = text.encode(errors="replace").decode()
     return text if len(text) <= MAX_DETAIL_CHARACTERS else f"{text[:MAX_DETAIL_CHARACTERS]}…"
+
+
+def _pieces_of(turn: ImportedTurn | Message) -> int:
+    return estimated_pieces(turn.content, turn.name)

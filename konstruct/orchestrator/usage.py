@@ -49,8 +49,8 @@ SELECT coalesce(sum(messages) FILTER (WHERE day >= %(month)s), 0)::bigint,
 FROM orchestrator_dailyusage WHERE day >= least(%(month)s, %(measured)s)
 """
 _LOCK: Final = "SELECT public.wait_for_tenant_lock('konstruct.quotas')"
-# If less than this is left of a limit, requests take a lock, so that they cannot exceed it. With
-# more left, this many concurrent requests cannot exceed it without a lock.
+# If less than this many times its rows is left of a limit, a request takes a lock, so that it
+# cannot exceed it. With more left, this many concurrent requests cannot exceed it without a lock.
 MIN_UNLOCKED_ROOM: Final = 100
 # Quotas of an accepted message: it is stored in memory, and its reply needs tokens.
 MESSAGE_QUOTAS: Final = (
@@ -88,8 +88,8 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
     """Raise QuotaExceeded if a hard limit of the current tenant is reached.
 
     It takes a statement to read the limits, unless the request has loaded the tenant's row, and one
-    to read the usage, if there is a hard limit. If less than MIN_UNLOCKED_ROOM messages or memories
-    are left, it locks the quotas until the end of the transaction.
+    to read the usage, if there is a hard limit. If less than MIN_UNLOCKED_ROOM times the added
+    rows are left, it locks the quotas until the end of the transaction.
 
     Args:
         quotas: the quotas to check. API keys are checked by konstruct.api.auth.keys.
@@ -105,7 +105,8 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
     if not hard:
         return
     added = {Quota.MESSAGES: 1, Quota.MEMORIES: memories}
-    if _least_room(tenant, hard, added) < MIN_UNLOCKED_ROOM and tenant_connection().in_atomic_block:
+    margin = MIN_UNLOCKED_ROOM * max(1, memories)
+    if _least_room(tenant, hard, added) < margin and tenant_connection().in_atomic_block:
         lock_quotas()
         _least_room(tenant, hard, added)
 

@@ -17,6 +17,8 @@ MIN_WORDS = 3
 MIN_PIECE_WORDS = 8
 # Longer names are cut, so that the text has room.
 MAX_SUBJECT = 80
+# What the embedding model takes.
+MAX_PIECE_TOKENS = 256
 
 # A mark that ends a sentence, with closing quotes and brackets. The full-width marks of Chinese and
 # Japanese need no space after them; "." does, otherwise "3.5" and "a.com" would be cut.
@@ -92,6 +94,11 @@ def cut_pieces(
         prefix + part for joined in _join(sentences or [text]) for part in _parts(joined, fits)
     ]
     return list(dict.fromkeys(pieces))
+
+
+def estimated_pieces(text: str, subject: str = "") -> int:
+    """Return about how many pieces a message has, and rarely fewer: each character is a token."""
+    return len(cut_pieces(text, subject, count_tokens=len, max_tokens=MAX_PIECE_TOKENS))
 
 
 def _join(sentences: list[str]) -> list[str]:

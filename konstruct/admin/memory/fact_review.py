@@ -22,11 +22,11 @@ from konstruct.admin.lists import agent_names, id_column
 from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.admin.query_parameters import as_user_id, as_uuid
-from konstruct.api.resources.memory.fact_review import confirm_fact_as
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.usage import admit_memories
 from konstruct.templatetags.texts import translated
 from memory.browse.threads import turns_around
-from memory.facts import LongTermMemory, reject, restore, retract
+from memory.facts import LongTermMemory, confirm, reject, restore, retract
 from memory.models import MemoryEntry
 from memory.models.facts import AuthorKind, FactEvent, FactEvidence, FactState
 from tenants import transaction
@@ -46,7 +46,8 @@ MAX_CHOICES: Final = 100
 def update_fact(request: HttpRequest, fact: MemoryEntry, **values: Any) -> MemoryEntry:
     """Change a fact as the person of the request. Takes the values of `LongTermMemory.update`."""
     author = author_of(request)
-    return LongTermMemory().update(fact.pk, required_tenant_id(), author=author, **values)
+    with transaction.atomic(), admit_memories(1):
+        return LongTermMemory().update(fact.pk, required_tenant_id(), author=author, **values)
 
 
 class ReasonForm(PageForm):
@@ -214,7 +215,7 @@ def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) 
     """Confirm, reject, retract, restore or end a fact as the person of the request, and log it."""
     author, before = author_of(request), row_state(fact)
     if decision == "confirm":
-        now = confirm_fact_as(fact.pk, author=author, reason=reason, person_id=author.id)
+        now = confirm(fact.pk, author=author, reason=reason)
     elif decision == "end":
         now = update_fact(request, fact, valid_to=timezone.now(), reason=reason)
     else:

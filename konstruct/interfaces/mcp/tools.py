@@ -233,9 +233,10 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
     before = row_state(lock_fact(caller, fields["id"]))
-    fact = FACTS.update(
-        fields["id"], required_tenant_id(), content=fields["content"], author=caller.author
-    )
+    with admit_memories(1):
+        fact = FACTS.update(
+            fields["id"], required_tenant_id(), content=fields["content"], author=caller.author
+        )
     text = f"Corrected. The fact {fact.memory_id} is now: {fact.content}"
     return Outcome(_fact(fact), text, fact, before=before, after=row_state(fact))
 

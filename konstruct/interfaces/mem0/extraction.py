@@ -24,6 +24,7 @@ from memory.exceptions import InvalidArgument
 from memory.facts import StoredFact
 from memory.models import MemoryEntry, Message
 from memory.tasks import embed_and_store
+from memory.text.chunking import estimated_pieces
 from tenants import transaction
 from tenants.context import required_tenant_id
 from tenants.jobs import enqueue_task
@@ -102,7 +103,7 @@ def record_run(
     if owner.agent_id is None or owner.user_id is None:
         raise InvalidArgument("the facts of a run have an agent and a user")
     tenant_id = required_tenant_id()
-    with admit_memories(len(texts)):
+    with admit_memories(sum(estimated_pieces(text.content) for text in texts)):
         imported = import_turns(
             tenant_id,
             [

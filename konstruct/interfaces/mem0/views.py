@@ -37,6 +37,7 @@ from konstruct.interfaces.mem0.serializers import (
     with_ignored,
 )
 from konstruct.orchestrator.extraction.runs import UnsavedExtraction
+from konstruct.orchestrator.usage import admit_memories
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.arguments import ROLES, is_blank
 from memory.embedding.embedder import embed
@@ -128,7 +129,7 @@ class AddView(Mem0View):
             if answered is not None and owner.agent_id and owner.user_id:
                 stored = record_run(answered, conversation, owner, fields)
             else:
-                stored = store_texts(texts, owner, fields)
+                stored = store_texts(texts, owner, fields, self.caller.author)
             return stored[0].memory_id if stored else uuid4()
 
         first = create_once(request, create)
@@ -362,7 +363,8 @@ def _update(fact: MemoryEntry, fields: dict[str, Any]) -> MemoryEntry:
             name: fact.metadata[name] for name in filters.IN_METADATA if name in fact.metadata
         }
         change["metadata"] = {**fields["metadata"], **entities}
-    return FACTS.update(fact.memory_id, required_tenant_id(), **change)
+    with admit_memories(1):
+        return FACTS.update(fact.memory_id, required_tenant_id(), **change)
 
 
 def _lock_facts(caller: Caller, memory_ids: list[UUID]) -> list[MemoryEntry]:

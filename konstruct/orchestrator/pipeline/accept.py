@@ -13,6 +13,7 @@ from konstruct.orchestrator.pipeline.snapshot import load_message
 from konstruct.orchestrator.replies import delivery_hooks, queue
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
+from memory.text.chunking import estimated_pieces
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.limits.quotas import QuotaExceeded
@@ -56,9 +57,10 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         IdempotencyKeyReused: the existing message has other content.
         QuotaExceeded: the message is new, and a hard limit of the tenant is reached.
     """
+    pieces = estimated_pieces(incoming.content, incoming.name)
     with tenant_scope(tenant_id), transaction.atomic():
         try:
-            usage.require_room(usage.MESSAGE_QUOTAS)
+            usage.require_room(usage.MESSAGE_QUOTAS, memories=pieces)
         except QuotaExceeded:
             if not _is_accepted(incoming):
                 raise
@@ -79,7 +81,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
             if incoming.options is not None:
                 incoming.options.save_for(message)
             thread_turns.append_to_shared_window(message)
-            usage.count(messages=1, memories=1)
+            usage.count(messages=1, memories=pieces)
     if created:
         ACCEPTED.of(channel=incoming.channel).inc()
     else:

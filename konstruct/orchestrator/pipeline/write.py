@@ -35,6 +35,7 @@ from memory.conversations import transcript
 from memory.conversations.conversation import Turn
 from memory.conversations.copies import copy_for_agent, copy_id
 from memory.models import Message, Role
+from memory.text.chunking import estimated_pieces
 from tenants import transaction
 from tenants.exceptions import reason_of
 from tenants.jobs import Lease, enqueue_task
@@ -256,7 +257,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
     )
     thread_turns.append_to_shared_window(reply)
     if is_new:
-        usage.count(replies=1, memories=1)
+        usage.count(replies=1, memories=estimated_pieces(reply.content, reply.name))
     return reply
 
 

@@ -22,10 +22,12 @@ from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.notifications import notify_many
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
+from konstruct.orchestrator.usage import admit_memories
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import traces, transaction
 from tenants.context import required_tenant_id, tenant_scope
+from tenants.limits.quotas import QuotaExceeded
 from tenants.redis_keys import pending_tool_confirm_key
 
 CONTINUED_WITHOUT_ANSWER = (
@@ -289,10 +291,11 @@ def _run_once(call: ToolCall) -> ToolCall:
             with (
                 transaction.atomic(),
                 traces.span("tool", tenant_id=required_tenant_id(), tool=locked.name),
+                admit_memories(1),
             ):
                 locked.result = TOOLS[locked.name].run(locked.arguments, context)
             locked.state = ToolCallState.DONE
-        except ToolRefused as refusal:
+        except (ToolRefused, QuotaExceeded) as refusal:
             locked.state, locked.result = ToolCallState.FAILED, f"Error: {refusal}"
         locked.done_at = Now()
         locked.save(update_fields=["state", "result", "done_at"])

@@ -20,13 +20,17 @@ from konstruct.orchestrator.models import (
     Notification,
     NotificationRecipient,
 )
-from memory.models import MemoryEntry, Message
+from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
+from memory.indexing.embedding_jobs import drain
+from memory.models import ConversationEmbedding, MemoryEntry, Message
 from tenants.context import execute, public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, next_month, set_limits
 from tenants.management.base import UsageError
 from tenants.models import Job, OperatorEvent, Tenant
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.metered import counts_of_month, metered_call
+from tests.servers.llm import LLMServer
 
 FACTS = "/api/v1/facts/"
 DAY = timedelta(days=1)
@@ -37,6 +41,10 @@ def limit(program: Program, quota: Quota, hard: int | None = None, soft: int | N
         program.tenant.id,
         {quota: Limit(*(None if limit is None else Decimal(limit) for limit in (soft, hard)))},
     )
+
+
+def send_json(program: Program, method: str, path: str, **body: Any) -> Any:
+    return program.request(method, path, data=json_bytes(body), content_type="application/json")
 
 
 def measure(program: Program) -> dict[str, Any]:
@@ -173,6 +181,81 @@ def test_standing_limits_want_another_plan(program_a: Program) -> None:
         assert MemoryEntry.objects.count() == 1
     assert program_a.send("Hello").status_code == 402
     assert program_a.get(FACTS).status_code == 200
+
+
+def test_a_version_of_a_fact_is_a_memory_in_every_interface(program_a: Program) -> None:
+    made = program_a.post(FACTS, {"content": "Maria likes tea.", "agent": "ada", "user_id": "m"})
+    fact = f"{FACTS}{made.json()['memory_id']}/"
+    limit(program_a, Quota.MEMORIES, hard=4)
+    assert send_json(program_a, "PATCH", fact, content="Maria likes 0.").status_code == 200
+    fact_id = made.json()["memory_id"]
+    assert not call(program_a, "correct", id=fact_id, content="Maria likes 1.").get("isError")
+    memory = f"/mem0/v1/memories/{made.json()['memory_id']}/"
+    assert send_json(program_a, "PUT", memory, text="Maria likes 2.").status_code == 200
+    refused = (
+        send_json(program_a, "PATCH", fact, content="Maria likes 3."),
+        send_json(program_a, "PUT", memory, text="Maria likes 4."),
+    )
+    assert [answer.status_code for answer in refused] == [402, 402]
+    answer = call(program_a, "correct", id=fact_id, content="Maria likes 5.")
+    assert (answer["isError"], "quota is used up" in text_of(answer)) == (True, True)
+    with tenant_scope(program_a.tenant.id):
+        assert MemoryEntry.objects.count() == 4
+
+
+def test_a_long_message_counts_its_pieces(program_a: Program) -> None:
+    text = " ".join(f"This is the sentence of the long message number {n}." for n in range(30))
+    line = {"agent": "ada", "user_id": "maria", "thread_id": "t", "role": "user", "content": text}
+    limit(program_a, Quota.MEMORIES, hard=50)
+    assert program_a.send(text).status_code == 202
+    drain(program_a.tenant.id)
+    with tenant_scope(program_a.tenant.id):
+        pieces = ConversationEmbedding.objects.count()
+        assert (pieces, DailyUsage.objects.get().memories) == (30, 30)
+    assert program_a.send(text).status_code == 402
+    imported = program_a.post("/api/v1/messages/import/", {"messages": [line]})
+    assert imported.status_code in (402, 404)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_batches_at_once_do_not_exceed_a_limit(program_a: Program) -> None:
+    limit(program_a, Quota.MEMORIES, hard=250)
+    barrier = Barrier(4)
+
+    def add(number: int) -> int:
+        facts = [{"content": f"Fact {number} {n}.", "agent": "ada"} for n in range(100)]
+        try:
+            barrier.wait(30)
+            return int(program_a.post(f"{FACTS}batch/", {"facts": facts}).status_code)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as threads:
+        codes = sorted(threads.map(add, range(4)))
+    assert codes == [200, 200, 402, 402]
+    with tenant_scope(program_a.tenant.id):
+        assert MemoryEntry.objects.count() == 200
+
+
+def test_used_tokens_stop_every_request_to_a_model(
+    program_a: Program, llm_server: LLMServer, settings: Any
+) -> None:
+    settings.LLM_POOL_URL, settings.LLM_API = llm_server.url, "pool"
+    program_a.send("I live in Oslo.", user_id="maria", thread_id="t1")
+    limit(program_a, Quota.TOKENS, hard=100)
+    with tenant_scope(program_a.tenant.id):
+        metered_call()
+        agent = program_a.agent
+        save_question(agent, content="Where?")
+        enqueue_questions(agent.pk)
+        ask_questions(agent.pk)
+    previewed = {"agent": "ada", "user_id": "maria", "thread_id": "t1"}
+    assert program_a.post("/api/v1/extraction-runs/", previewed).status_code == 422
+    added = {"messages": "I moved.", "user_id": "maria", "agent_id": "ada"}
+    program_a.post("/mem0/v3/memories/add/", added)
+    dry_run = program_a.post(f"/api/v1/agents/{agent.pk}/dry-runs/", {"content": "Hi"})
+    assert dry_run.status_code == 429
+    assert llm_server.requests == []
 
 
 def test_storage_is_refused_as_it_was_measured(program_a: Program) -> None:

@@ -652,9 +652,10 @@ class FactView(BaseFactsView):
         existing = lock_fact(self.caller, memory_id)
         require_fact_match(self, existing)
         before = row_state(existing)
-        fact = FACTS.update(
-            memory_id, required_tenant_id(), author=self.caller.author, **self.fields
-        )
+        with admit_memories(1):
+            fact = FACTS.update(
+                memory_id, required_tenant_id(), author=self.caller.author, **self.fields
+            )
         self.log(fact, before=before, after=row_state(fact))
         document = self.document(fact, FactInFullSerializer)
         return Response(document, headers={"ETag": etag_of(document)})
