@@ -63,7 +63,7 @@ def test_without_policies_the_other_layers_hold() -> None:
     assert {attempt.via for attempt in proof.breaches} == {"SQL", "driver"}
 
 
-@pytest.mark.slow
+@pytest.mark.data
 def test_with_too_many_grants_the_other_layers_hold() -> None:
     proof = prove(
         before=on_victims("GRANT UPDATE, DELETE ON {schema}.memory_posting TO konstruct_app"),
@@ -72,7 +72,7 @@ def test_with_too_many_grants_the_other_layers_hold() -> None:
     assert "our own: DELETE FROM memory_posting" in {breach.what for breach in proof.breaches}
 
 
-@pytest.mark.slow
+@pytest.mark.data
 def test_without_schemas_the_policies_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each search_path begins with the last tenant's schema."""
 
