@@ -267,8 +267,8 @@ def test_an_extraction_is_in_the_trace_of_the_message(
 def test_two_tenants_with_the_same_ids_have_separate_traces(
     deployment: Deployment, collector: Collector
 ) -> None:
-    messages = [send(tenant, new_trace()[1], thread_id="same") for tenant in deployment.tenants]
-    for tenant, message_id in zip(deployment.tenants, messages, strict=True):
+    messages = [send(tenant, new_trace()[1], thread_id="same") for tenant in deployment.tenants[:2]]
+    for tenant, message_id in zip(deployment.tenants[:2], messages, strict=True):
         tenant.wait_for(message_id)
 
     def replies() -> list[Seen]:
@@ -281,7 +281,7 @@ def test_two_tenants_with_the_same_ids_have_separate_traces(
 
     eventually(lambda: len(replies()) == len(messages), "the spans have not come")
     traces = [collector.trace(span.trace_id) for span in replies()]
-    for tenant, trace in zip(deployment.tenants, traces, strict=True):
+    for tenant, trace in zip(deployment.tenants[:2], traces, strict=True):
         tenants = {span.attributes["konstruct.tenant.id"] for span in trace}
         assert tenants == {str(tenant.id)}
     assert len({span.trace_id for trace in traces for span in trace}) == 2
