@@ -194,3 +194,15 @@ def test_a_field_with_half_a_pair_is_named(seed: SeedData, name: str) -> None:
     (error,) = response.json()["errors"]
     assert error["field"] == name
     assert "half of a surrogate pair" in error["detail"]
+
+
+@pytest.mark.parametrize("header", ["Idempotency-Key", "If-Match", "If-None-Match", "X-Request-ID",
+                                    "Accept", "Content-Type", "Authorization", "Host"])  # fmt: skip
+def test_no_header_is_a_500(seed: SeedData, header: str) -> None:
+    for value in ("\xed\xa0\x80", "\xff", "x" * 5000, "", " ", '"', "\x01"):
+        for path in (f"{V1}messages/", f"{V1}facts/{seed.fact}/"):
+            response = ask(
+                seed, "POST" if path.endswith("messages/") else "PATCH", path, data=b"{}",
+                content_type="application/json", headers={header: value},
+            )  # fmt: skip
+            assert response.status_code < 500, (header, value)

@@ -421,3 +421,16 @@ def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
     exported = b"".join(collector.bytes)
     assert b"Rex" not in exported
     assert tenant_a.slug.encode() not in exported
+
+
+@pytest.mark.data
+def test_a_newer_versions_backup_is_refused(
+    tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
+) -> None:
+    made = backup("--tenant", "tenant-a")
+    known = frozenset({"memory.0000_earlier"})
+    monkeypatch.setattr("konstruct.backups.restoring.known_migrations", lambda: known)
+    before = fingerprint(tenant_a)
+    with pytest.raises(CommandError, match="migrations that this version does not know"):
+        run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert fingerprint(tenant_a) == before

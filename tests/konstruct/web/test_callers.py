@@ -16,12 +16,12 @@ from django.db import connections
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 
-from konstruct.api.auth.keys import new_key, revoke_key
+from konstruct.api.auth.keys import new_key, parse_key, revoke_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.replies.partial_reply import ReplyChunk
 from konstruct.orchestrator.replies.reply_wait import StreamingResponse
 from konstruct.web import callers
-from konstruct.web.callers import Callers
+from konstruct.web.callers import Callers, TooManyUnverified
 from konstruct.web.handler import Handler
 from konstruct.web.pool import Share
 from konstruct.web.replies import WatchedReply, stream_reply
@@ -291,3 +291,36 @@ def test_an_open_stream_ends_when_its_caller_may_read_no_more(
     assert asyncio.run(read()) == [b"opening", b"first", b"refused"]
     # Once at the start, and once after its expiry.
     assert len(verifying.shares) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_key_with_a_wrong_secret_gets_no_share(program_a: Program) -> None:
+    text = parse_key(program_a.key)
+    assert text is not None
+    wrong = f"ks_{text.tenant_id.hex}_{text.prefix}_{'0' * 64}"
+
+    async def test(at: Verifying) -> None:
+        await at.share(authorization=bearer(program_a.key))
+        for key in (wrong, new_key(text.tenant_id)):
+            assert not (await at.share(authorization=bearer(key))).is_verified
+
+    run(test)
+
+
+def test_an_address_may_send_so_much_and_another_is_not_refused_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(callers, "UNVERIFIED_BURST", 3)
+    monkeypatch.setattr(callers, "UNVERIFIED_PER_SECOND", 2)
+
+    async def test(at: Verifying) -> None:
+        for _ in range(3):
+            await at.share()
+        with pytest.raises(TooManyUnverified) as refused:
+            await at.share(host="another.localhost")
+        assert refused.value.retry_after == 1
+        await at.share(address=OTHER_ADDRESS)
+        at.clock.now += 0.5
+        await at.share()
+
+    run(test)

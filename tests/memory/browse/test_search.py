@@ -73,3 +73,13 @@ def test_a_message_is_found_before_it_is_indexed(
     assert texts(tenant_a, "daughters fever") == [FEVER]
     assert texts(tenant_a, "daughters fever", user_id="another") == []
     assert texts(tenant_a, "sons fever") == []
+
+
+@pytest.mark.usefixtures("_messages")
+def test_search_of_another_tenant_finds_nothing(
+    tenant_a: Tenant, tenant_b: Tenant, add_message: Callable[..., Message]
+) -> None:
+    add_message(tenant_b.id, "Our cat has a fever.", user_id="mother")
+    drain(tenant_b.id)
+    assert texts(tenant_b, "fever") == ["Our cat has a fever."]
+    assert texts(tenant_a, "fever") == [FEVER]

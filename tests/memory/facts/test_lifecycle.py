@@ -394,3 +394,29 @@ def test_the_application_cannot_change_events(record: Callable[..., RecordedCand
 
     with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
         events.update(reason="x")
+
+
+def test_slots_of_other_subjects_are_not_superseded(
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+) -> None:
+    record("Rome")
+    oslo = record("Oslo", subject="Bo")
+
+    assert oslo.superseded is None
+    assert len(contents_as_of(tenant_a)) == 2
+
+
+def test_rolling_a_run_back_keeps_facts_that_another_run_or_a_person_supports(
+    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+) -> None:
+    first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))
+    rome = record("Rome", author=first)
+    record("Rome", author=second)
+    tea = record("Tea", author=second, slot="drink", review="all")
+    confirm(tea.memory_id, author=CURATOR)
+
+    counts = roll_back(UUID(second.id), author=CURATOR)
+
+    assert counts == {"removed": 0, "restored": 0, "kept": 2}
+    assert FactEvidence.objects.filter(memory_id=rome.memory_id).count() == 1
+    assert sorted(contents_as_of(tenant_a)) == ["Ada lives in Rome.", "Ada lives in Tea."]

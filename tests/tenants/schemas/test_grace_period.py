@@ -135,3 +135,23 @@ def test_a_killed_deletion_is_finished_once(
         assert sum(counts) <= 1
         assert_gone(tenant)
     assert cut_off
+
+
+@pytest.mark.django_db(transaction=True)
+def test_second_deletion_has_a_full_grace_period(tenant_a: Tenant) -> None:
+    provisioning.request_deletion(tenant_a)
+    with database.as_owner():
+        assert provisioning.delete_due() == 0
+    provisioning.restore_tenant(tenant_a)
+    # No owner worker runs until the first period would be over.
+    with database.as_owner():
+        Tenant.objects.filter(pk=tenant_a.pk).update(delete_at=timezone.now() - DAY)
+    provisioning.request_deletion(tenant_a)
+    provisioning.restore_tenant(tenant_a)
+    provisioning.request_deletion(tenant_a)
+    with database.as_owner():
+        assert provisioning.delete_due() == 0
+    found = Tenant.objects.get(pk=tenant_a.pk)
+    assert found.delete_at is not None
+    assert found.delete_at > timezone.now() + 6 * DAY
+    provisioning.restore_tenant(tenant_a)

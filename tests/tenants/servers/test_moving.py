@@ -245,3 +245,13 @@ def test_impossible_move_is_refused_before_it_starts(
         assert "run `manage.py migrate --schema mover`" in refusal("eu2")
         Tenant.objects.filter(pk=tenant.pk).update(migrated_to=tenant.migrated_to)
     assert where(tenant) == before
+
+
+def test_a_policy_that_hides_rows_loses_none(tenant: Tenant, further: dict[str, Server]) -> None:
+    before = contents(tenant, MAIN)
+    with database.as_owner(), connections[MAIN].cursor() as cursor:
+        table = f"{tenant.schema_name}.orchestrator_agent"
+        cursor.execute(f"ALTER POLICY tenant_isolation ON {table} USING (false)")
+    moved = _move(tenant, "eu1")
+    assert moved.changed_rows == 1
+    assert where(tenant) == {"eu1": before}

@@ -87,3 +87,12 @@ def test_an_auditor_reads_versions_and_does_not_roll_back(
     assert "Roll back" not in page.text
     address = f"/admin/agents/{bo.pk}/versions/1/restore/"
     assert (auditor.get(address).status_code, auditor.post(address).status_code) == (403, 403)
+
+
+def test_hostile_settings_are_shown_as_text(bo: Agent, program_a: Program, admin: Client) -> None:
+    with tenant_scope(program_a.tenant.id):
+        update_agent(bo, persona="<script>alert(1)</script>", escalate_on=["<b>"])
+        update_agent(bo, persona="x" * 100_000, note="<i>note</i>")
+    page = admin.get(f"/admin/agents/{bo.pk}/versions/").text
+    assert "<script>alert(1)" not in page
+    assert "<i>note" not in page

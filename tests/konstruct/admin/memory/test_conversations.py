@@ -13,6 +13,7 @@ from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
+from tests.konstruct.admin.conftest import MARKUP
 from tests.konstruct.conftest import Program
 
 LIST = "/admin/conversations/"
@@ -180,3 +181,12 @@ def test_a_long_conversation_is_read_page_by_page(
     assert keys == [message.pk for message in messages[10:60]]
     assert earlier.context["later"].pk == messages[60].pk
     assert client.get(f"{LIST}{messages[0].pk}/").context["earlier"] is None
+
+
+def test_message_text_is_escaped_in_html(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    message = message_of(populated_a, content="Answer me!")
+    page = conversation(browser(populated_a.tenant), message)
+    assert MARKUP not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page

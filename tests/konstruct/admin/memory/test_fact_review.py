@@ -169,3 +169,13 @@ def test_the_list_shows_the_state_of_each_fact(
         "superseded": [("Rome", "superseded")],
         "retracted": [],
     }
+
+
+def test_auditors_do_not_review(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    fact, client = home("Oslo"), browser(program_a.tenant, "view_memoryentry")
+    assert client.get(REVIEW).status_code == 403
+    assert client.post(REVIEW, {"fact": fact, "decision": "confirm"}).status_code == 403
+    assert client.get(f"/admin/facts/{fact}/decide/?do=reject").status_code == 403
+    assert state(program_a, fact) == "proposed"

@@ -1,12 +1,13 @@
 """The search of the admin: every kind by its permission, ids, erased people, and the palette."""
 
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.test import Client
 
-from konstruct.orchestrator.models import Escalation
+from konstruct.orchestrator.models import Agent, Escalation
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
 from tenants.audit.models import AccessEvent, ErasureRequest
@@ -134,3 +135,34 @@ def test_the_palette_finds_people_agents_and_lists(
     assert "/admin/memory/message/" in client.get(PALETTE, {"s": "messages", "extended": "1"}).text
     nobody = browser(program_a.tenant, "view_message")
     assert "Tilda Brandt" not in nobody.get(PALETTE, {"s": "tilda", "extended": "1"}).text
+
+
+def test_markup_in_names_and_messages_is_text(
+    program_a: Program, send_message: Callable[..., Message], browser: Callable[..., Client]
+) -> None:
+    send_message(program_a, "<img src=x> fever", user_id="<b>x", name="<i>Eve", answered=False)
+    with tenant_scope(program_a.tenant.id):
+        Agent.objects.create(name="<u>eve", system_prompt="")
+    client = browser(program_a.tenant)
+    for page in (
+        client.get(SEARCH, {"q": "eve"}).text,
+        client.get(SEARCH, {"q": "<img src=x> fever"}).text,
+        client.get(PALETTE, {"s": "eve", "extended": "1"}).text,
+    ):
+        for markup in ("<img src=x", "<b>x", "<i>Eve", "<u>eve"):
+            assert markup not in page
+
+
+def test_each_kind_needs_its_permission(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    assert browser(program_a.tenant, "view_message").get(SEARCH, {"q": "a"}).status_code == 403
+    context: Any = browser(program_a.tenant, *READS).get(SEARCH, {"q": "mother"}).context
+    assert (context["people"], context["agents"], context["facts"]) == ([], [], [])
+    context = (
+        browser(program_a.tenant, "search_everyone", "view_scope")
+        .get(SEARCH, {"q": "mother"})
+        .context
+    )
+    assert [person.user_id for person, _ in context["people"]] == ["mother"]
+    assert (context["messages_found"], context["threads"]) == ([], [])

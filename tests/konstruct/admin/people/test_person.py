@@ -176,3 +176,16 @@ def test_page_of_a_linked_account_shows_messages_of_both_accounts(
         assert "likes green tea" in page.text
         (item,) = (row for row in page.context["waiting"] if "queued" in row["label"])
         assert item["text"] == "Said in Slack."
+
+
+def test_each_kind_needs_its_permission(pending_a: Program, browser: Callable[..., Client]) -> None:
+    reader = browser(pending_a.tenant, "view_scope", "view_memoryentry")
+    page = reader.get(PERSON, {"user": "maria"})
+    assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
+    # A kind without a permission for it is no filter.
+    page = reader.get(PERSON, {"user": "maria", "kind": "message"})
+    assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
+    assert "Lisbon and visits" not in page.text
+    looker = browser(pending_a.tenant, "view_scope")
+    page = looker.get(PERSON, {"user": "zoe"})
+    assert (page.context["entries"], page.context["waiting"]) == ([], [])

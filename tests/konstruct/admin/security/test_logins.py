@@ -1,6 +1,8 @@
 """Logins of both admins: limits of failures, and records."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from django_redis import get_redis_connection
 
 from tenants.context import tenant_scope
 from tenants.limits import login_throttle
+from tenants.limits.login_throttle import LoginAttempt
 from tenants.models import OperatorEvent, Tenant
 from tests.konstruct.conftest import access_events
 
@@ -214,3 +217,24 @@ def test_the_old_password_cannot_be_guessed_by_a_session(
         assert User.objects.get().check_password(RIGHT)
     failed = [event.actor for event in access_events(tenant_a) if event.action == "login_failed"]
     assert failed == ["eva"] * 6
+
+
+def test_login_of_a_user_who_is_not_staff_fails(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id):
+        User.objects.create_user("guest", password=RIGHT)
+    assert log_in(RIGHT, username="guest").status_code == 200
+    assert [(event.action, event.actor) for event in access_events(tenant_a)] == [
+        ("login_failed", "guest")
+    ]
+
+
+def test_many_attempts_at_once_are_no_more_than_one_after_the_other(tenant_a: Tenant) -> None:
+    at_once = Barrier(20)
+
+    def attempt(_: int) -> bool:
+        with tenant_scope(tenant_a.id):
+            at_once.wait()
+            return LoginAttempt("eva", "198.51.100.7").begin().allowed
+
+    with ThreadPoolExecutor(20) as threads:
+        assert sum(threads.map(attempt, range(20))) == 5

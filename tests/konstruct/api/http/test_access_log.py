@@ -131,3 +131,12 @@ def test_throttled_caller_is_recorded_once_per_interval(program_a: Program, sett
     assert statuses == [200, 429, 429, 429, 429, 429]
     assert [event.action for event in access_events(program_a.tenant)] == ["list", "refuse"]
     cache.clear()
+
+
+def test_a_refused_search_of_eve_is_no_search_of_eve(program_a: Program) -> None:
+    bound = program_a.with_key(user_id="maria")
+    assert bound.post(SEARCH, EVE).status_code == 403
+    (event,) = access_events(program_a.tenant)
+    assert (event.action, event.user_id) == ("refuse", "eve")
+    assert event.detail["attempted"] == "search"
+    assert event.detail["status"] == 403

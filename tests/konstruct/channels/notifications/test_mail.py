@@ -6,13 +6,14 @@ from typing import Any
 from django.utils import timezone
 
 from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS
-from konstruct.channels.notifications.sending import has_recipients, send_test
+from konstruct.channels.notifications.sending import has_recipients, send, send_test
 from konstruct.orchestrator.handoff.escalations import invalidate_cache
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation, Notification, NotificationRecipient
 from konstruct.orchestrator.notifications import notify
 from memory.models import Message
 from tenants import transaction
+from tenants.context import tenant_scope
 from tenants.models import Job
 from tests.konstruct.channels.notifications.conftest import ask, pass_time, recipient, work
 from tests.konstruct.conftest import Program
@@ -185,3 +186,19 @@ def test_notification_without_a_mail_server_fails_with_the_reason(
 def test_a_test_is_sent_at_once(team: Program, mail: MailServer) -> None:
     send_test(recipient())
     assert mail.mails[0]["Subject"] == "[Tenant-A] This is a test: notifications reach you here"
+
+
+def test_recipients_of_another_tenant_get_no_mail(
+    team: Program, program_b: Program, mail: MailServer
+) -> None:
+    with tenant_scope(program_b.tenant.id):
+        other = recipient(email="b@example.com")
+    ask(team)
+    work()
+    send(other.pk)  # an id of another tenant has no effect
+    assert mail.mails == []
+    assert not has_recipients()
+    with tenant_scope(program_b.tenant.id):
+        assert has_recipients()
+        work()
+    assert mail.mails == []

@@ -257,3 +257,16 @@ def test_a_workspace_that_was_disconnected_reaches_no_one(
     assert error_of(submit(post, escalation_of(connected).pk, "Hello")) == (
         "This workspace is not connected any more."
     )
+
+
+def test_names_and_questions_notify_no_one(connected: Program, slack: SlackServer) -> None:
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(escalate_on=["human"], name="<!channel> <@U1> *Ada*")
+        slack_recipient(includes_question=True)
+        ask(connected)
+        work()
+    (posted,) = slack.workspaces["T1"].posts
+    section, question = posted["blocks"]
+    assert "&lt;!channel&gt; &lt;@U1&gt; *Ada*" in section["text"]["text"]
+    assert "<!" not in posted["text"]
+    assert question["text"] == {"type": "plain_text", "text": QUESTION, "emoji": False}

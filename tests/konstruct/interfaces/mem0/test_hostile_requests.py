@@ -1,5 +1,7 @@
 """Hostile requests to mem0's REST: each is refused, and none is a 500."""
 
+import json
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
@@ -40,3 +42,17 @@ def test_body_that_is_not_json_is_refused(program: Program, body: bytes) -> None
 def test_a_body_that_is_too_large_is_refused(program: Program) -> None:
     refusal(program.post(ADD, {"messages": "a" * 3_000_000, "user_id": "a"}), 413)
     assert "max" not in refusal(program.post(ADD, {"messages": "a" * 40_000, "user_id": "a"}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "path"), sorted(FIELDS))
+def test_no_field_is_a_500(program: Program, settings: Any, method: str, path: str) -> None:
+    settings.RATE_LIMIT_BURST = settings.KEY_RATE_LIMIT_BURST = 1_000_000
+    names = FIELDS[method, path]
+    right = {name: value for name, value in RIGHT.items() if name in names}
+    turns = cycle(ODD_VALUES)
+    for name in names:
+        for odd in islice(turns, 2):
+            body = json.dumps(right | {name: odd}).encode()
+            answer = program.request(method, path, data=body, content_type="application/json")
+            assert answer.status_code in (200, 400, 404, 422), (name, odd, answer.content)

@@ -151,3 +151,14 @@ def test_attempt_with_a_lost_lease_adds_no_text() -> None:
         assert late is not None
         late("again")
     assert partial_reply.text_so_far(TENANT, message) == "Bonjour"
+
+
+def test_erased_stream_gets_no_text() -> None:
+    message = uuid4()
+    watch(TENANT, message)
+    with stream_reply(TENANT, message, 1) as write:
+        assert write is not None
+        write("secret")
+        get_redis_connection().delete(partial_reply_key(TENANT, message))
+        write("more")
+    assert not get_redis_connection().exists(partial_reply_key(TENANT, message))

@@ -291,3 +291,20 @@ def test_commands_print_their_results(
         call_command("export_memory", "--tenant", "tenant-a", "--user", "eve", f"{path}2")
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
     assert json.loads(read_manifest(path).text())["tenant"] == "tenant-a"
+
+
+def test_conflicting_rows_prevent_the_import(
+    tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.db"
+    export_memory(tenant_a, path)
+    with tenant_scope(tenant_b.id):
+        Agent.objects.create(name="ada")
+        with pytest.raises(CommandError, match=r"its agents cannot be imported: .* is taken"):
+            call_command("import_memory", "--tenant", "tenant-b", str(path))
+        assert not Message.objects.exists()
+    with tenant_scope(tenant_a.id):
+        Agent.objects.update(persona="Changed since.")
+    import_memory(tenant_a, path)
+    with tenant_scope(tenant_a.id):
+        assert Agent.objects.get().persona == "Changed since."

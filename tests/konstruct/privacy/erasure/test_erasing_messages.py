@@ -16,6 +16,7 @@ from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, ExtractionRun
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
+from konstruct.privacy.erasure import carry_out
 from memory.conversations.copies import copy_for_agent
 from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
@@ -30,6 +31,7 @@ from tenants.redis_keys import partial_reply_key
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.orchestrator.extraction.conftest import fact
+from tests.konstruct.privacy.erasure.test_erasing_exactly import EVA
 from tests.konstruct.privacy.erasure.test_erasure import everything
 from tests.servers.llm import Answer, LLMServer
 
@@ -250,3 +252,17 @@ def test_facts_extracted_from_the_message_are_erased(
         receipt = MessageErasure.objects.get().receipt
         assert receipt["tables"]["orchestrator_extractionrun"]["removed"] == 1
         assert receipt["tables"]["memory_memoryentry"]["removed"] >= 1
+
+
+def test_receipts_of_the_person_are_erased(
+    tenant_a: Tenant, target: Message, eraser: Program
+) -> None:
+    eraser.request("DELETE", f"{MESSAGES}{target.pk}/")
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        assert jobs.ERASE_MESSAGES.run_due() == 1
+        from konstruct.orchestrator.identities.erasure_requests import request_erasure
+
+        receipt = carry_out(request_erasure("maria", by=EVA)).receipt
+        assert receipt is not None
+        assert receipt["tables"]["audit_messageerasure"]["removed"] == 1
+        assert not MessageErasure.objects.exists()

@@ -35,7 +35,7 @@ from memory.context.checkpoints.connections import tenant_transaction
 from memory.context.checkpoints.serializer import StrictSerializer, strict_serializer
 from memory.context.exceptions import CheckpointRefused
 from tenants.models import Tenant
-from tests.memory.context.checkpoints.attacks import msgpack_attacks, packed
+from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
 
 MISSING_PATH = Path("/nowhere")
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
@@ -271,3 +271,12 @@ def test_json_columns_of_a_checkpoint_are_plain_json(tenant_a: Tenant, tmp_path:
     assert found.metadata["evil"] == attack
     assert len(store.get_session_messages("thread")) == 1
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("attack", [name for name, _ in json_attacks(MISSING_PATH)])
+def test_json_calls_no_constructor(tmp_path: Path, attack: str) -> None:
+    value = dict(json_attacks(tmp_path / "made"))[attack]
+    with pytest.raises(CheckpointRefused, match="holds the constructor"):
+        StrictSerializer().loads_typed(("json", value))
+    assert not (tmp_path / "made").exists()
+    assert StrictSerializer().loads_typed(("json", b'{"lc": 3, "a": [1]}')) == {"lc": 3, "a": [1]}

@@ -168,3 +168,16 @@ def test_program_assigns_an_escalation_to_a_user_with_permission(
     assert event.detail["after"]["assigned_to"] == "eva"
     program_a.post(f"{CASES}{case['id']}/resolution/", {"let_agent_answer": True})
     assert put(program_a, "eva").status_code == 409
+
+
+def test_another_tenant_with_the_same_names_is_not_touched(
+    program_a: Program, program_b: Program, bert: Agent
+) -> None:
+    create_agent(tenant_id=program_b.tenant.id, id=bert.id, name="bert")
+    send_and_answer(program_a, "Hello")
+    send_and_answer(program_b, "Hello")
+    case = hand(program_a, "bert").json()
+    assert send_and_answer(program_b, "Hello again")["answered_by"] == "ada"
+    assert program_b.get(CASES).json()["results"] == []
+    assert program_b.get(f"{CASES}{case['id']}/").status_code == 404
+    assert send_and_answer(program_a, "Hello again")["answered_by"] == "bert"
