@@ -25,7 +25,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.running import eventually
 from tests.servers.llm import Answer, LLMServer, streamed
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +135,7 @@ def turns_sent(llm: LLMServer) -> list[str]:
     return [message["content"] for message in prompt if message["role"] != "system"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True])
 def test_whole_history_of_each_request_is_sent(
     client_of: ClientOf, program: Program, llm: LLMServer, stream: bool
@@ -178,6 +179,7 @@ def test_a_stream_is_read_by_both_clients(url: str, client_of: ClientOf, program
         assert Message.objects.filter(user_id="paul", thread_id="c1", role="user").count() == 1
 
 
+@pytest.mark.long
 def test_instructions_and_sampling_are_followed_and_the_rest_is_named(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
@@ -230,6 +232,7 @@ def test_instructions_and_sampling_are_followed_and_the_rest_is_named(
     assert "French" not in json.dumps(llm.requests[-1].body)
 
 
+@pytest.mark.long
 def test_errors_are_the_clients_own(client_of: ClientOf, program: Program) -> None:
     client = client_of(program, max_retries=0)
     with pytest.raises(openai.NotFoundError) as missing:
@@ -245,6 +248,7 @@ def test_errors_are_the_clients_own(client_of: ClientOf, program: Program) -> No
     assert transcript(program) == []
 
 
+@pytest.mark.long
 def test_first_token_is_streamed_without_delay(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
@@ -264,6 +268,7 @@ def test_first_token_is_streamed_without_delay(
     assert transcript(program) == [("user", "Hi"), ("assistant", "At last.")]
 
 
+@pytest.mark.long
 def test_interrupted_answer_is_an_error_and_is_returned_once_later(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
@@ -289,6 +294,7 @@ def swept_until(is_so: Callable[[], bool]) -> None:
     eventually(swept)
 
 
+@pytest.mark.long
 def test_a_killed_worker_ends_the_stream_and_the_reply_is_recorded_once(
     client_of: ClientOf, program: Program, llm: LLMServer, workers: Workers
 ) -> None:
@@ -309,6 +315,7 @@ def test_a_killed_worker_ends_the_stream_and_the_reply_is_recorded_once(
     assert len(llm.requests) == 2
 
 
+@pytest.mark.long
 def test_the_clients_own_tools_are_called_by_it(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
