@@ -56,3 +56,12 @@ def test_role_of_the_application_has_postgres_timeouts(db: None) -> None:
             if name == "idle_in_transaction_session_timeout":
                 # A batch of embeddings computes inside its transaction.
                 assert milliseconds > 1000 * django_settings.TASK_TIME_LIMIT
+
+
+def test_a_statement_cannot_fill_the_disk_nor_lift_the_limit(db: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting(name), has_parameter_privilege(name, 'SET')"
+            " FROM (VALUES ('temp_file_limit')) AS limited (name)"
+        )
+        assert cursor.fetchone() == ("1GB", False)
