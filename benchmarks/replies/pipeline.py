@@ -75,7 +75,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
     """Store messages of a new user, then time the steps of further ones."""
     from konstruct.orchestrator import agents
     from konstruct.orchestrator.messages import konstruct_message
-    from konstruct.orchestrator.pipeline import accept, decisions, respond, snapshot, write
+    from konstruct.orchestrator.pipeline import accept, respond, snapshot, write
     from memory.embedding import embedder
     from memory.indexing import embedding_jobs
     from memory.models import PendingEmbedding
@@ -117,7 +117,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
                 partial(
                     write.record_reply,
                     message,
-                    decisions.Draft(agent_of_it, "Noted.", prompt),
+                    write.Draft(agent_of_it, "Noted.", prompt),
                 ),
             )
             watch.time("append", partial(write.append_to_window, message, reply))

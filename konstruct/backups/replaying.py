@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.identities.linked_ids import linked_ids
+from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.privacy import erasure
 from konstruct.privacy.erasure import erasing, messages
 from konstruct.privacy.retention import apply_rules, remove_before

@@ -6,7 +6,7 @@ UTC.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock
@@ -108,7 +108,16 @@ class Day:
         Args:
             share: the percentile, 0 to 1.
         """
-        return percentile(self.reply_times, share)
+        rank, passed = share * sum(self.reply_times), 0
+        if not rank:
+            return None
+        for number, count in enumerate(self.reply_times):
+            if count and passed + count >= rank:
+                low = BUCKET_LIMITS[number - 1] if number else 0.0
+                high = BUCKET_LIMITS[number] if number < len(BUCKET_LIMITS) else low * 2**0.5
+                return low + (high - low) * (rank - passed) / count
+            passed += count
+        return None
 
     def add(self, other: "Day") -> None:
         """Add the counts of another day."""
@@ -118,25 +127,6 @@ class Day:
                 setattr(self, column.name, [a + b for a, b in zip(mine, others, strict=True)])
             else:
                 setattr(self, column.name, mine + others)
-
-
-def percentile(times: Sequence[int], share: float) -> float | None:
-    """Return a percentile (0 to 1) of the reply times, in seconds; None without times.
-
-    Args:
-        times: the number of replies in each bucket of BUCKET_LIMITS.
-        share: the percentile, 0 to 1.
-    """
-    rank, passed = share * sum(times), 0
-    if not rank:
-        return None
-    for number, count in enumerate(times):
-        if count and passed + count >= rank:
-            low = BUCKET_LIMITS[number - 1] if number else 0.0
-            high = BUCKET_LIMITS[number] if number < len(BUCKET_LIMITS) else low * 2**0.5
-            return low + (high - low) * (rank - passed) / count
-        passed += count
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,7 @@ def read_through(key: str, read_table: Callable[[], CachedRows]) -> CachedRows:
         client = get_redis_connection("default")
         value = client.get(key)
         if value is not None and value[:1] == b"{":
-            cached: CachedRows = json.loads(value)
-            return cached
+            return json.loads(value)
         claim = f"claim {uuid4()}"
         has_claim = value is None and client.set(key, claim, nx=True, ex=CLAIM_SECONDS)
         rows = read_table()

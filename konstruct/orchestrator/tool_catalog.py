@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
+from memory.arguments import is_unicode
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
@@ -81,10 +82,8 @@ class RememberFact:
             raise ToolRefused(
                 f"the fact has {len(fact)} characters, more than {MAX_FACT_CHARACTERS}"
             )
-        try:
-            fact.encode()
-        except UnicodeEncodeError:
-            raise ToolRefused("the fact holds half of a surrogate pair") from None
+        if not is_unicode(fact):
+            raise ToolRefused("the fact holds half of a surrogate pair")
         if "\0" in fact:
             raise ToolRefused("the fact holds a NUL character")
 

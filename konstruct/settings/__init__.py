@@ -8,7 +8,6 @@ from konstruct.settings.deployment import *
 from konstruct.settings.processes import *
 from konstruct.settings.rest_api import *
 from konstruct.settings.stores import *
-from konstruct.settings.traces import *
 
 # Nothing that an application loads is garbage: konstruct.apps enables it when all are loaded.
 gc.disable()

@@ -1,10 +1,13 @@
 """Settings of a deployment: servers, secrets and hosts. A production refuses weak values."""
 
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from konstruct.local import embedded
-from konstruct.settings import weak_values
 from konstruct.settings.environment import (
     fernet_keys,
     flag,
@@ -15,6 +18,82 @@ from konstruct.settings.environment import (
     text,
     url,
 )
+
+# The limits of Django's `check --deploy` (security.W009).
+_MIN_SECRET_KEY_CHARACTERS: Final = 50
+_MIN_SECRET_KEY_UNIQUE_CHARACTERS: Final = 5
+_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]", re.IGNORECASE)
+# No public names can be registered below these.
+_OWN_DOMAINS: Final = frozenset({"localhost", "local", "internal", "lan", "home", "test"})
+
+
+def weak_secret_key(key: str, name: str = "SECRET_KEY") -> str:
+    """Return why a key that signs sessions is weak, by the rules of `check --deploy`."""
+    if (
+        len(key) < _MIN_SECRET_KEY_CHARACTERS
+        or len(set(key)) < _MIN_SECRET_KEY_UNIQUE_CHARACTERS
+        or key.startswith("django-insecure-")
+    ):
+        return (
+            f"{name} is not a random text of at least {_MIN_SECRET_KEY_CHARACTERS} characters: make"
+            " one with `openssl rand -hex 32`"
+        )
+    return ""
+
+
+def weak_hosts(name: str, hosts: Iterable[str], *, subdomains: bool) -> str:
+    """Return an error for the first value that is no host name or matches every host.
+
+    Args:
+        hosts: the values of the setting.
+        subdomains: whether the setting accepts a leading dot, for all names below a host.
+    """
+    for host in hosts:
+        if "*" in host or host in (".", ""):
+            return f"{name} holds {host!r}, which is every host: name the hosts that are served"
+        if not _HOST.fullmatch(host):
+            return f"{name} has {host!r}, which is not a host name: remove scheme, port and path"
+        if host.startswith("."):
+            labels = host.strip(".").split(".")
+            if not subdomains:
+                return f"{name} holds {host!r}: each of these hosts must be named, without a dot"
+            if len(labels) == 1 and labels[0].lower() not in _OWN_DOMAINS:
+                return f"{name} holds {host!r}, which is every host of a top-level domain"
+    return ""
+
+
+def weak_origins(name: str, origins: Iterable[str]) -> str:
+    """Return an error for the first value that is no origin or matches every origin."""
+    for origin in origins:
+        scheme, separator, host = origin.partition("://")
+        if not separator or scheme not in ("http", "https"):
+            return f"{name} has {origin!r}, which is not an origin such as https://app.example.com"
+        bare = re.sub(r":\d+$", "", host)
+        wrong = weak_hosts(name, [re.sub(r"^\*(?=\.)", "", bare)], subdomains=True)
+        if wrong:
+            return wrong.replace(repr(re.sub(r"^\*(?=\.)", "", bare)), repr(origin))
+    return ""
+
+
+def same_role(
+    app_url: str, owner_url: str, *, names: str = "DATABASE_URL and DATABASE_OWNER_URL"
+) -> str:
+    """Return an error if the application could act as the owner: with the same role or password."""
+    app, owner = urlsplit(app_url), urlsplit(owner_url)
+    if not (app_url and owner_url):
+        return ""
+    if app.username and app.username == owner.username:
+        return (
+            f"{names} have the same role, {unquote(app.username)!r}:"
+            " web and workers must be konstruct_app, which owns nothing"
+        )
+    if app.password and app.password == owner.password:
+        return (
+            f"{names} have the same password, so that the application"
+            " could be the owner: give each role its own"
+        )
+    return ""
+
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -43,17 +122,17 @@ SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", "")
 if PRODUCTION:
     for _key in (SECRET_KEY, *SECRET_KEY_FALLBACKS):
         refuse(
-            weak_values.weak_secret_key(
+            weak_secret_key(
                 _key, "SECRET_KEY" if _key == SECRET_KEY else "SECRET_KEY_FALLBACKS: a key"
             )
         )
-    refuse(weak_values.same_role(DATABASE_URL, DATABASE_OWNER_URL))
+    refuse(same_role(DATABASE_URL, DATABASE_OWNER_URL))
     for _server in TENANT_DATABASES:
         _pair = {
             f"TENANT_DATABASES ({_server})": TENANT_DATABASES[_server],
             f"TENANT_DATABASES_OWNER ({_server})": TENANT_DATABASES_OWNER.get(_server, ""),
         }
-        refuse(weak_values.same_role(*_pair.values(), names=" and ".join(_pair)))
+        refuse(same_role(*_pair.values(), names=" and ".join(_pair)))
 
 # Fernet keys for the tokens of workspaces: the first one encrypts, all of them decrypt.
 CHANNEL_TOKEN_KEYS = fernet_keys("CHANNEL_TOKEN_KEYS")
@@ -72,10 +151,10 @@ ADMIN_PORT = 0 if PRODUCTION else number("PORT", 8000)
 CSRF_TRUSTED_ORIGINS = names("CSRF_TRUSTED_ORIGINS", "")
 if PRODUCTION:
     refuse(
-        weak_values.weak_hosts("ALLOWED_HOSTS", ALLOWED_HOSTS, subdomains=True)
-        or weak_values.weak_hosts("PUBLIC_HOSTS", PUBLIC_HOSTS, subdomains=False)
-        or weak_values.weak_hosts("TENANT_DOMAIN_SUFFIX", [TENANT_DOMAIN_SUFFIX], subdomains=False)
-        or weak_values.weak_origins("CSRF_TRUSTED_ORIGINS", CSRF_TRUSTED_ORIGINS)
+        weak_hosts("ALLOWED_HOSTS", ALLOWED_HOSTS, subdomains=True)
+        or weak_hosts("PUBLIC_HOSTS", PUBLIC_HOSTS, subdomains=False)
+        or weak_hosts("TENANT_DOMAIN_SUFFIX", [TENANT_DOMAIN_SUFFIX], subdomains=False)
+        or weak_origins("CSRF_TRUSTED_ORIGINS", CSRF_TRUSTED_ORIGINS)
     )
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if flag("BEHIND_TLS_PROXY", default=False) else None

@@ -12,7 +12,7 @@ admin.autodiscover()  # before the sites tell their URLs
 
 handler403 = "tenants.admin.forbidden.forbidden"
 handler404 = "konstruct.admin.not_found.not_found"
-handler500 = "tenants.http.refusals.server_error"
+handler500 = "tenants.http.middleware.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/language/", set_language, name="set_language"),

@@ -158,10 +158,6 @@ class Pool:
         """Return how many threads the verified or the unverified shares have."""
         return self._groups[is_verified].running
 
-    def queued(self, *, is_verified: bool) -> int:
-        """Return how many requests of the verified or the unverified shares wait."""
-        return self._groups[is_verified].queued
-
     def close(self) -> None:
         """Accept no more calls. Running calls continue."""
         self._executor.shutdown(wait=False, cancel_futures=True)

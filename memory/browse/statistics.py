@@ -46,8 +46,7 @@ def count_rows(model: type[models.Model]) -> RowCount:
 
 def size_in_bytes() -> int:
     """Return the size of the tenant's schema on disk, including indexes."""
-    size: int = fetch_value(
+    return fetch_value(
         "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
         " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
     )
-    return size

@@ -92,13 +92,12 @@ def with_speaker(speaker: str, content: str) -> str:
 def interleave(*rankings: Iterable[T]) -> list[T]:
     """Return the best of each ranking, then the second of each, and so on."""
     missing = object()
-    items: list[Any] = [
+    return [
         item
         for rank in zip_longest(*rankings, fillvalue=missing)
         for item in rank
         if item is not missing
     ]
-    return items
 
 
 def _lines(text: str) -> Iterator[str]:

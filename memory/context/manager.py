@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import dropwhile
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 from uuid import UUID
 
 from memory import embeddings, recall, short_term
@@ -225,30 +225,6 @@ class ContextManager:
             section: compiler.share(share) for section, share in SHARES.items()
         }
         return Prompt(gathered, fitted, shares)
-
-    @overload
-    def store_memory(
-        self,
-        tenant_id: UUID | str,
-        content: str,
-        *,
-        agent_id: UUID | str | None = None,
-        user_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        expires_at: datetime | None = None,
-    ) -> UUID: ...
-
-    @overload
-    def store_memory(
-        self,
-        tenant_id: UUID | str,
-        agent_id: UUID | str | None,
-        content: str,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        user_id: str | None = None,
-        expires_at: datetime | None = None,
-    ) -> UUID: ...
 
     def store_memory(self, tenant_id: UUID | str, *args: Any, **kwargs: Any) -> UUID:
         """Store a fact, see `LongTermMemory.store`, and return its memory_id.

@@ -170,8 +170,7 @@ def _load() -> None:
 
 def embed(texts: Sequence[str]) -> list[list[float]]:
     """Return unit vectors of 384 dimensions, one for each text."""
-    vectors: list[list[float]] = get_embedder().encode(texts).tolist()
-    return vectors
+    return get_embedder().encode(texts).tolist()
 
 
 def model_version() -> str:

@@ -70,8 +70,7 @@ class OnnxModel:
 
     def _ids(self, text: str) -> list[int]:
         # Not encode_batch(), whose threads do not survive a fork.
-        ids: list[int] = self._tokenizer.encode(text).ids
-        return ids
+        return self._tokenizer.encode(text).ids
 
     def _truncate(self, ids: list[int]) -> list[int]:
         return ids if len(ids) <= self.max_tokens else [*ids[: self.max_tokens - 1], ids[-1]]

@@ -34,10 +34,10 @@ from memory.recall.evidence import (
 )
 from memory.recall.policy import DEFAULT_POLICY, GATES, NO_WEIGHTS, GateFeatures, RecallPolicy
 from memory.recall.queries import LIMITS, Strategy
-from memory.recall.query_analysis import Question
 from memory.recall.scoring import (
     NEAR_QUESTION_COST,
     PRIOR_MESSAGES,
+    Question,
     Ranking,
     ScoredMessage,
     rank,

@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from tenants.admin.permissions import permission_name
+from tenants.admin.recorded_admin import permission_name
 from tenants.admin.sites import operator_site, tenant_site
 
 # The permission that an address of a model's rows needs.

@@ -19,8 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from tenants import transaction
 from tenants.admin.badges import format_number
 from tenants.admin.figures import add_figures
-from tenants.admin.first_admin import first_admin_token
-from tenants.admin.passwords import mail_invitation
+from tenants.admin.passwords import first_admin_token, mail_invitation
 from tenants.admin.sites import operator_site
 from tenants.audit.operator_log import record_person_action, state_of_tenant
 from tenants.exceptions import InvalidTenant
@@ -43,7 +42,6 @@ def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         request,
         tenant_id,
         provisioning.suspend_tenant,
-        action="suspend",
         title=gettext("Suspend the tenant"),
         explained=gettext(
             "Its requests will be refused, and its jobs will wait. Nothing is removed: Resume"
@@ -61,7 +59,6 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         request,
         tenant_id,
         provisioning.request_deletion,
-        action="suspend",
         title=gettext("Delete the tenant"),
         explained=gettext(
             "It will be suspended at once, and deleted with all its data after %(days)s days. "
@@ -140,7 +137,6 @@ def _confirm_page(
     tenant_id: UUID,
     change: Callable[[Tenant], None],
     *,
-    action: str,
     title: str,
     explained: str,
     done: str,
@@ -149,7 +145,7 @@ def _confirm_page(
     problem = ""
     if request.method == "POST":
         if request.POST.get("typed") == tenant.slug:
-            return _change_on_post(request, tenant, change, action=action, done=done)
+            return _change_on_post(request, tenant, change, action="suspend", done=done)
         problem = gettext("Type %(slug)s to confirm.") % {"slug": tenant.slug}
     else:
         record_person_action(request, "view", tenant)

@@ -1,6 +1,7 @@
 """Links to set a password: a reset that a person asks for, and an invitation.
 
 Both are links of Django's password reset: signed, used once, and valid for PASSWORD_RESET_TIMEOUT.
+The holder of an operator's link becomes the first admin of a tenant.
 """
 
 import logging
@@ -12,25 +13,34 @@ from celery import current_app
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
-from django.contrib.auth.models import User
+from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm, UserCreationForm
+from django.contrib.auth.models import Group, User
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordResetConfirmView, PasswordResetView
+from django.core import signing
 from django.core.mail import EmailMessage
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse, reverse_lazy
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
 from kombu.exceptions import OperationalError
-from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminPasswordWidget
+from unfold.widgets import (
+    UnfoldAdminEmailInputWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from tenants import transaction
+from tenants.audit.roles import admins
 from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import count_mail_request
+from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
 
@@ -197,3 +207,60 @@ def mail_link(to: str, *, subject: str, text: str) -> str:
             "name": type(error).__name__
         }
     return ""
+
+
+SALT = "konstruct.first-admin"
+
+
+class FirstAdminForm(UserCreationForm):
+    """A name and a password."""
+
+    class Meta:
+        model = User
+        fields = ("username",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].widget = UnfoldAdminTextInputWidget({"autocomplete": "username"})
+        for name in ("password1", "password2"):
+            self.fields[name].widget = UnfoldAdminPasswordWidget({"autocomplete": "new-password"})
+
+
+def first_admin_token(tenant: Tenant, email: str) -> str:
+    """Return a signed token that lets its holder add the tenant's first admin."""
+    return signing.dumps([str(tenant.pk), email], salt=SALT)
+
+
+def email_of(token: str, tenant: Tenant) -> str | None:
+    """Return the mail address of a token; None if it is invalid for this tenant, or expired."""
+    try:
+        tenant_id, email = signing.loads(token, salt=SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None
+    return str(email) if tenant_id == str(tenant.pk) else None
+
+
+@never_cache
+def first_admin(request: HttpRequest, token: str, *, site: Any) -> HttpResponse:
+    """Show and process the form that creates the tenant's first admin."""
+    email = email_of(token, request.tenant)  # type: ignore[attr-defined]
+    context = {
+        **site.each_context(request),
+        "title": gettext("Become the first admin"),
+        "button": gettext("Save"),
+    }
+    with transaction.atomic():
+        # Of two simultaneous requests, the second finds an admin.
+        list(Group.objects.select_for_update().filter(name="admin"))
+        if email is None or admins().exists():
+            context["title"] = gettext("This link was used already, or is too old")
+            return TemplateResponse(request, "konstruct/password.html", context)
+        form = FirstAdminForm(request.POST or None, initial={"username": email[:150]})
+        if request.method != "POST" or not form.is_valid():
+            return TemplateResponse(request, "konstruct/password.html", {**context, "form": form})
+        user = form.save(commit=False)
+        user.email, user.is_staff, user.is_superuser = email, True, True
+        user.save()
+        site.recorder(request, "create", user=user, first_admin=True)
+    messages.success(request, gettext("You are the first admin: log in."))
+    return redirect("admin:login")

@@ -7,7 +7,7 @@ offer tenants and domains inside a tenant's admin, and tables of tenants on host
 import math
 from collections.abc import Callable
 from functools import partial, partialmethod, wraps
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
@@ -23,8 +23,7 @@ from unfold.sites import UnfoldAdminSite
 
 from tenants import transaction
 from tenants.admin.attention import attention_context
-from tenants.admin.first_admin import first_admin
-from tenants.admin.passwords import password_urls, too_many_attempts
+from tenants.admin.passwords import first_admin, password_urls, too_many_attempts
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.limits.rate_limit import RateLimit
@@ -35,23 +34,6 @@ View = Callable[..., HttpResponseBase]
 ExtraContext = dict[str, Any] | None
 
 
-class Recorder(Protocol):
-    """Records actions on the site itself: login, logout, login_failed, edit, refuse.
-
-    `user` is the person if the request has it no longer, or not yet; `username` is the typed text.
-    """
-
-    def __call__(
-        self,
-        request: HttpRequest,
-        action: str,
-        *,
-        user: Any = None,
-        username: str = "",
-        **detail: Any,
-    ) -> None: ...
-
-
 class PagedSite(UnfoldAdminSite):
     """An admin site with pages besides those of its models.
 
@@ -59,8 +41,13 @@ class PagedSite(UnfoldAdminSite):
     and its record are in one transaction.
     """
 
-    recorder: Recorder
-    """Set by the package that has the site's log."""
+    recorder: Callable[..., None]
+    """Set by the package that has the site's log. It records actions on the site itself: login,
+    logout, login_failed, edit, refuse.
+
+    Its arguments are the request, the action, and details. `user` is the person if the request has
+    it no longer, or not yet; `username` is the typed text.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -315,8 +302,7 @@ def _is_wrong(response: HttpResponse, field: str) -> bool:
 
 def _tenant_of(request: HttpRequest) -> Tenant | None:
     """Return the tenant that the middleware found; None on a public host."""
-    tenant: Tenant | None = getattr(request, "tenant", None)
-    return tenant
+    return getattr(request, "tenant", None)
 
 
 # Both have the namespace "admin": each URL configuration includes one of them.

@@ -36,8 +36,12 @@ from tenants.admin.badges import Colours, format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address, change_tenant
 from tenants.admin.record_columns import EventColumns
-from tenants.admin.recorded_admin import DeclaredChangeList, RecordedAdmin, RecordedPeopleAdmin
-from tenants.admin.row_forms import row_form
+from tenants.admin.recorded_admin import (
+    DeclaredChangeList,
+    RecordedAdmin,
+    RecordedPeopleAdmin,
+    row_form,
+)
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
@@ -215,8 +219,7 @@ class TenantAdmin(OperatorAdmin):
         tenant: Any = super().get_object(request, object_id, from_field)
         if tenant is not None:
             add_figures([tenant])
-        found: Tenant | None = tenant
-        return found
+        return tenant
 
     def get_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
         return self.fields if obj else ("slug", "name", "domain", "email")
@@ -224,10 +227,7 @@ class TenantAdmin(OperatorAdmin):
     def get_form(
         self, request: HttpRequest, obj: Tenant | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        if obj is None:
-            kwargs["form"] = NewTenantForm
-        else:
-            kwargs["form"] = quotas.TenantForm
+        kwargs["form"] = quotas.TenantForm if obj else NewTenantForm
         return super().get_form(request, obj, change=change, **kwargs)
 
     def get_inlines(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
@@ -239,8 +239,7 @@ class TenantAdmin(OperatorAdmin):
         """Show the tenant, with a link to its admin."""
         if (obj := kwargs.get("obj")) is not None:
             context["admin_address"] = admin_address(request, obj)
-        response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
-        return response
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
         return (*self.readonly_fields, "slug") if obj else self.readonly_fields
@@ -463,17 +462,8 @@ class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
     search_fields = ("=actor", "=name", "=address")
     search_help_text = _("The name of the actor, the name of the object, or an address.")
     fields = (
-        *(
-            "exact_time",
-            "actor",
-            "actor_kind",
-            "actor_id",
-            "address",
-            "action",
-            "subject_label",
-            "name",
-        ),
-        *("subject_id", "changes", "asked"),
+        *("exact_time", "actor", "actor_kind", "actor_id", "address", "action"),
+        *("subject_label", "name", "subject_id", "changes", "asked"),
     )
     show_full_result_count = False
 

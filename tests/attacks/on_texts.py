@@ -45,7 +45,7 @@ def readings() -> dict[str, Reading]:
     from memory.context import chat, tokens
     from memory.context.task import Task
     from memory.models.metadata_filters import metadata_values, parse_filters
-    from memory.recall import query_analysis
+    from memory.recall import scoring
     from memory.text import chunking, lexical
 
     remember = [{"function": {"name": responder.REMEMBER}}]
@@ -68,7 +68,7 @@ def readings() -> dict[str, Reading]:
         "lexical.lexemes": lexical.lexemes,
         "lexical.has_time_word": lexical.has_time_word,
         "lexical.term_weights": lambda text: lexical.term_weights(lexical.lexemes(text)),
-        "questions.Question.of": query_analysis.Question.of,
+        "questions.Question.of": scoring.Question.of,
         "tokens.count": tokens._count,
         "tokens.cut": lambda text: tokens.cut(text, 100),
         "task.fit": lambda text: Task.of(

@@ -25,7 +25,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
 )
 from memory.conversations.transcript import record_message
 from memory.models import Message
-from tenants.admin.first_admin import first_admin_token
+from tenants.admin.passwords import first_admin_token
 from tenants.audit.access_log import Actor, ActorKind
 from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
 from tenants.context import tenant_scope

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from konstruct.content_security import POLICIES
-from konstruct.settings import weak_values
+from konstruct.settings import deployment
 from tests.konstruct.running import PROJECT
 
 # The same in all processes of the tests, which must collect the same tests.
@@ -71,7 +71,7 @@ def test_unsafe_settings_stop_the_process_with_one_line(changes: dict[str, str],
     "key", ["", "a", "x" * 200, "ab" * 100, "django-insecure-" + RANDOM, RANDOM[:48]]
 )
 def test_a_weak_secret_key_is_refused_and_not_shown(key: str) -> None:
-    error = weak_values.weak_secret_key(key)
+    error = deployment.weak_secret_key(key)
     assert error.startswith("SECRET_KEY ")
     assert len(key) < 5 or key not in error
 
@@ -95,21 +95,21 @@ def test_a_weak_secret_key_is_refused_and_not_shown(key: str) -> None:
     ],
 )
 def test_wildcard_or_empty_host_is_refused(host: str) -> None:
-    assert weak_values.weak_hosts("H", ["good.example.com", host], subdomains=True)
-    assert weak_values.weak_hosts("H", [host], subdomains=False)
+    assert deployment.weak_hosts("H", ["good.example.com", host], subdomains=True)
+    assert deployment.weak_hosts("H", [host], subdomains=False)
 
 
 @pytest.mark.parametrize("origin", ["*", "https://*", "http://*.com", "https://", "example.com"])
 def test_wildcard_origin_is_refused(origin: str) -> None:
-    assert repr(origin) in weak_values.weak_origins("O", [origin])
+    assert repr(origin) in deployment.weak_origins("O", [origin])
 
 
 def test_the_application_is_not_the_owner() -> None:
     app, owner = GOOD["DATABASE_URL"], GOOD["DATABASE_OWNER_URL"]
-    assert weak_values.same_role(app, owner) == weak_values.same_role(app, "") == ""
-    assert "the same role, 'konstruct_owner'" in weak_values.same_role(owner, owner)
+    assert deployment.same_role(app, owner) == deployment.same_role(app, "") == ""
+    assert "the same role, 'konstruct_owner'" in deployment.same_role(owner, owner)
     shared = owner.replace("51f7c1be9e0d4aa2", "8c1f0d7be1a94f9d")
-    assert "the same password" in weak_values.same_role(app, shared)
+    assert "the same password" in deployment.same_role(app, shared)
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from konstruct.orchestrator.saved_questions import enqueue_questions, save_quest
 from memory.browse.people import displayed_names
 from memory.models import Message, Scope
 from tenants import transaction
-from tenants.admin.row_forms import NewRowForm
+from tenants.admin.recorded_admin import NewRowForm
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action

@@ -26,7 +26,7 @@ from konstruct.admin.pages import PageForm
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.users import VIEW as VIEW_PEOPLE
 from konstruct.admin.query_parameters import as_user_id, as_uuid
-from konstruct.orchestrator.identities.linked_ids import users_of_accounts
+from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.people import UserSummary, list_users
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages

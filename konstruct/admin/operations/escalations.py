@@ -35,7 +35,7 @@ from memory.browse.threads import last_name, turns_around
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.badges import Colours
-from tenants.admin.row_forms import FormWithId
+from tenants.admin.recorded_admin import FormWithId
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action

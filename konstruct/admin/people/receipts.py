@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import log_row_access
 from konstruct.admin.lists import agent_names
-from konstruct.orchestrator.identities.receipts import receipt_document
+from konstruct.orchestrator.identities.erasure_requests import receipt_document
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 

@@ -22,8 +22,12 @@ from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.person import VIEW
 from konstruct.admin.query_parameters import as_user_id
 from konstruct.api.http.problems import current_request_id
+from konstruct.orchestrator.identities.channel_identities import (
+    is_known,
+    linked_ids,
+    users_of_accounts,
+)
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, users_of_accounts
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
 from memory.browse.people import UserSummary, list_users, similar_user_ids

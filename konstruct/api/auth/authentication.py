@@ -121,8 +121,7 @@ def _fetch_row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
             _statement("id" if is_id else "name", has_list=current_server() == MAIN),
             {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": name_or_id},
         )
-        row: tuple[Any, ...] | None = cursor.fetchone()
-        return row
+        return cursor.fetchone()
 
 
 @cache

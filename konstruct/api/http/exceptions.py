@@ -21,7 +21,7 @@ from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested,
 from memory import exceptions as memory
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from tenants.exceptions import KonstructError, TenantPaused
-from tenants.http.refusals import note_outage
+from tenants.http.middleware import note_outage
 from tenants.limits.quotas import QuotaExceeded
 from tenants.outages import is_outage
 from tenants.postgresql.exceptions import ServerDown

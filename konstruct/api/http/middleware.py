@@ -17,8 +17,7 @@ from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.api.http.problems import FieldError, Problem, accepts_api_keys, problem_response
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
-from tenants.http.middleware import stream_in_tenant
-from tenants.http.refusals import refuse_later
+from tenants.http.middleware import refuse_later, stream_in_tenant
 from tenants.log_context import bind_request_ids
 from tenants.postgresql.exceptions import ServerDown
 from tenants.serving import require_serving, use_tenant_row

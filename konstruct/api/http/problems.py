@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from structlog.contextvars import get_contextvars
 
-from tenants.http.refusals import leave_log_to_request
+from tenants.http.middleware import leave_log_to_request
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:konstruct:problem:"
@@ -128,8 +128,7 @@ def problem_document(request: HttpRequest, problem: Problem) -> HttpResponse:
 
 def current_request_id() -> str:
     """Return the id of the current request; `-` outside of requests."""
-    request_id: str = get_contextvars().get("request_id", "-")
-    return request_id
+    return get_contextvars().get("request_id", "-")
 
 
 API_PREFIX: Final = "/api/"

@@ -241,16 +241,12 @@ def _error_response(status: int, description: str) -> dict[str, Any]:
         "content": {
             MEDIA_TYPE: {
                 "schema": {"$ref": "#/components/schemas/Problem"},
-                "example": _example(status),
+                "example": Problem.of_status(status).as_json(
+                    path="/api/v1/messages/", request_id="2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                ),
             }
         },
     }
-
-
-def _example(status: int) -> dict[str, Any]:
-    return Problem.of_status(status).as_json(
-        path="/api/v1/messages/", request_id="2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
-    )
 
 
 def _header_object(description: str) -> dict[str, Any]:

@@ -170,14 +170,13 @@ def operation(
         if page is not None:
             responses = {200: page_serializer(page)}
         parameters = [] if query in (None, NoParametersSerializer) else [query]
-        described: Handler = extend_schema(
+        return extend_schema(
             operation_id=id,
             description=description,
             request=body,
             parameters=[*parameters, *headers],
             responses={**responses, **problems(*errors, *_implied_errors(headers, query, body))},
         )(handler)
-        return described
 
     return declare
 
@@ -433,8 +432,7 @@ class AgentNameField(serializers.CharField):
 
     def agent_id_of(self, row: Any) -> UUID | None:
         """Return the id of the row's agent."""
-        agent_id: UUID | None = getattr(row, self.column)
-        return agent_id
+        return getattr(row, self.column)
 
     def get_attribute(self, instance: Any) -> str | None:
         """Return the name."""

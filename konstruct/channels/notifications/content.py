@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext
 
 from konstruct.orchestrator import usage
+from konstruct.orchestrator.handoff.escalations import last_user_message
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
     Agent,
@@ -19,7 +20,7 @@ from konstruct.orchestrator.models import (
     Notification,
     ToolCall,
 )
-from memory.models import MemoryEntry, Message, Role
+from memory.models import MemoryEntry
 from memory.models.facts import FactState
 from tenants.audit.models import ErasureRequest, MessageErasure
 from tenants.context import public_scope, required_tenant_id
@@ -198,6 +199,6 @@ def _url(page: str, *arguments: Any) -> str:
 
 def last_question(escalation: Escalation, limit: int = MAX_QUESTION_CHARACTERS) -> str:
     """Return the last message of the user in the thread of an escalation, up to a limit."""
-    messages = Message.objects.filter(**Thread.of(escalation).as_filter, role=Role.USER)
-    content = messages.order_by("-number").values_list("content", flat=True).first() or ""
+    message = last_user_message(Thread.of(escalation))
+    content = message.content if message else ""
     return content if len(content) <= limit else f"{content[: limit - 1]}…"

@@ -25,13 +25,15 @@ from konstruct.api.resources.people.erasures import (
     ErasureSerializer,
     erase_messages,
 )
-from konstruct.channels.rest.documents import message_document, message_documents, wait_conditions
 from konstruct.channels.rest.responses import (
     MEDIA_TYPE,
     JsonOrEvents,
     event,
+    message_document,
+    message_documents,
     respond_when_settled,
     stream_events,
+    wait_conditions,
     wants_events,
 )
 from konstruct.channels.rest.serializers import (

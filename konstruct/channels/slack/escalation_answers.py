@@ -20,10 +20,13 @@ from konstruct.channels.slack.adapter import token_of_workspace
 from konstruct.channels.slack.events import native_id
 from konstruct.channels.slack.inbound import serving_tenant
 from konstruct.channels.slack.web_api import call_slack
-from konstruct.orchestrator.handoff.escalations import answer_as_person
+from konstruct.orchestrator.handoff.escalations import (
+    ANSWER_PERMISSION,
+    answer_as_person,
+    last_user_message,
+)
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.models import Message, Role
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
@@ -33,7 +36,6 @@ logger = logging.getLogger(__name__)
 
 # The id of the button, the form and its field.
 ANSWER: Final = "answer_escalation"
-ANSWER_PERMISSION: Final = "orchestrator.change_escalation"
 READ_PERMISSION: Final = "memory.view_message"
 # Slack's limits of a field, and of a text in a block.
 MAX_ANSWER_CHARACTERS: Final = 3000
@@ -170,10 +172,9 @@ def _form(escalation: Escalation, member: Any) -> dict[str, Any]:
     """Return the form, with the user's last message if the member may read conversations."""
     blocks: list[dict[str, Any]] = []
     if member.has_perm(READ_PERMISSION):
-        messages = Message.objects.filter(**Thread.of(escalation).as_filter, role=Role.USER)
-        content = messages.order_by("-number").values_list("content", flat=True).first()
-        if content:
-            blocks.append(_plain(content))
+        message = last_user_message(Thread.of(escalation))
+        if message:
+            blocks.append(_plain(message.content))
         _note(Action.VIEW, member, escalation)
     agent = Agent.objects.filter(pk=escalation.agent_id).values_list("name", flat=True).first()
     blocks.append(

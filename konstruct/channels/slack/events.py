@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from memory.context.chat import storable_text
+
 # The subtypes of messages that a person writes.
 _WRITTEN: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
 # Slack's ids have 9 to 20 letters and digits; its timestamps are digits with a point.
@@ -113,8 +115,8 @@ def read_message(envelope: Envelope, *, bot: str) -> MessageEvent | None:
         user=user,
         ts=ts,
         thread_ts=native_id(event, "thread_ts") or ("" if kind is AddressedBy.DIRECT else ts),
-        text=_storable(_text(event, "text")),
-        name=_storable(name[:MAX_NAME_CHARACTERS]),
+        text=storable_text(_text(event, "text")),
+        name=storable_text(name[:MAX_NAME_CHARACTERS]),
         files=_file_names(event.get("files")),
     )
 
@@ -180,7 +182,9 @@ def _text(mapping: Any, name: str) -> str:
 
 def _file_names(value: Any) -> list[str]:
     files = [file for file in value if isinstance(file, Mapping)] if isinstance(value, list) else []
-    return [_storable(_text(file, "title") or _text(file, "name") or "a file") for file in files]
+    return [
+        storable_text(_text(file, "title") or _text(file, "name") or "a file") for file in files
+    ]
 
 
 def _time(value: Any) -> datetime | None:
@@ -188,11 +192,6 @@ def _time(value: Any) -> datetime | None:
         return datetime.fromtimestamp(value, UTC) if isinstance(value, int) else None
     except (OverflowError, OSError, ValueError):
         return None
-
-
-def _storable(text: str) -> str:
-    """Return text that Postgres accepts: JSON may hold NUL, and halves of surrogate pairs."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def _target(token: str) -> str:

@@ -16,8 +16,7 @@ from rest_framework.response import Response
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
 from konstruct.api.http.problems import Problem, Refusal, problem_response
 from konstruct.api.http.views import ApiView, operation
-from konstruct.channels.rest.documents import DETAILS
-from konstruct.channels.rest.responses import event, respond_when_settled, stream_events
+from konstruct.channels.rest.responses import DETAILS, event, respond_when_settled, stream_events
 from konstruct.channels.rest.serializers import SendSerializer
 from konstruct.interfaces.openai.completions import DONE, Answer, Completion
 from konstruct.interfaces.openai.conversation import (

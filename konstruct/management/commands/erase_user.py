@@ -6,12 +6,12 @@ from typing import Any
 
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
+from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import (
     AlreadyRequested,
     ThreadOfOthers,
     request_erasure,
 )
-from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.privacy.erasure import carry_out
 from tenants import traces, transaction
 from tenants.audit.access_log import Actor, record_command

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from konstruct.orchestrator.identities.receipts import MAX_RECEIPT_BYTES, verify_receipt
+from konstruct.orchestrator.identities.erasure_requests import MAX_RECEIPT_BYTES, verify_receipt
 from tenants.management.base import KonstructCommand, UsageError
 
 

@@ -195,7 +195,8 @@ def open_escalation(
                 break
         else:
             raise busy_after_conflicts(thread)
-        for pending in _queued_replies(thread).exclude(pk=message_id):
+        queued = PendingReply.objects.waiting().select_related("message")
+        for pending in queued.in_thread(**thread.as_filter).exclude(pk=message_id):  # type: ignore[arg-type]
             # It is not held if a worker answers it at this moment.
             queue.hold(konstruct_message(pending.message), HeldFor.PERSON)
         notify(escalation.pk)
@@ -358,7 +359,9 @@ def answer_as_person(
     if not text_argument("content", content).strip():
         raise InvalidArgument("content='' is blank: write the answer for the user")
     text_argument("name", name)
-    last = _last_message(_get(escalation_id))
+    last = last_user_message(Thread.of(_get(Escalation.objects.all(), escalation_id)))
+    if last is None:
+        raise NothingToEscalate("This thread has no messages any more.")
     with lock_windows([Thread.of(last)]):
         escalation = _lock_open(escalation_id)
         if escalation.to_agent_id is not None:
@@ -380,7 +383,7 @@ def answer_as_person(
             queue.REPLIES.finish(question.id)
             queue.announce_change(question)
         else:
-            delivery_hooks.notify_person_message(turn, after=last)
+            delivery_hooks.notify_person_message(turn, after=konstruct_message(last))
         for pending in earlier:
             reason = f"Answered by {name} together with a later message."
             queue.close(konstruct_message(pending.message), reason)
@@ -414,45 +417,34 @@ def _record_answer(
     return turn
 
 
-def _last_message(escalation: Escalation) -> KonstructMessage:
-    """Return the last message of the user in the thread. Raises NothingToEscalate without one."""
-    messages = Message.objects.filter(**Thread.of(escalation).as_filter, role=Role.USER)
-    last = messages.order_by("-number").first()
-    if last is None:
-        raise NothingToEscalate("This thread has no messages any more.")
-    return konstruct_message(last)
-
-
 # --- Inside ---------------------------------------------------------------------------------------
+
+
+def last_user_message(thread: Thread) -> Message | None:
+    """Return the user's last message in the thread; None without one."""
+    messages = Message.objects.filter(**thread.as_filter, role=Role.USER)
+    return messages.order_by("-number").first()
 
 
 def channel_of(thread: Thread) -> str:
     """Return the channel of the user's last message. Raises NothingToEscalate without one."""
-    messages = Message.objects.filter(**thread.as_filter, role=Role.USER).order_by("-number")
-    channel = messages.values_list("channel", flat=True).first()
-    if channel is None:
+    last = last_user_message(thread)
+    if last is None:
         raise NothingToEscalate(
             f"{thread.user_id!r} has sent no message to this agent in thread {thread.thread_id!r}."
         )
-    return channel
+    return last.channel
 
 
-def _queued_replies(thread: Thread) -> QuerySet[PendingReply]:
-    queued = PendingReply.objects.waiting().select_related("message")
-    return queued.in_thread(**thread.as_filter)  # type: ignore[arg-type]
-
-
-def _get(escalation_id: UUID) -> Escalation:
-    escalation = Escalation.objects.filter(pk=escalation_id).first()
+def _get(rows: QuerySet[Escalation], escalation_id: UUID) -> Escalation:
+    escalation = rows.filter(pk=escalation_id).first()
     if escalation is None:
         raise EscalationNotFound(f"No escalation has the id {escalation_id}.")
     return escalation
 
 
 def _lock_open(escalation_id: UUID) -> Escalation:
-    escalation = Escalation.objects.select_for_update().filter(pk=escalation_id).first()
-    if escalation is None:
-        raise EscalationNotFound(f"No escalation has the id {escalation_id}.")
+    escalation = _get(Escalation.objects.select_for_update(), escalation_id)
     if escalation.resolved_at is not None:
         raise EscalationOver(
             f"This escalation was resolved by {escalation.resolved_by} at"

@@ -1,21 +1,32 @@
-"""Requests to erase a person or messages. The owner's worker carries them out."""
+"""Requests to erase a person or messages, and their receipts. The owner's worker carries them out.
 
-from collections.abc import Sequence
-from typing import Any
+A receipt has a keyed digest that shows whether it was changed. A session of a graph belongs to the
+user in its metadata. Without one, it belongs to the user of the messages in the thread with the
+same id, if all messages are of one user.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError
 
-from konstruct.orchestrator.identities.linked_ids import linked_ids
-from konstruct.orchestrator.identities.person_threads import threads_of
+from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.notifications import notify
 from memory.arguments import text_argument
 from memory.ids import refuse_pseudonym
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
+from tenants.context import fetch_all
 from tenants.exceptions import KonstructError
 from tenants.jobs import owner_kind
+from tenants.models import Tenant
+from tenants.signatures import is_signed, signature
 
 ERASURES = owner_kind("erasure")
 MESSAGE_ERASURES = owner_kind("message erasure")
@@ -151,3 +162,192 @@ def _refuse_threads_of_others(
         raise ThreadOfOthers(
             f"Not of {user_ids[0]!r} alone: {listed}. Nothing was noted; leave these threads out."
         )
+
+
+VERSION: Final = 1
+ALGORITHM: Final = "hmac-sha256"
+_PURPOSE: Final = b"konstruct.receipts"
+MAX_RECEIPT_BYTES: Final = 20_000_000
+
+
+class ReceiptInvalid(KonstructError):
+    """A file is no receipt of this deployment, or was changed."""
+
+
+def receipt_document(erasure: ErasureRequest, tenant: Tenant) -> dict[str, Any]:
+    """Return the receipt of a completed erasure, with its digest. It names no person.
+
+    Args:
+        erasure: the request, with digests instead of ids.
+        tenant: the tenant of the request.
+    """
+    document = {
+        "version": VERSION,
+        "tenant": tenant.slug,
+        "tenant_id": str(tenant.pk),
+        "erasure": str(erasure.pk),
+        "user_id": erasure.user_id,
+        "user_ids": erasure.user_ids,
+        "agent_id": erasure.agent_id and str(erasure.agent_id),
+        "reason": erasure.reason,
+        "requested_by": erasure.requested_by,
+        "requested_at": erasure.created_at.isoformat(),
+        "done_at": erasure.done_at and erasure.done_at.isoformat(),
+        "receipt": erasure.receipt,
+    }
+    digest = {"algorithm": ALGORITHM, "value": signature(document, _PURPOSE)}
+    return {**document, "digest": digest}
+
+
+def verify_receipt(content: bytes) -> dict[str, Any]:
+    """Check the digest of a receipt, under each SECRET_KEY that is or was in use.
+
+    Args:
+        content: the JSON of a file.
+
+    Returns:
+        The receipt.
+
+    Raises:
+        ReceiptInvalid: it is no receipt, was changed, or is of another deployment.
+    """
+    if len(content) > MAX_RECEIPT_BYTES:
+        raise ReceiptInvalid(f"a receipt has at most {MAX_RECEIPT_BYTES:,} bytes")
+    try:
+        document = json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse)
+        digest = document.pop("digest")
+        algorithm, value = digest["algorithm"], str(digest["value"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ReceiptInvalid("this is not a receipt of an erasure") from error
+    if algorithm != ALGORITHM or document.get("version") != VERSION:
+        raise ReceiptInvalid("this version cannot check such a receipt")
+    if is_signed(document, _PURPOSE, value):
+        return document
+    raise ReceiptInvalid(
+        "the digest does not fit: the receipt was changed, or is of a deployment with another"
+        " SECRET_KEY"
+    )
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse duplicate names: a person could read one value, and the digest cover the other."""
+    document: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in document:
+            raise ValueError(f"{name} comes twice")
+        document[name] = value
+    return document
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_OF_PERSON = "user_id = ANY(%(users)s) AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
+_MESSAGES: Final = f"""
+    SELECT thread_id, bool_or({_OF_PERSON}), bool_or(NOT ({_OF_PERSON})),
+           min(created_at) FILTER (WHERE {_OF_PERSON})
+    FROM memory_message
+    WHERE thread_id IN (SELECT thread_id FROM memory_message WHERE {_OF_PERSON})
+       OR thread_id = ANY(%(requested)s)
+    GROUP BY thread_id
+"""  # noqa: S608  (our constants)
+_BY_METADATA = (
+    "metadata ->> 'user_id' = ANY(%(users)s)"
+    " AND (%(agent)s::uuid IS NULL OR metadata ->> 'agent_id' = %(agent)s::text)"
+)
+# The first checkpoint of a session has no parent. If it was pruned, the begin is NULL.
+_SESSIONS: Final = f"""
+    SELECT thread_id, coalesce(bool_or({_BY_METADATA}), false),
+           coalesce(bool_or(metadata ->> 'user_id' IS NOT NULL AND NOT ({_BY_METADATA})), false),
+           min(checkpoint ->> 'ts') FILTER (WHERE parent_checkpoint_id IS NULL)
+    FROM checkpoints
+    WHERE thread_id = ANY(%(threads)s)
+       OR thread_id IN (SELECT thread_id FROM checkpoints WHERE {_BY_METADATA})
+    GROUP BY thread_id
+"""  # noqa: S608  (our constants)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonThread:
+    """A thread, and the relation of one person to it."""
+
+    thread_id: str
+    is_requested: bool = False
+    """Whether the request for an erasure names the thread."""
+    has_messages: bool = False
+    """Whether the person has messages in the thread."""
+    has_messages_of_others: bool = False
+    first_message_at: datetime | None = None
+    """Time of the first message of the person."""
+    has_session: bool = False
+    session_names_person: bool = False
+    session_names_others: bool = False
+    session_began_at: datetime | None = None
+
+    @property
+    def belongs_to_person(self) -> bool:
+        """Whether the thread has messages, all of the person."""
+        return self.has_messages and not self.has_messages_of_others
+
+    def session_belongs_to_person(self, *, strict: bool) -> bool:
+        """Return whether the thread's session belongs to the person.
+
+        Args:
+            strict: whether the request is not trusted. Then the session does not belong to the
+                person only because the request names it, or because of a message that is younger
+                than the session.
+        """
+        if self.session_names_others:
+            return False
+        if self.session_names_person:
+            return True
+        if self.has_messages_of_others:
+            return False
+        if not self.has_messages:
+            return self.is_requested and not strict
+        if not (strict and self.has_session):
+            return True
+        began, first = self.session_began_at, self.first_message_at
+        return began is not None and first is not None and first <= began
+
+
+def threads_of(
+    user_ids: Sequence[str], *, agent_id: UUID | None = None, requested: Iterable[str] = ()
+) -> list[PersonThread]:
+    """Return the threads with messages or sessions of the person, and the requested threads."""
+    requested = set(requested)
+    values: dict[str, Any] = {
+        "users": list(user_ids),
+        "agent": agent_id,
+        "requested": sorted(requested),
+    }
+    messages = {thread: row for thread, *row in fetch_all(_MESSAGES, values)}
+    values["threads"] = sorted(requested | messages.keys())
+    sessions = {thread: row for thread, *row in fetch_all(_SESSIONS, values)}
+    found = []
+    for thread in sorted(requested | messages.keys() | sessions.keys()):
+        has_messages, has_messages_of_others, first = messages.get(thread, (False, False, None))
+        names_person, names_others, began = sessions.get(thread, (False, False, None))
+        found.append(
+            PersonThread(
+                thread,
+                is_requested=thread in requested,
+                has_messages=has_messages,
+                has_messages_of_others=has_messages_of_others,
+                first_message_at=first,
+                has_session=thread in sessions,
+                session_names_person=names_person,
+                session_names_others=names_others,
+                session_began_at=_moment(began),
+            )
+        )
+    return found
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Return the time of a checkpoint; None for a text that is no time."""
+    with suppress(ValueError, TypeError):
+        moment = datetime.fromisoformat(text or "")
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None

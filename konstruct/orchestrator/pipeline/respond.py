@@ -30,7 +30,8 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.pipeline import write
-from konstruct.orchestrator.pipeline.decisions import (
+from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_due, thread_of
+from konstruct.orchestrator.pipeline.write import (
     AskModel,
     DecideToolCall,
     Decision,
@@ -41,7 +42,6 @@ from konstruct.orchestrator.pipeline.decisions import (
     Hold,
     escalation_notice,
 )
-from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_due, thread_of
 from konstruct.orchestrator.replies import delivery_hooks, queue, reply_wait
 from konstruct.orchestrator.replies.partial_reply import stream_reply
 from konstruct.orchestrator.runner import RunOptions

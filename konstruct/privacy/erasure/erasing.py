@@ -14,7 +14,7 @@ from typing import Any
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from konstruct.orchestrator.identities.linked_ids import linked_ids
+from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
 from konstruct.privacy.erasure import cache, logs, rows, storage
 from konstruct.privacy.erasure.person import Person

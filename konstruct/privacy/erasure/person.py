@@ -8,8 +8,8 @@ from uuid import UUID
 from django.apps import apps
 from django.db import models
 
-from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
-from konstruct.orchestrator.identities.person_threads import threads_of
+from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
+from konstruct.orchestrator.identities.erasure_requests import threads_of
 from konstruct.privacy.erasure.person_matcher import PersonMatcher, rows_naming_person, unique_names
 from memory.scopes import scope_number
 from tenants.audit.models import ErasureRequest

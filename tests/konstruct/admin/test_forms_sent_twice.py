@@ -13,7 +13,7 @@ from django.test import Client
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Escalation, NotificationRecipient, SavedQuestion
 from memory.models import Message
-from tenants.admin.row_forms import ROW_ID
+from tenants.admin.recorded_admin import ROW_ID
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

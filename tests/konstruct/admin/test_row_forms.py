@@ -13,7 +13,7 @@ from django.test import Client
 from konstruct.orchestrator.models import Agent
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
-from tenants.admin.row_forms import VERSION
+from tenants.admin.recorded_admin import VERSION
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM

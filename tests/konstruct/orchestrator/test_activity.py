@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.orchestrator.activity import BUCKET_LIMITS, activity, percentile, recount
+from konstruct.orchestrator.activity import BUCKET_LIMITS, Day, activity, recount
 from konstruct.orchestrator.models import (
     DailyActivity,
     Escalation,
@@ -125,10 +125,10 @@ def test_escalations_and_tokens_of_extraction_are_counted_by_their_day(
 @pytest.mark.parametrize("share", [0.5, 0.95])
 def test_a_percentile_is_interpolated_within_its_class(share: float) -> None:
     times = [0] * (len(BUCKET_LIMITS) + 1)
-    assert percentile(times, share) is None
+    assert Day(reply_times=times).percentile(share) is None
     times[4] = 100
-    assert percentile(times, share) == pytest.approx(
+    assert Day(reply_times=times).percentile(share) == pytest.approx(
         BUCKET_LIMITS[3] + share * (BUCKET_LIMITS[4] - BUCKET_LIMITS[3])
     )
     times = [0] * len(BUCKET_LIMITS) + [1]
-    assert (percentile(times, share) or 0) > BUCKET_LIMITS[-1]
+    assert (Day(reply_times=times).percentile(share) or 0) > BUCKET_LIMITS[-1]

@@ -17,7 +17,7 @@ from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
 from konstruct.orchestrator.pipeline import snapshot, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.pipeline.decisions import Draft
+from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.orchestrator.replies import queue
 from konstruct.privacy import jobs
 from konstruct.privacy import merge as merging

@@ -14,8 +14,8 @@ from django.db import models
 
 from konstruct.consistency import verify
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.channel_identities import is_known
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.identities.linked_ids import is_known
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy import merge
 from konstruct.privacy.archive import export_memory, import_memory

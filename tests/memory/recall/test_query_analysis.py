@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.recall.query_analysis import MAX_TERMS, Question, proper_names
+from memory.recall.scoring import MAX_TERMS, Question, proper_names
 from memory.text import lexical
 from memory.text.questions import is_question, only_asks
 

@@ -9,13 +9,13 @@ import pytest
 
 from memory.recall.evidence import PieceCosines, Turns
 from memory.recall.policy import RecallWeights
-from memory.recall.query_analysis import Question
 from memory.recall.scoring import (
     ECHO_WORDS,
     EPOCH,
     NEAR_QUESTION_COSINE,
     NEAR_QUESTION_COST,
     PRIOR_MESSAGES,
+    Question,
     Ranking,
     rank,
     weigh_words,

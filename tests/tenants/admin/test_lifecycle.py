@@ -13,7 +13,7 @@ from django.db import ProgrammingError
 from django.test import Client
 from django.utils import timezone
 
-from tenants.admin.first_admin import SALT
+from tenants.admin.passwords import SALT
 from tenants.audit.models import AccessEvent
 from tenants.audit.operator_log import record_deletion
 from tenants.context import connection, public_scope, tenant_scope

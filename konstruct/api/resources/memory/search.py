@@ -11,7 +11,7 @@ from konstruct.api.http.lists import AgentUserQuery
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.memory.facts import FoundFactSerializer
-from konstruct.orchestrator.identities.linked_ids import users_of_accounts
+from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from memory.browse.people import list_users
 from memory.browse.search import LIMIT_SECONDS, MAX_HITS, MessageFilter, search_messages
 from memory.conf import SEARCH_FLOOR

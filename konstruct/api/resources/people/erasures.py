@@ -17,12 +17,12 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
+from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.identities.erasure_requests import (
     ThreadOfOthers,
     request_erasure,
     request_message_erasure,
 )
-from konstruct.orchestrator.identities.linked_ids import linked_ids
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonyms
 

@@ -18,7 +18,7 @@ from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer
 from konstruct.api.http.lists import Position as PagePosition
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
-from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
+from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.timeline import (
     MAX_TEXT,
     PERMISSIONS,

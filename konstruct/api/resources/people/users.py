@@ -16,7 +16,7 @@ from konstruct.api.http.lists import (
 )
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, agent_names, operation
-from konstruct.orchestrator.identities.linked_ids import users_of_accounts
+from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from memory.browse.people import MAX_COUNTED, MAX_COUNTED_IN_LIST, list_users
 from tenants.audit.models import Action
 

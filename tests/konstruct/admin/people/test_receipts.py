@@ -11,8 +11,11 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
-from konstruct.orchestrator.identities.receipts import receipt_document, verify_receipt
+from konstruct.orchestrator.identities.erasure_requests import (
+    receipt_document,
+    request_message_erasure,
+    verify_receipt,
+)
 from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure

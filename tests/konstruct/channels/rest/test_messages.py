@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from konstruct.channels.rest.documents import DETAILS
+from konstruct.channels.rest.responses import DETAILS
 from konstruct.channels.rest.serializers import MessageSerializer
 from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMRefused, LLMUnavailable

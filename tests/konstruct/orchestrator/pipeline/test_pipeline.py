@@ -15,7 +15,7 @@ from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline import respond, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.pipeline.decisions import Draft
+from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.replies.queue import REPLIES
 from konstruct.orchestrator.tasks import handle_message

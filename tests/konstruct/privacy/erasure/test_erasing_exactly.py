@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import ThreadOfOthers, request_erasure
-from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from konstruct.privacy import jobs
 from konstruct.privacy.erasure import carry_out, rows
