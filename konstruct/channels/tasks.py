@@ -7,11 +7,7 @@ from celery import shared_task
 from konstruct.channels import inbox
 from konstruct.channels.delivery import rendering
 from konstruct.channels.notifications import checks, sending
-from konstruct.channels.slack import inbound
-from konstruct.channels.slack.inbound import (
-    learn_name,  # noqa: F401  (a task)
-    tell_refused,  # noqa: F401  (a task)
-)
+from konstruct.channels.slack import inbound  # has the tasks tell_refused and learn_name
 from tenants.serving import TenantTask
 
 # Functions that make messages of events, by channel.

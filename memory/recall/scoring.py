@@ -27,14 +27,6 @@ from memory.recall.policy import RecallWeights
 from memory.text import lexical
 from memory.text.chunking import count_words, split_sentences
 from memory.text.english import ASKED_NUMBERS, I_WORDS, STOP_WORDS, WHEN, YOU_WORDS
-from memory.text.lexical import (
-    CONTEXT_WEIGHTS,
-    SPEAKER_AND_DATE_LEXEMES,
-    bm25_weight,
-    date_lexemes,
-    frequency_of,
-    lexeme_hash,
-)
 from memory.text.questions import is_question
 
 # Of a pasted page, the beginning and the end are used.
@@ -407,15 +399,15 @@ def _weights_in_context(
     length = turns.lexemes.astype(float)
     frequency = np.zeros((len(terms), len(length)))
     weight = turns.posting_weight.astype(float)
-    frequency[term_of, at] = np.maximum(1, np.rint(frequency_of(weight, length[at])))
-    in_context, text_length = frequency.copy(), length - SPEAKER_AND_DATE_LEXEMES
+    frequency[term_of, at] = np.maximum(1, np.rint(lexical.frequency_of(weight, length[at])))
+    in_context, text_length = frequency.copy(), length - lexical.SPEAKER_AND_DATE_LEXEMES
     is_date = _is_in_date(terms, turns.created_at)
     text_frequency = is_in_text[:, None] * np.maximum(0, frequency - is_date)
-    for distance, weight_of_turn in enumerate(CONTEXT_WEIGHTS, 1):
+    for distance, weight_of_turn in enumerate(lexical.CONTEXT_WEIGHTS, 1):
         share = weight_of_turn * (turns.session[distance:] == turns.session[:-distance])
         in_context[:, distance:] += share * text_frequency[:, :-distance]
         length[distance:] += share * text_length[:-distance]
-    return bm25_weight(in_context, length, CONTEXT_K1, CONTEXT_B)
+    return lexical.bm25_weight(in_context, length, CONTEXT_K1, CONTEXT_B)
 
 
 def _is_in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:
@@ -428,7 +420,9 @@ def _is_in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flag
 
 @lru_cache(maxsize=4096)  # eleven years of days
 def _date_terms(day: int) -> list[int]:
-    return [lexeme_hash(lexeme) for lexeme in date_lexemes(EPOCH + timedelta(days=day))]
+    return [
+        lexical.lexeme_hash(lexeme) for lexeme in lexical.date_lexemes(EPOCH + timedelta(days=day))
+    ]
 
 
 def _idf(messages: int, frequency: Any) -> Any:
