@@ -1,7 +1,7 @@
 """The interface of a channel that shows replies. Pure.
 
 An adapter is one file: see slack/adapter.py, and docs/slack.md for how to add another. The queue
-and the worker (queue.py, worker.py) are the same for all channels.
+and the worker (queue.py, rendering.py) are the same for all channels.
 """
 
 import hashlib
