@@ -91,7 +91,7 @@ def with_speaker(speaker: str, content: str) -> str:
 
 def interleave(*rankings: Iterable[T]) -> list[T]:
     """Return the best of each ranking, then the second of each, and so on."""
-    missing = object()
+    missing: Any = object()
     return [
         item
         for rank in zip_longest(*rankings, fillvalue=missing)
