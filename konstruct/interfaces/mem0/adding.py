@@ -19,6 +19,7 @@ from memory.facts import Author, LongTermMemory, StoredFact
 from memory.facts.lifecycle import supersede_current_value
 from memory.fields import digest
 from memory.models import MemoryEntry
+from memory.models.facts import SYSTEM
 from tenants.context import required_tenant_id
 
 
@@ -112,7 +113,8 @@ def store_texts(
                 )
                 for text in texts
             ],
-            author=author,
+            # As the platform: another value of the slot may end what was extracted.
+            author=replace(SYSTEM, owns_proposal=author.owns_proposal),
         )
     for text, fact in zip(texts, stored, strict=True):
         if text.extracted is not None:
