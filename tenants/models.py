@@ -18,7 +18,7 @@ from tenants.fields import count, json_object, optional_id, optional_text, optio
 from tenants.naming import schema_name_of
 from tenants.personal_data import PUBLIC, NoPersonalData, PersonalData
 from tenants.postgresql.expressions import CurrentTenant
-from tenants.servers import MAIN, open_servers
+from tenants.servers import MAIN, bytes_on, open_servers
 
 # A slug is one label of a host name; a domain is labels joined by dots.
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -49,17 +49,17 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
         return self.filter(usage__has_key="reached").exclude(usage__reached={})
 
     def least_used_server(self) -> str:
-        """Return the server with the fewest tenants, among the servers that take new ones.
+        """Return the server with the fewest bytes, among the servers that take new tenants.
 
         Raises:
             InvalidTenant: no server takes new tenants.
+            ServerDown: one of them takes no connections.
         """
         if (names := open_servers()) == [MAIN]:
             return MAIN
         if not names:
             raise InvalidTenant("no server takes new tenants: see TENANT_DATABASES_CLOSED")
-        counts = dict(self.values_list("server").annotate(models.Count("id")).order_by())
-        return min(names, key=lambda name: counts.get(name, 0))
+        return min(names, key=bytes_on)
 
 
 class Tenant(TenantMixin):

@@ -40,6 +40,13 @@ def open_servers() -> list[str]:
     return [name for name in servers() if name not in settings.TENANT_DATABASES_CLOSED]
 
 
+def bytes_on(server: str) -> int:
+    """Return the size of the database on a server."""
+    with connections[server].cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        return int(cursor.fetchone()[0])
+
+
 def cache_server(tenant_id: UUID, server: str) -> None:
     """Cache the server of a tenant, from the tenant's row."""
     if settings.TENANT_DATABASES:

@@ -120,6 +120,8 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
     # The services of all tests are allowed.
     services = {pooler.EXECUTABLE, "supervisor.supervisord", BOOTSTRAP, postgres.USE}
     services.add("konstruct.local.embedded")  # stops them
+    if SPREAD:  # tenants are moved before the first test
+        services |= {"--version", "--enable-row-security", "--single-transaction"}
     if services.isdisjoint([arguments[0], *arguments[1]]):
         raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
 

@@ -26,14 +26,22 @@ from konstruct.backups.files import (
     read_manifest,
 )
 from konstruct.backups.operators import dump_operators
-from konstruct.backups.postgres import ToolFailed, dump_schema, read_rows, tables_in
 from tenants import journal, traces
 from tenants.context import public_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
-from tenants.moving.rows import Session, literal, run, session_on
-from tenants.moving.transfer import set_tenant
 from tenants.naming import schema_name_of
+from tenants.postgres_tools import (
+    Session,
+    ToolFailed,
+    dump_schema,
+    literal,
+    read_rows,
+    run,
+    session_on,
+    set_tenant,
+    tables_in,
+)
 from tenants.servers import MAIN
 from tenants.signatures import key_id, secrets
 
@@ -186,7 +194,7 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
         _refuse_if_moving(tenant)
         entry, taken_at, schema_state = _dump_once(tenant, folder)
         with session_on(tenant.server) as session, session.transaction():
-            set_tenant(session, tenant)
+            set_tenant(session, tenant.pk)
             is_same = _schema_state(session, tenant) == schema_state
         if is_same and not Tenant.objects.filter(pk=tenant.pk).exclude(server=tenant.server):
             return entry, taken_at
@@ -209,7 +217,7 @@ def _dump_once(
     """
     with session_on(tenant.server) as session:
         run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        set_tenant(session, tenant)
+        set_tenant(session, tenant.pk)
         ((snapshot, taken_at),) = run(session, "SELECT pg_export_snapshot(), now()")
         schema_state = _schema_state(session, tenant)
         if not schema_state[1]:

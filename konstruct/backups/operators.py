@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from konstruct.backups.files import PUBLIC, Manifest, backup_name, check_file
-from konstruct.backups.postgres import insert_rows, read_rows
 from tenants.audit.operator_log import record_command
 from tenants.exceptions import InvalidTenant
 from tenants.models import OperatorEvent
-from tenants.moving.rows import run, session_on
+from tenants.postgres_tools import insert_rows, read_rows, run, session_on
 from tenants.servers import MAIN
 
 # Tables of the public schema that operators need to log in, in the order of the restore. Rows of

@@ -25,7 +25,6 @@ from django.db import DatabaseError, IntegrityError
 
 from konstruct.backups.dumping import check_tenant
 from konstruct.backups.files import Manifest, backup_name, dump_name, jobs_name
-from konstruct.backups.postgres import insert_rows, restore_schema, restore_session_name
 from konstruct.backups.replaying import journal_open_requests
 from konstruct.backups.settling import Restored, close, reopen, settle
 from tenants import journal, traces, transaction
@@ -41,9 +40,16 @@ from tenants.context import (
 from tenants.exceptions import InvalidTenant, SchemaOutdated, WorkspaceTaken
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
-from tenants.moving.rows import run, session_on
-from tenants.moving.transfer import SETTLE_SECONDS, set_tenant
+from tenants.moving import SETTLE_SECONDS
 from tenants.naming import replaced_schema_of
+from tenants.postgres_tools import (
+    end_killed_restores,
+    insert_rows,
+    restore_schema,
+    run,
+    session_on,
+    set_tenant,
+)
 from tenants.roles import APP_ROLE
 from tenants.schemas.migration_state import known_migrations, schema_exists
 from tenants.schemas.provisioning import default_domain
@@ -54,8 +60,6 @@ logger = logging.getLogger(__name__)
 
 # Comment on a renamed schema that was served before the restore.
 ORIGINAL: Final = "served before a restore"
-# Time for the session of a killed restore to end.
-KILLED_MILLISECONDS: Final = 30_000
 
 
 def restore(
@@ -95,7 +99,8 @@ def restore(
     ):
         before = state_of_tenant(tenant)
         was_served = close(tenant)
-        _end_killed_restores(tenant)
+        with session_on(tenant.server) as session:
+            end_killed_restores(session, tenant.schema_name)
         # Otherwise the schema may be from an earlier call that did not complete.
         has_original = was_served or _is_original(replaced_schema_of(tenant.pk))
         time.sleep(SETTLE_SECONDS)  # for running requests to end, as before a move
@@ -215,15 +220,6 @@ def _rename_schema(tenant: Tenant, *, is_original: bool) -> None:
                 execute(f"COMMENT ON SCHEMA {renamed} IS '{ORIGINAL}'")
 
 
-def _end_killed_restores(tenant: Tenant) -> None:
-    """End the sessions of killed restores of this tenant, which would continue."""
-    execute(
-        "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity"
-        " WHERE application_name = %s AND datname = current_database()",
-        [KILLED_MILLISECONDS, restore_session_name(tenant.schema_name)],
-    )
-
-
 def _undo(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
     """Undo everything: the tenant is as before."""
     renamed = replaced_schema_of(tenant.pk)
@@ -252,7 +248,7 @@ def _load(tenant: Tenant, path: Path) -> None:
         with (path / jobs_name(tenant.pk)).open() as file:
             jobs = [json.loads(line) for line in file]
         with session.transaction():
-            set_tenant(session, tenant)
+            set_tenant(session, tenant.pk)
             table = f"public.{Job._meta.db_table}"
             run(session, f"DELETE FROM {table} WHERE tenant_id = %s", tenant.pk)  # noqa: S608
             insert_rows(session, table, jobs)

@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
@@ -48,7 +47,6 @@ from tenants.audit.operator_log import record_person_action, record_site_action,
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
-from tenants.schemas.old_copies import COPY_LIFETIME, old_copies
 
 
 class DomainFormSet(PaginationInlineFormSet):
@@ -188,12 +186,12 @@ class TenantAdmin(OperatorAdmin):
     readonly_fields = (
         *("id", "condition", "schema_name", "schema", "why", "disk", "messages", "agents"),
         *("waiting", "failed", "memories", "last_activity"),
-        *("created_at", "migrated_at", "server", "copies", "reached"),
+        *("created_at", "migrated_at", "server", "reached"),
     )
     fields = (
         *("slug", "name", "condition", "schema", "why", "migrated_at", "waiting", "failed"),
         *("messages", "memories", "disk", "last_activity", "reached"),
-        *("agents", "id", "schema_name", "server", "copies", "created_at"),
+        *("agents", "id", "schema_name", "server", "created_at"),
         *quotas.NAMES,
     )
     inlines = (DomainInline,)
@@ -338,19 +336,6 @@ class TenantAdmin(OperatorAdmin):
             else ""
         )
         return obj.provisioning_error or made
-
-    @display(description=_("Old copies"), empty_value=_("none"))
-    def copies(self, obj: Tenant) -> str:
-        """The former server of a moved tenant, and until when its old copy is kept."""
-        return ", ".join(
-            gettext("%(schema_name)s on %(server)s, until %(value)s UTC")
-            % {
-                "schema_name": copy.schema_name,
-                "server": copy.server,
-                "value": date_format(copy.left_at + COPY_LIFETIME, "DATETIME_FORMAT"),
-            }
-            for copy in old_copies(obj.pk)
-        )
 
     @display(description=_("Quotas reached"))
     def reached(self, obj: Tenant) -> str:

@@ -21,9 +21,9 @@ from tenants.models import Domain, Job, Tenant
 from tenants.naming import replaced_schema_of
 from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
+from tenants.schemas.left_overs import DROP_LOCK_TIMEOUT, drop_left_overs
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import fits
-from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, require_server
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 GRACE_DAYS = 7
 RETRY_DELAY = timedelta(minutes=1)
 # How long a deletion waits for the locks of running requests.
-DROP_LOCK_TIMEOUT = "30s"
 
 # A function that logs a change of a tenant, called in the transaction of the change.
 RecordChange = Callable[[Tenant], object]
@@ -60,7 +59,7 @@ def create_tenant(
         slug: one label of a host name.
         name: the name that people read; by default the slug.
         domain: the host name; by default ``SLUG.<TENANT_DOMAIN_SUFFIX>``.
-        server: the name of the database server; by default the one with the fewest tenants.
+        server: the name of the database server; by default the one with the fewest bytes.
         on_register: called with a new tenant in the transaction that registers it.
 
     Returns:
@@ -182,7 +181,7 @@ def resume_tenant(tenant: Tenant) -> None:
 
 
 def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> None:
-    """Delete a tenant with its schema, cache keys, jobs and old copies. Needs the owner's role.
+    """Delete a tenant with its schemas, cache keys and jobs. Needs the owner's role.
 
     It can be repeated if it fails.
 
@@ -225,7 +224,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> No
             Tenant.objects.filter(id=tenant.id).delete()
         # Running requests may have written keys.
         clear_tenant_cache(tenant)
-    drop_old_copies(tenant.id)
+    drop_left_overs(tenant.id)
 
 
 def request_deletion(tenant: Tenant) -> None:

@@ -20,10 +20,9 @@ from konstruct.local import embedded
 from memory.context.checkpoints.connections import close_pools
 from tenants import servers as known
 from tenants.models import Tenant
-from tenants.moving.service import move_tenant
+from tenants.moving import move_tenant
 from tenants.postgresql import pool
 from tenants.roles import APP_ROLE
-from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, cache_server, clear_server_cache
 from tests import database
 
@@ -140,7 +139,6 @@ def spread(slugs: Sequence[str]) -> Iterator[None]:
     with database.as_owner():
         for tenant in Tenant.objects.filter(slug__in=placed):
             move_tenant(tenant, placed[tenant.slug])
-            drop_old_copies(tenant.id)
     database.remove_committed_rows()  # of the operators' log
     with (
         override_settings(TENANT_DATABASES_CLOSED=[MAIN]),

@@ -18,7 +18,7 @@ from tenants import traces
 from tenants.audit.operator_log import record_deletion
 from tenants.context import connection
 from tenants.management.base import KonstructCommand
-from tenants.moving.service import settle_moves
+from tenants.moving import settle_moves
 from tenants.outages import OUTAGES, outage_reason
 from tenants.schemas.provisioning import delete_due, migrate_requested, provision_registered
 

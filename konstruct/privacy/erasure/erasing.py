@@ -27,7 +27,7 @@ from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import ERASURE, owner_lock, schema_lock
-from tenants.schemas.old_copies import drop_old_copies
+from tenants.schemas.left_overs import drop_left_overs
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def carry_out(
         JournalUnavailable: the rows are removed, and the journal of erasures cannot be written.
         UnknownTable: a table has no declaration of its personal data.
     """
-    drop_old_copies(required_tenant_id())
+    drop_left_overs(required_tenant_id())
     with owner_lock(ERASURE, request.pk) as is_held:
         if not is_held:
             raise ErasureInProgress("another process is carrying it out at this moment")

@@ -38,7 +38,7 @@ from tenants import journal
 from tenants.audit.models import MessageErasure
 from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
-from tenants.schemas.old_copies import drop_old_copies
+from tenants.schemas.left_overs import drop_left_overs
 
 # Approximate number of messages that are removed in one transaction, with their replies.
 BATCH: Final = 500
@@ -95,7 +95,7 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
     """
     if request.done_at is not None:
         return request
-    drop_old_copies(required_tenant_id())
+    drop_left_overs(required_tenant_id())
     receipt = request.receipt or {"began_at": now(), "tables": {}, "quoted_in": []}
     # A process that was killed may have left removed messages in the cache.
     _delete_from_cache(receipt.pop(IN_CACHE, None))

@@ -14,12 +14,11 @@ from django.conf import settings as given
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from konstruct.backups import postgres
 from konstruct.backups.files import MANIFEST, backups_in, remove_old
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy import erasure
 from memory.models import Message
-from tenants import journal, traces
+from tenants import journal, postgres_tools, traces
 from tenants.context import fetch_value, tenant_scope
 from tenants.models import OperatorEvent, Tenant
 from tests import database
@@ -80,7 +79,7 @@ def test_backup_of_one_tenant_has_no_data_of_another(
     made = backup("--tenant", "tenant-a")
     dumps = list(made.glob("*.dump"))
     assert [dump.name for dump in dumps] == [f"{tenant_a.schema_name}.dump"]
-    program = postgres.import_string(given.POSTGRES_BIN)() / "pg_restore"
+    program = postgres_tools.import_string(given.POSTGRES_BIN)() / "pg_restore"
     text = subprocess.run([program, "--file=-", *dumps], capture_output=True, check=True).stdout
     assert b"Zyxomma" in text
     assert b"Quokkasaurus" not in text
@@ -238,7 +237,7 @@ def test_damaged_journal_stops_the_restore_of_a_tenant(
 def test_full_disk_is_an_error_without_leftovers(
     tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path, monkeypatch: Any
 ) -> None:
-    real = postgres.dump_schema
+    real = postgres_tools.dump_schema
     monkeypatch.setattr(
         "konstruct.backups.dumping.dump_schema",
         lambda session, pk, schema, snapshot, to: real(
@@ -270,7 +269,7 @@ def test_a_tenant_that_fails_does_not_stop_the_others(
 @pytest.fixture
 def during_the_dump(monkeypatch: Any) -> Callable[[Callable[[], object]], None]:
     """Run a function once, before pg_dump reads a table."""
-    real = postgres.dump_schema
+    real = postgres_tools.dump_schema
 
     def do(act: Callable[[], object]) -> None:
         left = [act]

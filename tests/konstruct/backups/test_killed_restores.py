@@ -16,22 +16,26 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from konstruct.backups import restoring
-from konstruct.backups.postgres import restore_session_name
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import Message
 from tenants.context import fetch_value, tenant_scope
 from tenants.models import Job, Tenant
+from tenants.postgres_tools import restore_session_name
 from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.backups.conftest import dumped, run, texts, without_room
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.data]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.data,
+    pytest.mark.slow,
+]
 
 STEPS = (
     "restoring.close",
-    "restoring._end_killed_restores",
+    "restoring.end_killed_restores",
     "restoring._journal_waiting_erasures",
     "restoring._rename_schema",
     "restoring._load",

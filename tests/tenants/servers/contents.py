@@ -4,25 +4,30 @@ import psycopg
 from django.conf import settings
 
 from tenants.models import Tenant
-from tenants.moving.rows import quoted, row_digests, run, sequences_of, tables_of
+from tenants.postgres_tools import quoted, run
 from tenants.servers import MAIN
 from tests import database
 from tests.servers.postgres import Server
 
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
 
-def contents(tenant: Tenant, server: str, schema: str = "") -> dict[str, object]:
+
+def contents(tenant: Tenant, server: str) -> dict[str, object]:
     """Return all rows by table, the state of each sequence, and the outbox; empty without any."""
     url = database.url_of("superuser") if server == MAIN else Server(server).url("superuser")
-    schema = schema or tenant.schema_name
     with psycopg.connect(url, options="-c timezone=UTC") as session:
-        if run(session, "SELECT to_regnamespace(%s) IS NULL", schema) == [(True,)]:
+        found: dict[str, object] = {}
+        for (name,) in run(session, TABLES, tenant.schema_name):
+            table = quoted(tenant.schema_name, name)
+            found[name] = sorted(run(session, f"SELECT t::text FROM {table} AS t"))
+        if not found:
             return {}
-        found: dict[str, object] = {
-            table.name.split(".")[1]: row_digests(session, table)
-            for table in tables_of(session, schema)
-        }
-        for name in sequences_of(session, schema):
-            found[name] = run(session, f"SELECT last_value, is_called FROM {quoted(schema, name)}")
+        for name, value in run(
+            session,
+            "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = %s",
+            tenant.schema_name,
+        ):
+            found[name] = value
         found["outbox"] = run(
             session,
             "SELECT kind, key, attempts, due_at, failed_at FROM tenants_job"

@@ -1,10 +1,8 @@
-"""A move that is killed after any statement: the tenant is complete, on exactly one server."""
+"""A move that is killed or loses a server at any step: the tenant is on exactly one server."""
 
 import os
-import random
 import signal
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -14,13 +12,13 @@ from django.db import connections
 
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
+from tenants import moving, postgres_tools
 from tenants.context import tenant_scope
 from tenants.locking import poll
 from tenants.models import Job, Tenant
-from tenants.moving.service import move_tenant, settle_moves
-from tenants.postgresql.exchange import Exchange
+from tenants.moving import MoveInterrupted, move_tenant, settle_moves
+from tenants.postgres_tools import ToolFailed
 from tenants.schemas import provisioning
-from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, clear_server_cache
 from tenants.serving import require_serving
 from tests import database
@@ -28,16 +26,31 @@ from tests.memory.messages import add_messages
 from tests.servers.postgres import Server
 from tests.tenants.servers.contents import where
 
-pytestmark = pytest.mark.data
+pytestmark = pytest.mark.slow
 
-NEVER = 10**9
+# Killed before each, and while rows pass from pg_dump to pg_restore.
+STEPS = (
+    "_move",
+    "drop_left_over",
+    "_wait_for_jobs",
+    "_lock",
+    "read_rows",
+    "digests_of",
+    "copy_schema",
+    "copyfileobj",
+    "insert_rows",
+    "_switch",
+    "_settle",
+    "clear_server_cache",
+)
+AFTER_THE_SWITCH = ("_settle", "clear_server_cache")
 
 
 @pytest.fixture(scope="module")
 def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
     """A tenant that is moved back and forth."""
     with database.as_owner():
-        made = provisioning.create_tenant(slug="killed", server=MAIN)
+        made = provisioning.create_tenant(slug="killed", server="eu1")
     with tenant_scope(made.id):
         create_agent(tenant_id=made.id, name="Ada")
         add_messages(made, *(f"message {number}" for number in range(20)), index=False)
@@ -48,59 +61,43 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
         provisioning.delete_tenant(Tenant.objects.get(slug="killed"))
 
 
-def _move_in_child(tenant: Tenant, to: str, *, killed_before: int) -> int | None:
-    """Run the move in a process that kills itself before that statement.
-
-    Return the number of statements of the move, None if it was killed.
-    """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        sent = 0
-        # The connections of the parent must be neither used nor closed.
-        inherited = [
-            (wrapper, wrapper.connection) for wrapper in connections.all(initialized_only=True)
-        ]
-        for wrapper, _ in inherited:
-            wrapper.connection = None
-
-        def counted(function: Any) -> Any:
-            def count(*args: Any, **kwargs: Any) -> Any:
-                nonlocal sent
-                sent += 1
-                if sent == killed_before:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return function(*args, **kwargs)
-
-            return count
-
-        psycopg.Cursor.execute = counted(psycopg.Cursor.execute)  # type: ignore[method-assign]
-        psycopg.Cursor.copy = counted(psycopg.Cursor.copy)  # type: ignore[method-assign]
-        Exchange.finish = counted(Exchange.finish)  # type: ignore[method-assign]
-        try:
-            move_tenant(tenant, to, patience=0)
-            os.write(writing, str(sent).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        output = pipe.read()
-    _, status = os.waitpid(child, 0)
-    assert bool(output) != os.WIFSIGNALED(status), "the move has failed, and was not killed"
-    return int(output) if output else None
+def _cases(short: str) -> list[Any]:
+    """Return the steps. All but one are long."""
+    return [step if step == short else pytest.param(step, marks=pytest.mark.long) for step in STEPS]
 
 
-def _kill(tenant: Tenant, before: int) -> str:
-    """Move the tenant, and kill the move. Return the tenant's server afterwards."""
-    was = where(tenant)
+def _place(step: str) -> tuple[Any, str]:
+    return (postgres_tools.shutil, step) if step == "copyfileobj" else (moving, step)
+
+
+def _other_server(tenant: Tenant) -> str:
+    tenant.refresh_from_db()
+    return "eu2" if tenant.server == "eu1" else "eu1"
+
+
+def _check(tenant: Tenant, server: str, rows: object) -> None:
+    tenant.refresh_from_db()
+    clear_server_cache()
+    assert (tenant.server, tenant.moving_to) == (server, "")
+    assert where(tenant) == {server: rows}
+    assert require_serving(tenant.id).server == server
+    with tenant_scope(tenant.id):
+        assert list(Agent.objects.values_list("name", flat=True)) == ["Ada"]
+        Agent.objects.update(name="Ada")
+
+
+@pytest.mark.parametrize("step", _cases("_switch"))
+def test_killed_move_leaves_the_tenant_on_one_server(tenant: Tenant, step: str) -> None:
     with database.as_owner():
-        tenant.refresh_from_db()
-        (to,) = {MAIN, "eu1"} - {tenant.server}
-        _move_in_child(tenant, to, killed_before=before)
-        tenant.refresh_from_db()
-        found = where(tenant)
-        if tenant.moving_to:  # the tenant is not served, and either copy is complete, or both
-            assert all(row["outbox"] for row in found.values())
+        to, was = _other_server(tenant), tenant.server
+        (rows,) = where(tenant).values()
+        child = os.fork()
+        if child == 0:
+            try:
+                _move_and_die(tenant, to, step)
+            finally:
+                os._exit(0)
+        assert os.WIFSIGNALED(os.waitpid(child, 0)[1]), "the move was not killed"
 
         def is_settled() -> bool:
             settle_moves()
@@ -108,42 +105,67 @@ def _kill(tenant: Tenant, before: int) -> str:
 
         # Postgres needs a moment to notice the death of the other process.
         assert poll(is_settled, seconds=10)
-        tenant.refresh_from_db()
-    ((server, contents),) = where(tenant).items()
-    assert (server, tenant.moving_to) == (tenant.server, "")
-    assert [contents] == list(was.values())
-    clear_server_cache()
-    assert require_serving(tenant.id).server == server
-    with tenant_scope(tenant.id):
-        assert list(Agent.objects.values_list("name", flat=True)) == ["Ada"]
-    return server
+    _check(tenant, to if step in AFTER_THE_SWITCH else was, rows)
 
 
-def _statements(tenant: Tenant) -> int:
+def _move_and_die(tenant: Tenant, to: str, step: str) -> None:
+    # The connections of the parent must be neither used nor closed.
+    inherited = [
+        (wrapper, wrapper.connection) for wrapper in connections.all(initialized_only=True)
+    ]
+    for wrapper, _ in inherited:
+        wrapper.connection = None
+
+    def die(source: Any = None, target: Any = None, *_: Any) -> None:
+        if step == "copyfileobj":
+            target.write(source.read(100_000))
+            target.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(*_place(step), die)
+    move_tenant(tenant, to, patience=0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lost", ["eu1", "eu2", MAIN])
+@pytest.mark.parametrize("step", STEPS[1:])
+def test_restart_of_a_server_leaves_the_tenant_on_one(
+    tenant: Tenant, further: dict[str, Server], monkeypatch: Any, step: str, lost: str
+) -> None:
+    to, was = _other_server(tenant), tenant.server
+    (rows,) = where(tenant).values()
+    place = _place(step)
+    real: Callable[..., Any] = getattr(*place)
+    left = [step]
+
+    def lose(*args: Any, **options: Any) -> Any:
+        if left:
+            left.pop()
+            if lost == MAIN:
+                _lose_sessions_of_main()
+            else:
+                further[lost].stop()
+                further[lost].start()
+        return real(*args, **options)
+
+    monkeypatch.setattr(*place, lose)
+    failed = ""
     with database.as_owner():
-        tenant.refresh_from_db()
-        to = "eu1" if tenant.server == MAIN else MAIN
-        sent = _move_in_child(tenant, to, killed_before=NEVER)
-    assert sent is not None
-    return sent
+        try:
+            move_tenant(Tenant.objects.get(pk=tenant.pk), to, patience=0)
+        except (MoveInterrupted, ToolFailed) as error:
+            failed = str(error)
+        settle_moves()
+    tenant.refresh_from_db()
+    assert not left
+    if step != "_switch":  # the commit may be before the loss
+        assert tenant.server == (to if not failed or step in AFTER_THE_SWITCH else was)
+    _check(tenant, tenant.server, rows)
 
 
-def test_killed_move_continues_or_is_reverted(tenant: Tenant) -> None:
-    last = _statements(tenant)
-    ended = {_kill(tenant, last - before) for before in (3, 6, 200)}
-    assert ended == {MAIN, "eu1"}
-
-
-def test_fifty_moves_are_killed_anywhere(tenant: Tenant) -> None:
-    last = _statements(tenant)
-    chosen = random.Random(23)
-    # Half of the kills are at the decision: at the end, after the rows.
-    places = [chosen.randrange(1, last + 1) for _ in range(25)]
-    places += [last - chosen.randrange(40) for _ in range(25)]
-    ended = []
-    for number, place in enumerate(places):
-        ended.append(_kill(tenant, place))
-        if number % 10 == 9:
-            with database.as_owner():
-                drop_old_copies(tenant.id)
-    sys.stdout.write(f"{last} statements; killed before {sorted(places)}; then on {ended}\n")
+def _lose_sessions_of_main() -> None:
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND usename = 'konstruct_owner'"
+        )

@@ -1,4 +1,6 @@
-"""Postgres' programs pg_dump and pg_restore, and rows of public tables as JSON.
+"""Sessions of the owner's role, Postgres' programs pg_dump and pg_restore, and rows as JSON.
+
+The sessions are separate from this thread's connections, and enter no tenant by themselves.
 
 A tenant's schema is dumped and restored as konstruct_owner, inside the tenant: the policies show
 all rows of the tenant and none of another one. No superuser is needed.
@@ -7,18 +9,26 @@ all rows of the tenant and none of another one. No superuser is needed.
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Final, cast
 from uuid import UUID
 
+import psycopg
 from django.conf import settings
+from django.db import connections
 from django.utils.module_loading import import_string
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from tenants.exceptions import KonstructError
-from tenants.moving.rows import Session, quoted, run
+from tenants.postgresql.base import DatabaseWrapper
+
+Session = psycopg.Connection[Any]
 
 # Rows that are inserted by one statement.
 INSERT_BATCH: Final = 500
@@ -26,6 +36,14 @@ _COLUMNS: Final = """
 SELECT attname FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
 """
+# The policies show the tenant's rows; without the setting pg_dump refuses tables with policies.
+_DUMP: Final = (
+    *("--format=custom", "--enable-row-security"),
+    *("--no-password", "--lock-wait-timeout=60s"),
+)
+_RESTORE: Final = ("--single-transaction", "--exit-on-error", "--no-password")
+# Time for the session of a killed restore or move to end.
+_KILLED_MILLISECONDS: Final = 30_000
 _MAJOR: Final = re.compile(r"\) (\d+)")
 # A line of `pg_restore --list`: numbers, type, schema and name.
 _TABLE_DATA: Final = re.compile(r"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) ", re.MULTILINE)
@@ -33,6 +51,45 @@ _TABLE_DATA: Final = re.compile(r"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) ", re.MUL
 
 class ToolFailed(KonstructError):
     """A program of Postgres is missing, of the wrong version, or has failed."""
+
+
+@contextmanager
+def session_on(server: str) -> Iterator[Session]:
+    """Open a session of this process' role on a server, in autocommit. It is closed at the end.
+
+    The driver's errors are raised as Django's.
+
+    Raises:
+        ServerDown: the server takes no connections.
+    """
+    wrapper = cast(DatabaseWrapper, connections[server]).copy()
+    try:
+        wrapper.ensure_connection()
+        with wrapper.wrap_database_errors:
+            yield wrapper.connection
+    finally:
+        wrapper.close()
+
+
+def run(session: Session, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """Run a statement, or several if there are no values, and return the rows."""
+    cursor = session.execute(statement.encode(), values or None)
+    return cursor.fetchall() if cursor.description else []
+
+
+def quoted(*names: str) -> str:
+    """Return a quoted name, such as "schema"."table"."""
+    return sql.Identifier(*names).as_string()
+
+
+def literal(value: object) -> str:
+    """Return a quoted value, for statements that take no parameters."""
+    return sql.Literal(value).as_string()
+
+
+def set_tenant(session: Session, tenant_id: UUID) -> None:
+    """Set the tenant of the session's transaction, for tables with a policy."""
+    run(session, f"SET LOCAL app.current_tenant = {literal(str(tenant_id))}")
 
 
 def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, to: Path) -> None:
@@ -44,16 +101,59 @@ def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, t
     _run_tool(
         session,
         "pg_dump",
-        *("--format=custom", f"--schema={schema}", f"--snapshot={snapshot}", f"--file={to}"),
-        # The policies show the tenant's rows; without the setting pg_dump refuses such tables.
-        *("--enable-row-security", "--no-password", "--lock-wait-timeout=60s"),
+        *(*_DUMP, f"--schema={schema}", f"--snapshot={snapshot}", f"--file={to}"),
         tenant_id=tenant_id,
     )
+
+
+def copy_schema(source: Session, target: Session, tenant_id: UUID, schema: str) -> None:
+    """Copy a tenant's schema to another server: all of it or nothing.
+
+    The archive passes through this process: if it is killed, pg_restore gets a part and fails.
+
+    Raises:
+        ToolFailed: pg_dump or pg_restore failed.
+    """
+    dump, dump_environment = _command(
+        *(source, "pg_dump", *_DUMP, f"--schema={schema}", "--compress=0"), tenant_id=tenant_id
+    )
+    restore, restore_environment = _command(
+        *(target, "pg_restore", *_RESTORE), application_name=restore_session_name(schema)
+    )
+    with (
+        TemporaryFile() as errors,
+        subprocess.Popen(
+            dump, env=dump_environment, stdout=subprocess.PIPE, stderr=errors
+        ) as dumping,
+        subprocess.Popen(
+            restore, env=restore_environment, stdin=subprocess.PIPE, stderr=errors
+        ) as restoring,
+    ):
+        with (
+            suppress(BrokenPipeError),
+            cast(BinaryIO, dumping.stdout) as archive,
+            cast(BinaryIO, restoring.stdin) as loaded,
+        ):
+            shutil.copyfileobj(archive, loaded)
+        statuses = dumping.wait(), restoring.wait()
+        if any(statuses):
+            errors.seek(0)
+            raise _failure("pg_dump | pg_restore", errors.read().decode(), max(statuses))
 
 
 def restore_session_name(schema: str) -> str:
     """Return the `application_name` of the session that restores a schema."""
     return f"restore of {schema}"
+
+
+def end_killed_restores(session: Session, schema: str) -> None:
+    """End the sessions of killed restores and moves to this schema, which would continue."""
+    run(
+        session,
+        "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity"
+        " WHERE application_name = %s AND datname = current_database()",
+        *(_KILLED_MILLISECONDS, restore_session_name(schema)),
+    )
 
 
 def restore_schema(session: Session, schema: str, dump: Path) -> None:
@@ -67,8 +167,7 @@ def restore_schema(session: Session, schema: str, dump: Path) -> None:
     _run_tool(
         session,
         "pg_restore",
-        *("--single-transaction", "--exit-on-error", "--no-password", "--use-list=/dev/stdin"),
-        str(dump),
+        *(*_RESTORE, "--use-list=/dev/stdin", str(dump)),
         application_name=restore_session_name(schema),
         stdin="".join(line for line in contents.splitlines(keepends=True) if schema in line),
     )
@@ -109,20 +208,26 @@ def insert_rows(session: Session, table: str, rows: Iterable[dict[str, Any]]) ->
     return len(rows_to_insert)
 
 
-def _run_tool(
+def _run_tool(session: Session, name: str, *arguments: str, stdin: str = "", **options: Any) -> str:
+    """Run a program on the database of a session, as its role, and return its output."""
+    command, environment = _command(session, name, *arguments, **options)
+    result = subprocess.run(
+        command, env=environment, input=stdin, capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        raise _failure(name, result.stderr, result.returncode)
+    return result.stdout
+
+
+def _command(
     session: Session,
     name: str,
     *arguments: str,
     tenant_id: UUID | None = None,
     connects: bool = True,
     application_name: str | None = None,
-    stdin: str = "",
-) -> str:
-    """Run a program on the database of a session, as its role, and return its output.
-
-    Args:
-        stdin: its standard input.
-    """
+) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment of a program."""
     program = _program(session, name)
     options = f"-c app.current_tenant={tenant_id}" if tenant_id else ""
     # Messages in English: some are searched for.
@@ -136,18 +241,12 @@ def _run_tool(
             "application_name": application_name,
         }
         arguments = (f"--dbname={make_conninfo('', **parameters)}", *arguments)
-    result = subprocess.run(
-        [program, *arguments],
-        env=environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if result.returncode:
-        output = result.stderr.strip().splitlines()[:3] or [f"exit status {result.returncode}"]
-        raise ToolFailed(f"{name} failed: {' '.join(output)}")
-    return result.stdout
+    return [program, *arguments], environment
+
+
+def _failure(name: str, output: str, status: int) -> ToolFailed:
+    lines = output.strip().splitlines()[:3] or [f"exit status {status}"]
+    return ToolFailed(f"{name} failed: {' '.join(lines)}")
 
 
 def _program(session: Session, name: str) -> str:
