@@ -4,17 +4,15 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Final, Self
 from uuid import UUID
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max
 
 from memory.arguments import ROLES
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, WindowClear
 from tenants.context import fetch_all, fetch_row
-from tenants.postgresql.compiled_reads import CompiledRead
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # Both queries are part of every reply, and take four times as long by the ORM.
@@ -63,29 +61,6 @@ FROM (VALUES (1)) AS always LEFT JOIN (
 """
 
 _TURN: Final = ("id", "role", "content", "name", "created_at")
-
-
-@CompiledRead
-def _clears(tenant_id: Any, agent_id: Any, user_id: Any) -> QuerySet[WindowClear]:
-    return WindowClear.objects.of(tenant_id, agent_id, user_id).order_by("-id")[:1]
-
-
-@lru_cache(maxsize=16)
-def _ends_of_turns(limit: int) -> CompiledRead[Message]:
-    """Return the read of the newest messages that end a turn, each with its question."""
-
-    def ends(
-        tenant_id: Any, agent_id: Any, user_id: Any, number: Any, at: Any
-    ) -> QuerySet[Message, Any]:
-        messages = Message.objects.of(tenant_id, agent_id, user_id)
-        questions = (f"in_reply_to__{name}" for name in _TURN)
-        return (
-            messages.window_turns(after_number=number)
-            .filter(created_at__gte=at)
-            .values_list("channel", *_TURN, *questions)[:limit]
-        )
-
-    return CompiledRead(ends)
 
 
 @dataclass(frozen=True)
@@ -186,7 +161,7 @@ class Conversation:
 
     def last_clear(self) -> Clear:
         """Return the last explicit clear."""
-        last = _clears.first(**self._scope())
+        last = WindowClear.objects.of(**self._scope()).order_by("-id").first()
         return Clear() if last is None else Clear.of(last)
 
     def recent_turns(self, limit: int, *, after: Clear) -> list[Turn]:
@@ -196,11 +171,15 @@ class Conversation:
         sent as the agent; and imported turns. A turn is cleared if it was sent before the last
         clear, whenever it was imported, and if it was in the transcript then.
         """
-        ends = _ends_of_turns(limit).rows(
-            **self._scope(), number=after.last_number, at=after.cleared_at
+        # The newest messages that end a turn, each with its question.
+        ends = (
+            Message.objects.of(**self._scope())
+            .window_turns(after_number=after.last_number)
+            .filter(created_at__gte=after.cleared_at)
+            .values_list("channel", *_TURN, *(f"in_reply_to__{name}" for name in _TURN))[:limit]
         )
         turns: list[Turn] = []
-        for channel, *values in reversed(ends):
+        for channel, *values in reversed([*ends]):
             turn, question = values[: len(_TURN)], values[len(_TURN) :]
             if question[0] is not None and channel != IMPORT_CHANNEL:
                 turns.append(Turn.of_values(*question))

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.handoff.detection import yes_or_no
@@ -22,7 +22,6 @@ from konstruct.orchestrator.models import (
 from konstruct.orchestrator.models.agents import PendingReplyQuerySet
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
-from tenants.postgresql.compiled_reads import CompiledRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
     Raises:
         MessageNotFound: the tenant has no such message.
     """
-    row: Any = _thread_of.first(message_id=message_id)
+    row: Any = _thread_of(message_id).first()
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message_id}.")
     return Thread.of(row), row.oldest_due
@@ -105,14 +104,14 @@ def oldest_due(thread: Thread) -> Snapshot | None:
     thread. Two statements and a read of the cache; one more statement with tool calls, options of
     the program, an earlier reply, or a plain yes or no.
     """
-    row = _oldest_ready.first(**thread.as_filter)
+    row = _oldest_ready(**thread.as_filter).first()
     return None if row is None else _snapshot(row, thread)
 
 
 def read_snapshot(message: KonstructMessage) -> Snapshot:
     """Read the message and the data of its reply. Raises MessageNotFound."""
     thread = Thread.of(message)
-    row = _message.first(message_id=message.id, **thread.as_filter)
+    row = _message(message.id, **thread.as_filter).first()
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message.id}.")
     return _snapshot(row, thread)
@@ -132,7 +131,6 @@ def _due_in_thread(agent_id: Any, user_id: Any, thread_id: Any) -> PendingReplyQ
     )
 
 
-@CompiledRead
 def _thread_of(message_id: Any) -> QuerySet[Message]:
     in_its_thread = _due_in_thread(OuterRef("agent_id"), OuterRef("user_id"), OuterRef("thread_id"))
     return (
@@ -142,25 +140,13 @@ def _thread_of(message_id: Any) -> QuerySet[Message]:
     )
 
 
-@CompiledRead
 def _oldest_ready(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Message]:
     waiting = _due_in_thread(agent_id, user_id, thread_id).values("message_id")[:1]
     return _messages(agent_id, user_id, thread_id).filter(pk=waiting)
 
 
-@CompiledRead
 def _message(message_id: Any, agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Message]:
     return _messages(agent_id, user_id, thread_id).filter(pk=message_id, role=Role.USER)
-
-
-@CompiledRead
-def _options(message_id: Any) -> QuerySet[AnswerOptions]:
-    return AnswerOptions.objects.filter(pk=message_id)
-
-
-@CompiledRead
-def _agents(first_id: Any, second_id: Any) -> QuerySet[Agent]:
-    return Agent.objects.filter(Q(pk=first_id) | Q(pk=second_id))
 
 
 def _messages(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Any]:
@@ -184,11 +170,11 @@ def _messages(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Any]:
 def _snapshot(row: Any, thread: Thread) -> Snapshot:
     message, escalation = konstruct_message(row), current_escalation(thread)
     handover_id = None if escalation is None else escalation.to_agent_id
-    agents = {agent.pk: agent for agent in _agents(first_id=thread.agent_id, second_id=handover_id)}
+    agents = Agent.objects.in_bulk({thread.agent_id, handover_id} - {None})
     handover_agent = agents.get(handover_id) if handover_id else None
     if handover_agent is not None and not handover_agent.is_active:
         handover_agent = None
-    answer_options = _options.first(message_id=row.pk) if row.has_options else None
+    answer_options = AnswerOptions.objects.filter(pk=row.pk).first() if row.has_options else None
     return Snapshot(
         message=message,
         thread=thread,
