@@ -295,10 +295,6 @@ def _not_embedded() -> Iterator[UUID]:
             yield pk
 
 
-def _enqueue_embeddings(subjects: Sequence[str]) -> None:
-    embedding_queue.enqueue([UUID(subject) for subject in subjects])
-
-
 def _facts_without_quote() -> Iterable[object]:
     extracted = MemoryEntry.objects.entries().filter(state=FactState.ACTIVE)
     extracted = extracted.exclude(kind=FactKind.ENTERED)
@@ -332,9 +328,8 @@ def _wrong_windows() -> Iterator[str]:
     in_work = {memory_short_key(tenant_id, *pair) for pair in replying}
     is_end: dict[str, Callable[[list[bytes]], bool]] = {}
     for pair in Message.objects.values_list("agent_id", "user_id").order_by().distinct():
-        conversation = Conversation(tenant_id, *pair)
         is_end[memory_short_key(tenant_id, *pair)] = partial(
-            short_term.is_end_of_transcript, conversation=conversation
+            short_term.is_end_of_transcript, conversation=Conversation(tenant_id, *pair)
         )
     shared = Message.objects.filter(channel__in=thread_window.shared_channels())
     for thread in shared.values_list("thread_id", "channel").order_by().distinct():
@@ -351,13 +346,7 @@ def _wrong_windows() -> Iterator[str]:
 
 def _has_no_messages(entries: list[bytes]) -> bool:
     """Return whether a window has only turns that `append_message` wrote, without a transcript."""
-    turns = filter(None, map(decode, entries))
-    return not any("message_id" in turn for turn in turns)
-
-
-def _delete_windows(subjects: Sequence[str]) -> None:
-    """Delete windows, which are then read from their transcripts."""
-    get_redis_connection("default").unlink(*subjects)
+    return not any("message_id" in turn for turn in map(decode, entries) if turn)
 
 
 CHECKS: Final = (
@@ -365,7 +354,8 @@ CHECKS: Final = (
     Check(HELD_WITHOUT_QUESTION, _held_without_question, _release),
     Check(NO_JOB, _rows_without_job, _enqueue_jobs),
     Check(NO_ROW, _jobs_without_row, _remove_jobs),
-    Check(NOT_EMBEDDED, _not_embedded, _enqueue_embeddings),
+    Check(NOT_EMBEDDED, _not_embedded, lambda ids: embedding_queue.enqueue([*map(UUID, ids)])),
     Check(NO_QUOTE, _facts_without_quote, _retract),
-    Check(WRONG_WINDOW, _wrong_windows, _delete_windows),
+    # Readers take a deleted window from its transcript.
+    Check(WRONG_WINDOW, _wrong_windows, lambda keys: get_redis_connection().unlink(*keys)),
 )

@@ -20,17 +20,6 @@ from memory.conversations.short_term import (
 )
 from tenants.context import asynchronous
 
-__all__ = [
-    "aappend_message",
-    "aappend_turns",
-    "aclear_window",
-    "aget_recent_messages",
-    "append_message",
-    "append_turns",
-    "clear_window",
-    "get_recent_messages",
-]
-
 
 def append_turns(
     tenant_id: UUID | str,

@@ -268,7 +268,7 @@ def compare_creation(rounds: int) -> None:
 
 def dump_of(schema_name: str) -> str:
     """Return a schema with its rows as pg_dump writes it, without settings and psql commands."""
-    tool = [sys.executable, "-m", "konstruct.embedded", "tool", "pg_dump"]
+    tool = [sys.executable, "-m", "konstruct.local.embedded", "tool", "pg_dump"]
     ran = subprocess.run(
         [*tool, "--rows-per-insert=1000", "--schema", schema_name, DATABASE],
         cwd=PROJECT,

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.text import capfirst
 from django.views.defaults import page_not_found
 
-from konstruct.admin.people.receipts import VIEW, VIEW_MESSAGES
+from konstruct.admin.people.erasures import VIEW, VIEW_MESSAGES
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.models import MessageErasure
 

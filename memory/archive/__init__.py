@@ -28,27 +28,3 @@ from memory.archive.records import (
 )
 from memory.archive.sqlite_manager import SQLiteManager
 from memory.archive.vector_store import VectorStore
-
-__all__ = [
-    "ArchiveBusy",
-    "ArchiveClosed",
-    "ArchiveDamaged",
-    "ArchiveError",
-    "ArchiveUnavailable",
-    "Conversation",
-    "DimensionMismatch",
-    "DuplicateId",
-    "EmbedderError",
-    "FactHit",
-    "MemoryManager",
-    "Message",
-    "ModelMismatch",
-    "NewerArchive",
-    "NotAnArchive",
-    "SQLiteManager",
-    "SearchHit",
-    "StoredVector",
-    "UnknownId",
-    "VectorHit",
-    "VectorStore",
-]

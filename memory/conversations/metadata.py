@@ -9,8 +9,7 @@ from django.db.models import QuerySet
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.exceptions import InvalidArgument
 from memory.models import Message, MessageAttribute
-from memory.models.attributes import attributes_of, with_metadata
-from memory.models.metadata_filters import metadata_values
+from memory.models.attributes import attributes_of, metadata_values, with_metadata
 
 
 def metadata_argument(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -28,7 +27,7 @@ def metadata_argument(metadata: Mapping[str, Any] | None) -> dict[str, Any] | No
 
 
 def filter_by_metadata(messages: "QuerySet[Message]", filters: Mapping[str, Any]) -> Any:
-    """Return the messages with metadata that match: see `memory.models.metadata_filters`."""
+    """Return the messages with metadata that match: see `memory.models.attributes`."""
     return with_metadata(messages, filters, MessageAttribute, "message_id")
 
 

@@ -23,8 +23,6 @@ from memory.models import Message, Role
 from tenants import transaction
 from tenants.context import asynchronous, known_tenant
 
-__all__ = ["Conversation", "TurnPosition", "arecord_message", "record_message"]
-
 
 def record_message(
     *,

@@ -22,28 +22,3 @@ from memory.facts.service import (
 )
 from memory.models import MemoryEntry
 from memory.models.facts import SYSTEM, Author
-
-__all__ = [
-    "SYSTEM",
-    "Author",
-    "LongTermMemory",
-    "MemoryEntry",
-    "Outcome",
-    "Quote",
-    "RecordedCandidate",
-    "StoredFact",
-    "confirm",
-    "delete_facts",
-    "embed_facts",
-    "exclude_from_recall",
-    "filter_facts",
-    "include_again",
-    "nearest_facts",
-    "recalls_with",
-    "record_candidate",
-    "reembed_facts",
-    "reject",
-    "restore",
-    "retract",
-    "roll_back",
-]

@@ -16,10 +16,10 @@ from memory.embedding.vectors import hnsw_scan
 from memory.exceptions import InvalidArgument
 from memory.facts.versions import Unchanged
 from memory.ids import new_id_argument
+from memory.models.attributes import metadata_values
 from memory.models.conversations import RecallEvent
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactState, MemoryEntry
-from memory.models.metadata_filters import metadata_values
 from tenants.context import current_tenant_id, fetch_all
 
 # Number of the newest recalls that are searched for a fact about no user, which may be in any

@@ -46,9 +46,9 @@ from memory.facts.versions import (
     update_entry,
 )
 from memory.fields import digest
+from memory.models.attributes import metadata_values
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import SYSTEM, Author, FactAction, FactKind, FactState, MemoryEntry
-from memory.models.metadata_filters import metadata_values
 from tenants import transaction
 from tenants.audit.tombstones import FACT, enqueue_tombstones
 from tenants.context import asynchronous, current_tenant_id, known_tenant
@@ -291,7 +291,7 @@ class LongTermMemory:
             user_id: only facts about this user, and about no user.
             shared: False leaves out the facts about no user.
             shared_only: only facts about no user; for a prompt of an unknown user.
-            filters: conditions on the metadata, see `memory.models.metadata_filters`.
+            filters: conditions on the metadata, see `memory.models.attributes`.
             at: facts valid at that time, in their version of then; by default those valid now.
             threshold: least cosine similarity, from -1 to 1.
             query_embedding: the vector of a text query, if the caller has it.

@@ -12,7 +12,7 @@ from memory.embedding.embedder import model_version
 from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
 from memory.facts.exclusions import exclude_corrected, include_corrected
 from memory.fields import digest
-from memory.models.attributes import attributes_of
+from memory.models.attributes import attributes_of, metadata_values
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import (
     SYSTEM,
@@ -24,7 +24,6 @@ from memory.models.facts import (
     MemoryEntry,
     server_clock,
 )
-from memory.models.metadata_filters import metadata_values
 from tenants import transaction
 
 # How often a write is tried again because another request deleted the conflicting entry.

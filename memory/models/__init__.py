@@ -26,5 +26,4 @@ from memory.models.facts import (
     MemoryEntry,
     Precision,
 )
-from memory.models.items import ConversationItem
-from memory.models.people import PersonName
+from memory.models.people import ConversationItem, PersonName

@@ -76,7 +76,7 @@ class MemoryEntryQuerySet(models.QuerySet):
         return self.filter(user_id__isnull=False)
 
     def with_metadata(self, filters: Mapping[str, Any]) -> Self:
-        """Return the facts with metadata that match: see `memory.models.metadata_filters`."""
+        """Return the facts with metadata that match: see `memory.models.attributes`."""
         return with_metadata(
             self, filters, apps.get_model("memory", "MemoryAttribute"), "memory_id"
         )

@@ -230,7 +230,7 @@ def recall(
         policy: number of results, thresholds and features; by default DEFAULT_POLICY.
         at: only messages up to this time, with the facts that were valid then.
         exclude: ids of messages to leave out, such as those of the window.
-        filters: conditions on the metadata of messages, see `memory.models.metadata_filters`. Other
+        filters: conditions on the metadata of messages, see `memory.models.attributes`. Other
             messages do not affect the result. Another round trip.
         query_embedding: the vector of `query`, if the caller has it.
 

@@ -14,23 +14,3 @@ from tenants.jobs.kind import (
     owner_kind,
 )
 from tenants.jobs.lease import Lease, LeaseLost, WorkerLost
-
-__all__ = [
-    "GRACE",
-    "INTERRUPTED",
-    "KINDS",
-    "MAX_GRACE",
-    "WORK",
-    "Claim",
-    "JobKind",
-    "Lease",
-    "LeaseLost",
-    "Outcome",
-    "WorkerLost",
-    "claim",
-    "claim_of_all_servers",
-    "enqueue_task",
-    "on_given_up",
-    "owner_kind",
-    "sweep",
-]

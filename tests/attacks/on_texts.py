@@ -44,7 +44,7 @@ def readings() -> dict[str, Reading]:
     from konstruct.strict_json import read_json
     from memory.context import chat, tokens
     from memory.context.task import Task
-    from memory.models.metadata_filters import metadata_values, parse_filters
+    from memory.models.attributes import metadata_values, parse_filters
     from memory.recall import scoring
     from memory.text import chunking, lexical
 
@@ -172,7 +172,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
     from konstruct.interfaces.openai.requests import read_request
     from konstruct.orchestrator.models import Agent
     from konstruct.strict_json import read_json
-    from memory.models.metadata_filters import metadata_values, parse_filters
+    from memory.models.attributes import metadata_values, parse_filters
 
     def validated(serializer: type[Any], wrap: Callable[[Any], Any]) -> Callable[[Any], object]:
         def check(document: Any) -> object:

@@ -25,8 +25,7 @@ from playwright.sync_api import expect
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation, SlackMember, SlackUser
-from konstruct.channels.slack.installations import connect
-from konstruct.channels.slack.oauth import SCOPES
+from konstruct.channels.slack.installations import SCOPES, connect
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent

@@ -6,6 +6,7 @@ page sends it again with each message.
 
 from collections.abc import Sequence
 from copy import copy
+from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,15 +20,14 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from konstruct.admin.access import log_access, log_row_access
-from konstruct.admin.agents.questions import TRY, answers_by_version
 from konstruct.admin.agents.versions import differences
 from konstruct.admin.memory.recall_events import trace_context
 from konstruct.admin.memory.sources import sources_of, with_sources
 from konstruct.admin.pages import PageForm, UserField, show_outcome
-from konstruct.orchestrator.agents import settings_of
-from konstruct.orchestrator.models import Agent, SavedQuestion
+from konstruct.orchestrator.agents import QUESTIONS, settings_of
+from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.pipeline.dry_run import DryRun, dry_run
-from konstruct.orchestrator.saved_questions import enqueue_questions, save_question
+from konstruct.orchestrator.saved_questions import enqueue_questions, save_question, version_of
 from memory.browse.people import displayed_names
 from memory.models import Message, Scope
 from tenants import transaction
@@ -35,6 +35,69 @@ from tenants.admin.recorded_admin import NewRowForm
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
+
+TRY: Final = "audit.try_agent"
+SHOWN_VERSIONS: Final = 5
+
+
+def answers_by_version(agent: Agent) -> dict[str, Any]:
+    """Return the saved questions with the answers of the last versions, for try_agent.html."""
+    questions = SavedQuestion.objects.filter(agent_id=agent.pk).order_by("created_at")
+    answers = {
+        (answer.question_id, answer.version): answer
+        for answer in QuestionAnswer.objects.filter(question__in=questions)
+    }
+    asked_versions = {version for _, version in answers}
+    current = version_of(agent.pk)
+    versions = sorted({current, *asked_versions}, reverse=True)
+    names = displayed_names(question.user_id for question in questions if question.user_id)
+    rows = []
+    for question in questions:
+        cells = [answers.get((question.pk, version)) for version in versions]
+        existing = list(filter(None, cells))
+        changed = {new.pk for new, old in pairwise(existing) if _result(new) != _result(old)}
+        name = names.get(question.user_id or "", "")
+        rows.append((question, name, cells[:SHOWN_VERSIONS], changed))
+    return {
+        "versions": versions[:SHOWN_VERSIONS],
+        "current": current,
+        "questions": rows,
+        "job": QUESTIONS.jobs([agent.pk]).first(),
+    }
+
+
+def _result(answer: QuestionAnswer) -> tuple[Any, ...]:
+    return (answer.content, answer.steps, bool(answer.problem))
+
+
+@tenant_site.post_page(
+    "agents/<uuid:agent_id>/questions/ask/", name="ask_questions", permission=TRY
+)
+def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+    """Have a worker ask the questions again."""
+    agent = get_object_or_404(Agent, pk=agent_id)
+    with transaction.atomic():
+        enqueue_questions(agent.pk)
+        log_row_access(request, Action.TRY, agent, "saved questions")
+    messages.success(
+        request, gettext("The questions are asked now. Reload the page for the answers.")
+    )
+    return redirect("admin:try_agent", agent.pk)
+
+
+@tenant_site.post_page(
+    "agents/<uuid:agent_id>/questions/<uuid:question_id>/delete/",
+    name="delete_question",
+    permission=TRY,
+)
+def delete(request: HttpRequest, agent_id: UUID, question_id: UUID) -> HttpResponseBase:
+    """Delete a question with its answers."""
+    question = get_object_or_404(SavedQuestion, pk=question_id, agent_id=agent_id)
+    with transaction.atomic():
+        log_row_access(request, Action.DELETE, question, before=row_state(question))
+        question.delete()
+    return redirect("admin:try_agent", agent_id)
+
 
 VIEW_PEOPLE: Final = "memory.view_scope"
 MAX_MESSAGE_CHARACTERS: Final = 32_768

@@ -39,9 +39,9 @@ from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, nearest_facts, recalls_with
 from memory.facts.versions import UNCHANGED, existing_entry
 from memory.models import MemoryEntry
+from memory.models.attributes import metadata_values
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactEvent, FactEvidence, FactState
-from memory.models.metadata_filters import metadata_values
 from tenants import transaction
 from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site

@@ -15,8 +15,7 @@ from unfold.decorators import display
 from konstruct.admin.access import AuditedReadOnlyAdmin, log_access
 from konstruct.admin.pages import PageForm
 from konstruct.channels.models import SlackInstallation, SlackUser
-from konstruct.channels.slack import oauth
-from konstruct.channels.slack.installations import disconnect
+from konstruct.channels.slack import installations
 from konstruct.orchestrator.models import Agent
 from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
@@ -72,7 +71,7 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
         """Disconnect the selected workspaces, and revoke their tokens at Slack."""
         disconnected = 0
         for installation in queryset.filter(state=SlackInstallation.State.CONNECTED):
-            problem = disconnect(
+            problem = installations.disconnect(
                 installation,
                 by=request.user.get_username(),
                 on_change=partial(_log_change, request),
@@ -126,7 +125,9 @@ def connect(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         agent = form.cleaned_data["agent"]
         try:
-            address = oauth.begin(request, tenant_id=required_tenant_id(), agent_id=agent.pk)
+            address = installations.begin(
+                request, tenant_id=required_tenant_id(), agent_id=agent.pk
+            )
         except KonstructError as error:
             problem = str(error)
     return tenant_site.render(
@@ -136,7 +137,7 @@ def connect(request: HttpRequest) -> HttpResponseBase:
         form=form,
         address=address,
         problem=problem,
-        is_configured=oauth.is_configured(),
+        is_configured=installations.is_configured(),
     )
 
 
@@ -144,7 +145,7 @@ def connect(request: HttpRequest) -> HttpResponseBase:
 def finish(request: HttpRequest) -> HttpResponseBase:
     """Connect the workspace that Slack sends us back from."""
     try:
-        installation = oauth.finish(
+        installation = installations.finish(
             request, tenant_id=required_tenant_id(), on_change=partial(_log_change, request)
         )
     except KonstructError as error:

@@ -24,7 +24,7 @@ from konstruct.channels.exceptions import InstallationInvalid
 from konstruct.channels.slack import escalation_answers
 from konstruct.channels.slack.events import parse_envelope
 from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
-from konstruct.channels.slack.oauth import admin_url
+from konstruct.channels.slack.installations import admin_url
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
 
 logger = logging.getLogger(__name__)

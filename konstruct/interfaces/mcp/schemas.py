@@ -16,7 +16,7 @@ from konstruct.api.http.bodies import (
 )
 from konstruct.api.http.lists import CURSOR_TEXT
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
-from memory.models.metadata_filters import metadata_values
+from memory.models.attributes import metadata_values
 from memory.recall.policy import PRESETS
 
 MAX_RESULTS = 50

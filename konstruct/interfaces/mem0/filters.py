@@ -23,9 +23,8 @@ from konstruct.orchestrator.agents import find_agents
 from memory.arguments import id_argument, text_argument, uuid_argument
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryAttribute, MemoryEntry
-from memory.models.attributes import matching_attributes
+from memory.models.attributes import RANGES, matching_attributes, parse_filters
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.metadata_filters import RANGES, parse_filters
 from tenants.context import required_tenant_id
 
 ENTITIES: Final = ("user_id", "agent_id", "app_id", "run_id")

@@ -26,7 +26,7 @@ from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry
-from memory.models.metadata_filters import MAX_TEXT_CHARACTERS, metadata_values
+from memory.models.attributes import MAX_TEXT_CHARACTERS, metadata_values
 
 MAX_MESSAGES: Final = 100
 MAX_RESULTS: Final = 1_000

@@ -21,15 +21,17 @@ from konstruct.api.http.views import agent_names
 from konstruct.interfaces.mem0 import filters
 from konstruct.interfaces.mem0 import serializers as requests
 from konstruct.interfaces.mem0.adding import (
+    NotExtracted,
     Owner,
     Text,
     create_new_agent,
     existing_facts,
+    extract_facts,
     find_owner,
+    record_run,
     store_texts,
 )
 from konstruct.interfaces.mem0.base import Mem0View, client_operation
-from konstruct.interfaces.mem0.extraction import NotExtracted, extract_facts, record_run
 from konstruct.interfaces.mem0.filters import memories_of, named_entities, require_entity
 from konstruct.interfaces.mem0.serializers import (
     history_documents,

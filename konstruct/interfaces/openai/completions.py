@@ -6,7 +6,29 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
+
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.problems import Refusal
 from konstruct.channels.rest.responses import event
+from konstruct.interfaces.openai.conversation import MAX_CHARACTERS_PER_TOKEN, History
+from konstruct.interfaces.openai.errors import invalid_parameter
+from konstruct.interfaces.openai.requests import (
+    SAMPLING,
+    THREAD_PARAMETERS,
+    USER_PARAMETERS,
+    ChatRequest,
+    wants_usage,
+)
+from konstruct.llm.completions import make_storable
+from konstruct.orchestrator.builder import (
+    LENGTH_LIMITS,
+    joined_instructions,
+    limited_options,
+    max_instruction_tokens,
+)
+from konstruct.orchestrator.models import Agent
+from memory.context import tokens
 
 CHUNK: Final = "chat.completion.chunk"
 DONE: Final = b"data: [DONE]\n\n"
@@ -105,3 +127,115 @@ class Completion:
 
 def _finish_reason(answer: Answer) -> str:
     return "tool_calls" if answer.calls else answer.finish_reason
+
+
+# Parameters that are always followed, or refused where they cannot be.
+_FOLLOWED: Final = frozenset(
+    {
+        *("model", "messages", "stream", "stream_options", "metadata", "response_format"),
+        *("tools", "tool_choice", "parallel_tool_calls"),
+        *("n", "logprobs", "top_logprobs", "audio", "modalities"),
+        *USER_PARAMETERS,
+        *THREAD_PARAMETERS,
+        *SAMPLING,
+    }
+)
+_NO_MODEL: Final = "No language model is configured here: the built-in responder quotes memories."
+# An answer names at most this many unsupported parameters, and so much of each name.
+MAX_NAMED: Final = 20
+MAX_NAME_CHARACTERS: Final = 64
+
+
+def report_of(
+    chat: ChatRequest, agent: Agent, caller: Caller, history: History, *, is_repeated: bool
+) -> dict[str, Any]:
+    """Return the field `konstruct` of an answer: the options that the agent does not follow.
+
+    Args:
+        chat: the request.
+        agent: the agent that answers.
+        caller: the caller.
+        history: the part of the client's history that fits into the agent's prompt.
+        is_repeated: whether the answer is that of an earlier request.
+
+    Returns:
+        `ignored` has the parameters without effect, `adjusted` those with another value, each with
+        the reason. {} if the request is followed.
+    """
+    reasons = []
+    reason = _refusal_of_instructions(agent, caller)
+    if reason and joined_instructions(chat.instructions):
+        reasons.append(f"System and developer messages are not followed: {reason}")
+    if history.left_out or history.shortened:
+        reasons.append(
+            f"Earlier messages that are left out: {history.left_out:,}, shortened: "
+            f"{history.shortened:,}. Together they are too long for the prompt of this agent."
+        )
+    if chat.messages_with_other_parts:
+        reasons.append(
+            f"Earlier messages with images, audio or files: {chat.messages_with_other_parts:,}. "
+            "Only their text is sent to the language model."
+        )
+    ignored: dict[str, str] = {}
+    limited = limited_options(agent, chat.options)
+    if not settings.LLM_POOL_URL:
+        limited = dict(chat.options)
+        ignored |= {name: _NO_MODEL for name in SAMPLING if name in chat.options}
+    ignored |= dict.fromkeys(_unsupported(chat.body), "This parameter is not supported here.")
+    limit = f"An answer of this agent has at most {agent.max_completion_tokens} tokens."
+    report = {
+        "ignored": [
+            *({"param": "messages", "reason": reason} for reason in reasons),
+            *({"param": name, "reason": reason} for name, reason in ignored.items()),
+        ],
+        "adjusted": [
+            {"param": name, "value": limited[name], "reason": limit}
+            for name in LENGTH_LIMITS
+            if name in chat.options and limited[name] != chat.options[name]
+        ],
+        "repeated": is_repeated,
+    }
+    return {name: value for name, value in report.items() if value}
+
+
+def _unsupported(body: Mapping[str, Any]) -> list[str]:
+    """Return the names of parameters that have no effect here."""
+    parameters = dict(body)
+    for name in ("metadata", "stream_options"):
+        if isinstance(inner := body.get(name), Mapping):
+            parameters |= {f"{name}.{key}": value for key, value in inner.items()}
+    if wants_usage(body) or not parameters.get("stream_options.include_usage"):
+        parameters.pop("stream_options.include_usage", None)
+    names = [n for n, value in parameters.items() if value is not None and n not in _FOLLOWED]
+    return [make_storable(name)[:MAX_NAME_CHARACTERS] for name in names[:MAX_NAMED]]
+
+
+def instructions_of(chat: ChatRequest, agent: Agent, caller: Caller) -> tuple[str, ...]:
+    """Return the instructions of a request that its agent is to follow.
+
+    Raises Refusal if they are longer than the agent's model tier allows.
+    """
+    text = joined_instructions(chat.instructions)
+    if not text or _refusal_of_instructions(agent, caller):
+        return ()
+    limit = max_instruction_tokens(agent.model_tier)
+    is_long = len(text) > MAX_CHARACTERS_PER_TOKEN * limit
+    count = None if is_long else tokens.count_up_to(text, limit)
+    if count is None or count > limit:
+        size = f"{len(text):,} characters" if count is None else f"{count:,} tokens"
+        detail = (
+            f"System and developer messages have {size} together. This agent takes at most "
+            f"{limit:,} tokens of them, by its model tier ({agent.model_tier}). Shorten them, or "
+            "choose another tier for the agent."
+        )
+        raise Refusal(invalid_parameter("messages", detail, code="instructions_too_long"))
+    return tuple(text for text in chat.instructions if text.strip())
+
+
+def _refusal_of_instructions(agent: Agent, caller: Caller) -> str:
+    """Return the reason why a request's instructions are not followed; "" if they are."""
+    if caller.is_bound:
+        return "the API key is bound to a user or an agent."
+    if not agent.accepts_client_instructions:
+        return "this agent accepts no instructions of applications."
+    return "" if settings.LLM_POOL_URL else _NO_MODEL

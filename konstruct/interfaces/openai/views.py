@@ -18,7 +18,13 @@ from konstruct.api.http.problems import Problem, Refusal, problem_response
 from konstruct.api.http.views import ApiView, operation
 from konstruct.channels.rest.responses import DETAILS, event, respond_when_settled, stream_events
 from konstruct.channels.rest.serializers import SendSerializer
-from konstruct.interfaces.openai.completions import DONE, Answer, Completion
+from konstruct.interfaces.openai.completions import (
+    DONE,
+    Answer,
+    Completion,
+    instructions_of,
+    report_of,
+)
 from konstruct.interfaces.openai.conversation import (
     Results,
     call_document,
@@ -27,7 +33,6 @@ from konstruct.interfaces.openai.conversation import (
     results_to_continue,
 )
 from konstruct.interfaces.openai.errors import error_document, invalid_parameter
-from konstruct.interfaces.openai.report import instructions_of, report_of
 from konstruct.interfaces.openai.requests import (
     ChatRequest,
     option_needing_model,

@@ -23,20 +23,3 @@ from konstruct.local.embedded.supervision import (
     stop,
     wait_stopped,
 )
-
-__all__ = [
-    "EmbeddedError",
-    "broker_url",
-    "database_url",
-    "ensure",
-    "ensure_postgres",
-    "ensure_valkey",
-    "home",
-    "local_journal",
-    "local_secret_key",
-    "local_token_key",
-    "redis_url",
-    "release",
-    "stop",
-    "wait_stopped",
-]

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
-from konstruct.privacy.erasure import cache, logs, rows, storage
+from konstruct.privacy.erasure import logs, rows, storage
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
 from konstruct.privacy.erasure.residue import choose_sequences, count_remaining, find_residue
@@ -171,7 +171,7 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
         # Before the rows are removed, because the logs are searched for their ids.
         progress.step("takes them out of the record")
         logs.pseudonymize(person, progress)
-        progress.add_cache_keys(cache.remove_keys(person))
+        progress.add_cache_keys(storage.remove_keys(person))
         progress.step("removes messages")
         rows.remove_messages(person, progress)
         progress.step("removes the rest")
@@ -181,7 +181,7 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
         logger.info("An erasure begins another round: %s", error)
         progress.reload()
     # Meanwhile a window may have been rebuilt, and an access logged.
-    progress.add_cache_keys(cache.remove_keys(person))
+    progress.add_cache_keys(storage.remove_keys(person))
     logs.pseudonymize(person, progress)
     return person
 

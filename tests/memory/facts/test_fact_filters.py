@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 from memory.exceptions import InvalidArgument
-from memory.models.metadata_filters import (
+from memory.models.attributes import (
     Condition,
     Value,
     metadata_values,

@@ -8,8 +8,7 @@ from memory.context import MemoryEntry
 from memory.embedding.embedder import embed, model_version
 from memory.facts import search
 from memory.models import MemoryAttribute
-from memory.models.attributes import matching_attributes
-from memory.models.metadata_filters import parse_filters
+from memory.models.attributes import matching_attributes, parse_filters
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import plan_of

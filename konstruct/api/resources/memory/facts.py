@@ -35,9 +35,9 @@ from konstruct.strict_json import NotStrictJSON, read_json
 from memory.exceptions import FactNotFound, InvalidArgument
 from memory.facts import LongTermMemory, StoredFact, embed_facts, filter_facts
 from memory.models import MemoryEntry
+from memory.models.attributes import metadata_values, parse_filters
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactKind, FactState, Precision
-from memory.models.metadata_filters import metadata_values, parse_filters
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action

@@ -20,7 +20,7 @@ from konstruct.orchestrator.models.agents import recall_policy
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.models import Message
-from memory.models.metadata_filters import parse_filters
+from memory.models.attributes import parse_filters
 from memory.recall import RecallResult
 from memory.recall.policy import MAX_TOP_K, MODES, PRESETS, RecallPolicy
 from tenants.audit.models import Action

@@ -96,7 +96,7 @@ def test_a_state_is_good_for_its_person_and_for_ten_minutes(
         assert come_back(code="c1", state=forged).status_code == 400
         direct = admin.get("/admin/slack/finish/", {"code": "c1", "state": forged}, follow=True)
         assert "This address is invalid" in direct.text
-    monkeypatch.setattr("konstruct.channels.slack.oauth.STATE_SECONDS", -1)
+    monkeypatch.setattr("konstruct.channels.slack.installations.STATE_SECONDS", -1)
     late = come_back(code="c1", state=parameters["state"])
     assert (late.status_code, "more than ten minutes" in late.text) == (400, True)
     assert tenant_of_workspace("slack", "T1") is None

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from konstruct.interfaces.mem0 import extraction
+from konstruct.interfaces.mem0 import adding as extraction
 from konstruct.orchestrator import runner
 from konstruct.orchestrator.extraction import fact_requests
 from konstruct.orchestrator.models import ExtractionRun, ModelCall, RunState

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.interfaces.openai.report import MAX_NAME_CHARACTERS, MAX_NAMED
+from konstruct.interfaces.openai.completions import MAX_NAME_CHARACTERS, MAX_NAMED
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING, max_instruction_tokens
 from konstruct.orchestrator.models import AnswerOptions

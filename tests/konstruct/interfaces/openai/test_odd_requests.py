@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Problem, Refusal
+from konstruct.interfaces.openai.completions import MAX_NAMED, report_of
 from konstruct.interfaces.openai.conversation import fit_history
 from konstruct.interfaces.openai.errors import error_document
-from konstruct.interfaces.openai.report import MAX_NAMED, report_of
 from konstruct.interfaces.openai.requests import ROLES, SAMPLING, ChatRequest, read_request
 from konstruct.orchestrator.models import Agent
 
