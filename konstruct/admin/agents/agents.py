@@ -174,7 +174,7 @@ class AgentAdmin(AuditedAdmin):
             _("Facts"),
             _(
                 "Facts are extracted from conversations that are quiet. Facts that"
-                " need a review wait on the page “Review”, and agents do not use them before."
+                " need a review wait in “Facts to review”, and agents do not use them before."
             ),
             *("extracts_facts", "extraction", "extraction_model", "extraction_idle_seconds"),
             *("extraction_batch_size", "extraction_max_tokens_per_day"),

@@ -43,7 +43,7 @@ MAX_ANSWER_CHARACTERS: Final = 3000
 TIMEOUT_SECONDS: Final = 2
 UNKNOWN: Final = _(
     "You cannot answer here: your Slack account {user} belongs to no member of the team who may"
-    " answer users. An admin can add it in Konstruct, under Access, Slack accounts."
+    " answer users. An admin can add it in Konstruct, under Records, Slack accounts."
 )
 SENT: Final = _("The answer is on its way to the user.")
 
