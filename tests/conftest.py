@@ -115,7 +115,12 @@ def pytest_configure() -> None:
 
 def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> None:
     """Fail if a test without the marker slow starts a process."""
-    if event != "subprocess.Popen" or not _current or _current[0].get_closest_marker("slow"):
+    may_start = ("slow", "data", "long")
+    if (
+        event != "subprocess.Popen"
+        or not _current
+        or any(map(_current[0].get_closest_marker, may_start))
+    ):
         return
     # The services of all tests are allowed.
     services = {pooler.EXECUTABLE, "supervisor.supervisord", BOOTSTRAP, postgres.USE}

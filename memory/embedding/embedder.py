@@ -14,7 +14,7 @@ import numpy as np
 
 from memory.conf import EMBED_BATCH_PADDING, EMBED_BATCH_TOKENS, EMBEDDING_DIMENSIONS
 from memory.embedding.model_files import ModelFiles, model_files
-from memory.embedding.vectors import TextModel, TokenizedText, Vectors
+from memory.embedding.text_model import TextModel, TokenizedText, Vectors
 from memory.exceptions import EmbeddingModelError, InvalidArgument
 
 logger = logging.getLogger(__name__)

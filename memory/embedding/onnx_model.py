@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from memory.embedding.vectors import TokenizedText, Vectors
+from memory.embedding.text_model import TokenizedText, Vectors
 
 ERRORS_ONLY = 3
 

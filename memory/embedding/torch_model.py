@@ -11,7 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging
 
-from memory.embedding.vectors import TokenizedText, Vectors
+from memory.embedding.text_model import TokenizedText, Vectors
 
 
 class TorchModel:

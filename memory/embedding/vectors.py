@@ -1,8 +1,8 @@
 """Vectors in Postgres: their literals, and searches with the HNSW index."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 import numpy as np
 import psycopg
@@ -65,35 +65,3 @@ def hnsw_scan() -> Iterator[None]:
         )
         yield
         transaction.set_rollback(True)
-
-
-Vectors = np.ndarray[Any, np.dtype[np.float32]]
-
-
-class TokenizedText(NamedTuple):
-    """A text with the ids of the word pieces that the model reads, including the two marks."""
-
-    text: str
-    ids: list[int]
-
-
-class TextModel(Protocol):
-    """A loaded sentence model. Every method may be called by many threads."""
-
-    max_tokens: int
-    """How many word pieces of a text the model reads, with the two marks around them."""
-    dimensions: int
-
-    def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
-        """Return the texts with their word pieces, cut at `max_tokens`."""
-
-    def count_tokens(self, text: str) -> int:
-        """Return the number of word pieces of the whole text, with the two marks around them."""
-
-    def embed(self, batch: Sequence[TokenizedText]) -> Vectors:
-        """Return unit vectors of one batch, computed in this thread, shape (len(batch),
-        dimensions).
-        """
-
-    def renew_locks(self) -> None:
-        """Replace locks that a thread of the parent process may have held at the fork."""

@@ -12,7 +12,8 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef
 
 from memory.embedding.embedder import Embedder, get_embedder
-from memory.embedding.vectors import Vectors, array_literal, vectors_literal
+from memory.embedding.text_model import Vectors
+from memory.embedding.vectors import array_literal, vectors_literal
 from memory.models import ConversationEmbedding, Message
 from memory.models.querysets import MessageQuerySet
 from memory.scopes import scope_number, session_number

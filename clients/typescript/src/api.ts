@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 4315209bc10fbb447047444ca393a61148c510c17ce148f1a281ede15ab0308d
+// Written by `make typescript` from docs/openapi.yaml, sha256 95a99baa2d27b9105d5de4e86e563e6f433ea827c535b2a075c3687511ec3fe0
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -627,7 +627,7 @@ export interface paths {
         put?: never;
         /**
          * Confirm a proposed fact
-         * @description The fact becomes active, and supersedes the fact in `replaces`. A key cannot confirm a fact that it proposed, or that another key of the same person proposed: 409 `own-proposal`. A fact that is not proposed is a 409 `wrong-state`.
+         * @description The fact becomes active, and supersedes the fact in `replaces`. A key cannot confirm a fact that it proposed, or that a key of the same person or one that it replaced proposed: 409 `own-proposal`. A fact that is not proposed is a 409 `wrong-state`.
          */
         post: operations["confirm_fact"];
         delete?: never;

@@ -155,7 +155,7 @@ def test_erasing_a_reply_keeps_its_question_without_a_new_answer(
     erase(tenant_a)
     assert STATEMENT in contents(tenant_a)
     document = eraser.get(f"{MESSAGES}{target.pk}/").json()
-    assert (document["status"], document["reply"]) == ("failed", None)
+    assert (document["status"], document["reply"]) == ("closed", None)
     assert document["error"]["detail"] == "Its reply was erased."
     assert verify(tenant_a.id, "a").findings == []
 

@@ -236,7 +236,7 @@ def test_erasure_interrupted_at_every_step_continues(
     for step in (
         "erasing._delete_reply_jobs",
         "logs.pseudonymize",
-        "cache.remove_keys",
+        "storage.remove_keys",
         "rows.remove_messages",
         "rows.remove_rest",
         "erasing.count_remaining",
@@ -305,13 +305,20 @@ def test_the_application_can_neither_erase_nor_write_receipts(
         assert Message.objects.filter(user_id=MARIA).count() == 8
 
 
+def with_instructions(text: str) -> AnswerOptions:
+    return AnswerOptions(options={}, instructions=[text])
+
+
 @pytest.mark.parametrize("whole_person", [True, False], ids=["a person", "a message"])
 def test_instructions_of_an_application_are_erased_with_person_and_message(
     tenant_a: Tenant, send_message: Callable[..., Message], whole_person: bool
 ) -> None:
     """They are in the options while the message waits, and then in the prompt of its reply."""
     message = send_message(
-        "Where is my cat?", "carol", "hers", instructions=["Carol's code is heliotrope."]
+        "Where is my cat?",
+        "carol",
+        "hers",
+        options=with_instructions("Carol's code is heliotrope."),
     )
     if whole_person:
         waiting = Incoming(
@@ -320,7 +327,7 @@ def test_instructions_of_an_application_are_erased_with_person_and_message(
             "hers",
             "rest",
             "And now?",
-            instructions=["Code: heliotrope."],
+            options=with_instructions("Code: heliotrope."),
         )
         accept(waiting, tenant_id=tenant_a.id)
     embeddings.drain(tenant_a.id)
