@@ -73,7 +73,6 @@ WRONG_WINDOW = "window that is not the end of its transcript"
 
 # Running work may look inconsistent for a short time: only findings of two runs are reported.
 SECOND_RUN_SECONDS = 1.0
-REPAIR_BATCH = 1000
 # Channels without replies: history, and texts that a program has stored.
 UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
 
@@ -190,9 +189,8 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
         repaired: list[Finding] = []
         if findings and repair:
             for check in CHECKS:
-                subjects = [item.subject for item in findings if item.kind == check.kind]
-                for start in range(0, len(subjects), REPAIR_BATCH):
-                    check.repair(subjects[start : start + REPAIR_BATCH])
+                if subjects := [item.subject for item in findings if item.kind == check.kind]:
+                    check.repair(subjects)
             remaining = _findings()
             repaired = [finding for finding in findings if finding not in remaining]
             findings = remaining

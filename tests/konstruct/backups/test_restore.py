@@ -232,7 +232,7 @@ def test_tenant_with_findings_is_restored_closed(
     send_message(tenant_a, "My dog is called Rex.")
     with database.cleaner("default").cursor() as cursor:
         cursor.execute(f"SET app.current_tenant = '{tenant_a.id}'")
-        cursor.execute(f"DELETE FROM {tenant_a.schema_name}.memory_posting")
+        cursor.execute(f"DELETE FROM {tenant_a.schema_name}.memory_indexedmessage")
         cursor.execute("RESET app.current_tenant")
     made = backup()
     with pytest.raises(CommandError, match="stays closed, because verify_memory finds"):
