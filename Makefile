@@ -88,8 +88,8 @@ tests: setup
 repeat: ## the tests that failed last, once more and one after the other: what passes now is a race
 	$(PYTEST) --last-failed --last-failed-no-failures none -m "$(OF_TEST)"
 
-data: setup ## the long tests that guard data: kills, outages, moves, the pooler; after `make test` in CI
-	$(PYTEST) $(SHARED_OUT) -m "data and not long"
+data: setup ## the long tests that guard data: kills, outages, moves, the pooler; DATA=FILES for some of them
+	$(PYTEST) $(SHARED_OUT) -m "data and not long" $(DATA) || { test $$? -eq 1 && $(PYTEST) --last-failed --last-failed-no-failures none -m "data and not long"; }
 
 long: setup $(CHECKS) ## all that `make test` leaves out: every kill, outages, other products, image and chart, every page
 	$(PYTEST) -m alone $$(grep -rl --include=*.py 'pytest.mark.alone' tests)
