@@ -28,7 +28,7 @@ ID_TEXT = RegexValidator(
 def not_a_pseudonym(value: str) -> None:
     """Refuse the pseudonym of an erased user as an id, in forms and in requests."""
     if value.startswith(PREFIX):
-        raise ValidationError(f"{value[:80]!r} is the pseudonym of an erased user; use another id.")
+        raise ValidationError(f"{PREFIX!r} begins the pseudonyms of erased users; use another id.")
 
 
 class KeyScope(models.TextChoices):

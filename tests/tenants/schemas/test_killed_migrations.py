@@ -27,7 +27,7 @@ TIMES = [1, pytest.param(100, marks=pytest.mark.long)]
 def test_a_killed_create_tenant_ends_in_an_equal_schema(
     start: Callable[..., "subprocess.Popen[str]"], times: int
 ) -> None:
-    chance = random.Random(5)
+    chance = random.Random(1)  # the only kill of make test comes early
     with database.as_owner():
         began = time.monotonic()
         expected = provisioning.create_tenant(slug="expected")
