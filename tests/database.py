@@ -285,8 +285,9 @@ DECLARE
 BEGIN
     UPDATE public.tenants_tenant
     SET state = 'active', state_before = '', deletion_asked_at = NULL, delete_at = NULL,
-        backed_up_at = NULL
-    WHERE state <> 'active' OR deletion_asked_at IS NOT NULL OR backed_up_at IS NOT NULL;
+        backed_up_at = NULL, quotas = '{{}}', usage = '{{}}'
+    WHERE state <> 'active' OR deletion_asked_at IS NOT NULL OR backed_up_at IS NOT NULL
+        OR quotas <> '{{}}' OR usage <> '{{}}';
     DELETE FROM public.tenants_domain WHERE domain <> ALL ({domains});
     -- A process that a module has running loses its jobs with its row, and asks the model again.
     DELETE FROM public.tenants_worker WHERE expires_at < now();

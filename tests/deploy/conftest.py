@@ -1,6 +1,6 @@
 """Checks of the image, the Compose files, the chart and the SBOM, in a separate environment.
 
-Without .venv-checks the tests are skipped, except with CI=true, where `make test` created it.
+Without .venv-checks the tests are skipped, except with CI=true: `make long` creates it.
 """
 
 import json

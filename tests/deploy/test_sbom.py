@@ -57,6 +57,6 @@ def test_each_licence_is_known() -> None:
     assert unknown == set(STATED)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sbom_is_valid_by_the_schema_of_cyclonedx(run_check: Callable[..., str]) -> None:
     assert run_check("python", "-c", VALIDATE, data=SBOM.read_text()) == "None\n"

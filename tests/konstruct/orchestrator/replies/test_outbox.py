@@ -75,10 +75,11 @@ def test_a_broker_that_is_down_does_not_stop_acceptance(
     program_a: Program,
     django_capture_on_commit_callbacks: Any,
     monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     app = handle_message.app
-    monkeypatch.setattr(app.conf, "broker_url", "redis://127.0.0.1:1/0")
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
     monkeypatch.setattr(app, "_pool", None)
     monkeypatch.setattr(app.amqp, "_producer_pool", None)
     with django_capture_on_commit_callbacks(execute=True) as callbacks:
