@@ -19,13 +19,15 @@ PYTEST := $(IN_TEST_HOME) $(BIN)/python -m pytest
 # Over the cores, a file to a worker, in the order of tests/conftest.py.
 SHARED_OUT := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # By the markers of pyproject.toml.
-OF_QUICK := not slow and not data and not long
+OF_QUICK := not slow and not pages and not data and not long
+# What can differ behind a pooler, or on three servers.
+OF_SERVERS := not slow and not data and not long
 OF_TEST := not data and not long
 # Of the long runs.
 EXAMPLES ?= 60
 MINUTES ?= 30
 SEED ?= 1
-# What `make servers` runs besides the quick tests where tenants are spread: attacks, and kills of create and migrate.
+# What `make servers` runs besides these where tenants are spread: attacks, and kills of create and migrate.
 SPREAD_TOO := tests/konstruct/isolation/test_isolation_proof.py $(addprefix tests/tenants/schemas/, \
 	test_provisioning_at_once.py test_killed_migrations.py)
 # Sessions that the pooler of `make pooled` has for each process of tests.
@@ -75,7 +77,7 @@ stop: ## stop what runs of this checkout: server, Postgres, Valkey
 migrate: $(SERVING) ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
-quick: setup ## the tests of every commit: no processes, no browser; 90 seconds on two cores
+quick: setup ## the tests of every commit: no processes, no pages; 90 seconds on two cores
 	$(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
 
 test: setup ## all checks, and the tests that guard each promise; eight minutes on two cores
@@ -95,13 +97,13 @@ long: setup $(CHECKS) ## all that `make test` leaves out: every kill, outages, o
 	$(PYTEST) -m alone $$(grep -rl --include=*.py 'pytest.mark.alone' tests)
 	$(PYTEST) $(SHARED_OUT) -m "(data or long) and not alone"
 
-pooled: setup ## the tests of every commit and the attacks on isolation, through PgBouncer, which pools transactions
-	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
+pooled: setup ## all tests without processes and the attacks on isolation, through PgBouncer, which pools transactions
+	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) $(SHARED_OUT) -m "$(OF_SERVERS)"
 	KONSTRUCT_POOL_SIZE=$(POOL_SIZE) $(PYTEST) tests/konstruct/isolation/test_isolation_proof.py
 
-servers: setup ## placement and moves; the tests of every commit, attacks and kills, tenants spread over three servers
+servers: setup ## placement and moves; all tests without processes, attacks and kills, tenants spread over three servers
 	$(PYTEST) -m "" tests/tenants/servers
-	KONSTRUCT_SPREAD=1 $(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
+	KONSTRUCT_SPREAD=1 $(PYTEST) $(SHARED_OUT) -m "$(OF_SERVERS)"
 	KONSTRUCT_SPREAD=1 $(PYTEST) -m "not long" $(SPREAD_TOO)
 
 fuzz: setup ## schemathesis with EXAMPLES for each operation of the API, by SEED

@@ -164,7 +164,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark tests with slow fixtures, and sort the slowest tests first."""
+    """Mark tests with slow fixtures and those of the admin, and sort the slowest tests first."""
     for item in items:
         if POOL_SIZE and item.get_closest_marker("of_a_session"):
             item.add_marker(pytest.mark.skip(reason="a pooler gives no session"))
@@ -174,6 +174,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             item.add_marker(pytest.mark.django_db)  # entering a tenant reads its server
         if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+        if "admin" in item.path.parts:
+            item.add_marker(pytest.mark.pages)
     rank = {name: number for number, name in enumerate(FIRST)}
 
     def names_of(item: pytest.Item) -> set[str]:

@@ -52,6 +52,7 @@ def beat(broker: str) -> tuple[Scheduler, ScheduleEntry]:
     return Scheduler(app=application, lazy=True), entry
 
 
+@pytest.mark.slow
 def test_beat_logs_a_lost_broker_once_and_has_no_heartbeat(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

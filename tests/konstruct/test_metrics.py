@@ -78,6 +78,7 @@ def test_every_metric_is_in_the_registry() -> None:
                     assert is_allowed or not names & {"Counter", "Gauge", "Histogram"}, path
 
 
+@pytest.mark.slow
 def test_a_thousand_tenants_have_as_many_series_as_twenty(tenant_a: Tenant) -> None:
     new = [
         Tenant(slug=f"many-{n}", name="Many", id=(pk := uuid4()), schema_name=f"t_{pk.hex}",

@@ -121,5 +121,6 @@ def test_escaped_text_is_in_the_key_of_its_id(text: str) -> None:
     assert key == f"{TENANT}:session:{redis_keys.escape_part(text)}"
 
 
+@pytest.mark.slow
 def test_the_pattern_of_a_tenant_matches_its_keys_alone() -> None:
     assert redis_keys.all_keys_pattern(TENANT) == f"{TENANT}:*"

@@ -123,6 +123,7 @@ def test_a_batch_is_a_span_in_each_trace_of_its_jobs(collector: Collector) -> No
     assert inner.parent == job.id
 
 
+@pytest.mark.slow
 def test_spans_that_are_too_many_are_dropped_and_counted(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:

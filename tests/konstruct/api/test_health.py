@@ -179,6 +179,7 @@ def test_pending_public_migration_is_not_ready(transactional_db: None, as_owner:
     assert get("/health/ready").status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [3, 30])
 def test_many_tenants_are_asked_for_at_once(
     transactional_db: None, tenant_a: Tenant, number: int, django_assert_num_queries: Any

@@ -446,6 +446,7 @@ def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
     assert shares.in_flight() == 0
 
 
+@pytest.mark.slow
 def test_call_without_a_free_slot_before_the_deadline_is_not_sent(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:

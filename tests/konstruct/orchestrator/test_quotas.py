@@ -217,6 +217,7 @@ def test_a_long_message_counts_its_pieces(program_a: Program) -> None:
     assert imported.status_code in (402, 404)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_batches_at_once_do_not_exceed_a_limit(program_a: Program) -> None:
     limit(program_a, Quota.MEMORIES, hard=250)

@@ -88,6 +88,7 @@ def test_merge_moves_copies_of_handovers(handed: Tenant, agent: Agent, bert: Age
         assert turns[0]["content"] == "My invoice number is 4711."
 
 
+@pytest.mark.slow
 def test_an_archive_has_all_of_it(
     handed: Tenant, tenant_b: Tenant, agent: Agent, bert: Agent, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_an_archive_has_all_of_it(
         assert Escalation.objects.open().get().to_agent_id == bert.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_bert", [True, False])
 def test_retention_of_one_agent_leaves_the_other_ones_memory(
     of_bert: bool, handed: Tenant, agent: Agent, bert: Agent

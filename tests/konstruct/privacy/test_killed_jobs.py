@@ -143,6 +143,7 @@ def of(user_id: str, *numbers: int) -> list[str]:
     return [f"Turn {number} of {user_id}." for number in numbers or range(TURNS)]
 
 
+@pytest.mark.slow
 def test_a_killed_erasure_of_a_person_removes_them_once(
     tenant_a: Tenant, agent: Agent, turns: None
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_killed_erasure_of_a_person_removes_them_once(
     assert verify(tenant_a.id, "a").findings == []
 
 
+@pytest.mark.slow
 def test_a_killed_erasure_of_a_message_removes_it_once(
     tenant_a: Tenant, agent: Agent, turns: None
 ) -> None:
@@ -180,6 +182,7 @@ def test_a_killed_erasure_of_a_message_removes_it_once(
     assert verify(tenant_a.id, "a").findings == []
 
 
+@pytest.mark.slow
 def test_a_killed_merge_moves_each_message_once(
     tenant_a: Tenant, agent: Agent, turns: None
 ) -> None:
@@ -199,6 +202,7 @@ def test_a_killed_merge_moves_each_message_once(
     assert verify(tenant_a.id, "a").findings == []
 
 
+@pytest.mark.slow
 def test_killed_retention_removes_old_rows_and_logs_once(
     tenant_a: Tenant, agent: Agent, turns: None
 ) -> None:
@@ -215,6 +219,7 @@ def test_killed_retention_removes_old_rows_and_logs_once(
     assert verify(tenant_a.id, "a").findings == []
 
 
+@pytest.mark.slow
 def test_a_killed_import_of_history_writes_each_line_once(
     tenant_a: Tenant, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

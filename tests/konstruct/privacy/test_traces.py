@@ -13,6 +13,7 @@ from tests.servers.otlp import exporting
 TRACE = "a" * 32
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_erasure_is_in_the_trace_of_its_request_without_ids(program_a: Program) -> None:
     with exporting() as collector:

@@ -148,6 +148,7 @@ def test_prompt_lists_included_and_omitted_parts(
     assert trace["injected"] == prompt.fitted.memories
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tier", "budget"), [("fast", 8000), ("reasoning", 32000)])
 def test_tier_sets_the_budget_with_any_history(tenant_a: Tenant, tier: str, budget: int) -> None:
     for number in range(20):

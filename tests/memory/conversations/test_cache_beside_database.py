@@ -163,6 +163,7 @@ def test_older_dump_with_a_newer_cache(
     assert contents(tenant_a.id) == []
 
 
+@pytest.mark.slow
 def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
     tenant_a: Tenant,
     tenant_b: Tenant,

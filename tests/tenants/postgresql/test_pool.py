@@ -342,6 +342,7 @@ def test_all_connections_that_a_restart_has_ended_are_replaced_at_once(
             assert backend() not in numbers
 
 
+@pytest.mark.slow
 def test_exhausted_pool_is_an_outage_that_names_the_setting(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

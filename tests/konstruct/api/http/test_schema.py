@@ -26,6 +26,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> str:
     return file.read_text()
 
 
+@pytest.mark.slow
 def test_the_committed_description_is_current(schema: str) -> None:
     assert schema == COMMITTED.read_text(), (
         "run: manage.py spectacular --file docs/openapi.yaml,"
@@ -101,6 +102,7 @@ def test_every_example_keeps_to_its_schema(schema: str) -> None:
     assert shown == set(_EXAMPLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 @pytest.mark.parametrize(
     ("accept", "media_type"),

@@ -10,6 +10,7 @@ from tests.konstruct.conftest import Program
 from tests.servers.slack import SlackServer, Trouble
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [Trouble(500), Trouble(503), Trouble(error="internal_error")])
 def test_temporary_error_is_retried_with_growing_delays(
     program_with_message: Program, slack: SlackServer, trouble: Trouble

@@ -151,6 +151,7 @@ def test_deactivated_member_gets_no_mail(team: Program, mail: MailServer) -> Non
     assert not Notification.objects.exists()
 
 
+@pytest.mark.slow
 def test_number_of_queries_is_constant_with_any_number_of_rows_and_recipients(
     team: Program,
 ) -> None:

@@ -68,6 +68,7 @@ def test_mention_that_arrives_as_two_events_is_handled_once(connected: Program, 
     assert len(messages(connected)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["kept", "lost"])
 def test_a_storm_of_retries_is_one_message(connected: Program, post: Post, cache: str) -> None:
     payload = mention("T1", "Hello")

@@ -223,6 +223,7 @@ def test_internal_error_is_returned_without_its_cause(
     assert call(program_a, "list", user_id="maria")["structuredContent"]["results"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_arguments_are_taken_as_language_models_send_them(program_a: Program, nothing: Any) -> None:
     for number in range(6):

@@ -217,6 +217,7 @@ def test_instructions_that_are_too_long_are_refused_with_the_limit(client: Clien
     assert instructions_sent(client) == fitting
 
 
+@pytest.mark.slow
 def test_instructions_take_their_room_from_turns_and_memories(client: Client) -> None:
     change(client, system_prompt="Serve the library. " * 200)
     turns: list[Any] = []

@@ -135,6 +135,7 @@ def test_oldest_turns_are_cut_to_the_share_and_the_answer_says_so(client: Client
     assert "images, audio or files: 1. Only their text" in second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a" * 2_300_000, "x ", ""], ids=["long", "many", "blank"])
 def test_enormous_history_is_cut_before_its_tokens_are_counted(client: Client, text: str) -> None:
     message = {"role": "assistant", "content": text}

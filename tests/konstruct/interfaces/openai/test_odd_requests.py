@@ -80,11 +80,13 @@ def read_and_reported(body: Any) -> None:
     assert len(report.get("ignored", ())) <= MAX_NAMED + len(SAMPLING) + 3
 
 
+@pytest.mark.slow
 @given(BODIES | JSON_VALUES)
 def test_a_body_is_read_or_refused(body: Any) -> None:
     read_and_reported(body)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(st.characters()), JSON_VALUES))
 def test_any_parameter_is_read_refused_or_named(body: dict[str, Any]) -> None:
     message = {"role": "user", "content": "Hi"}

@@ -115,6 +115,7 @@ def test_a_language_model_hands_over(
     assert run.steps == ["ada would hand the conversation to bert. It is about money."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 503])
 def test_an_error_of_the_language_model_is_shown(
     ask: Ask, llm_server: LLMServer, status: int

@@ -29,6 +29,7 @@ def failing(program_a: Program, llm_server: LLMServer, settings: Any) -> LLMServ
     return llm_server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "code"),
     [

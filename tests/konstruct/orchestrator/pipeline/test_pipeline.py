@@ -217,6 +217,7 @@ def test_failure_of_the_language_model_is_recorded_and_retried_later(
     assert not PendingReply.objects.exists()
 
 
+@pytest.mark.slow
 def test_reply_fails_after_max_attempts_and_can_be_retried(
     send: Callable[..., Message], llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

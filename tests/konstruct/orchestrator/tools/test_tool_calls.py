@@ -129,6 +129,7 @@ def test_only_the_user_can_decide_in_a_channel(
     assert (call.state, status(message)) == ("waiting", Status.AWAITING_CONSENT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "kept"), [("Yes, please!", 1), ("no", 0)])
 def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
     send_message: SendMessage, able: Program, llm_server: LLMServer, words: str, kept: int

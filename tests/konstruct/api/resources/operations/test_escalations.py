@@ -41,6 +41,7 @@ def hand(program: Program, to_agent: str, **fields: Any) -> Any:
     return program.post(CASES, {**body, "to_agent": to_agent, **fields})
 
 
+@pytest.mark.slow
 def test_program_hands_over_reads_the_new_agent_and_reverts(
     program_a: Program, bert: Agent
 ) -> None:

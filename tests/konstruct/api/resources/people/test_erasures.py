@@ -13,6 +13,7 @@ from tests.konstruct.conftest import MESSAGES, Program
 ERASURES = "/api/v1/erasures/"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program) -> None:
     message_id = program_a.send("My secret.").json()["id"]

@@ -138,6 +138,7 @@ def test_change_with_an_old_etag_is_refused(program_a: Program) -> None:
     assert listed(program_a) == ["Maria lives in Rome."]
 
 
+@pytest.mark.slow
 def test_a_users_key_sees_and_changes_the_facts_about_them(program_a: Program, bo: Agent) -> None:
     own_fact = keep(program_a, "Maria likes tea.", user_id="maria")
     others = [
