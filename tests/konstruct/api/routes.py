@@ -59,7 +59,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("messages", "GET"): Case(at("messages/", **OF_MARIA), messages=3),
     ("messages", "POST"): Case(
         at("messages/"),
-        messages=4,
+        messages=3,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "content": "Hello"},
     ),
     ("message", "GET"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=3),
@@ -79,7 +79,7 @@ CASES: dict[tuple[str, str], Case] = {
         at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=3
     ),
     ("import", "POST"): Case(
-        at("messages/import/"), messages=8, body=lambda seed: {"messages": [line(seed)]}
+        at("messages/import/"), messages=7, body=lambda seed: {"messages": [line(seed)]}
     ),
     ("agents", "GET"): Case(at("agents/"), messages=2),
     ("agents", "POST"): Case(
@@ -128,7 +128,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("conversation-items", "GET"): Case(at(ITEMS, **OF_MARIA, **T1), messages=3),
     ("conversation-items", "POST"): Case(
         at(ITEMS),
-        messages=10,
+        messages=9,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
@@ -140,7 +140,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("conversation-item", "DELETE"): Case(lambda seed: f"{V1}{ITEMS}{seed.item}/", messages=4),
     ("chat-completions", "POST"): Case(
         lambda seed: "/v1/chat/completions",
-        messages=7,
+        messages=6,
         body=lambda seed: {
             "model": ada(seed),
             "user": "maria",
@@ -183,7 +183,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("extraction-runs", "GET"): Case(at(RUNS, **OF_MARIA), messages=3),
     ("extraction-runs", "POST"): Case(
         at(RUNS),
-        messages=14,
+        messages=13,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "thread_id": "t1"},
     ),
     ("extraction-run", "GET"): Case(lambda seed: f"{V1}{RUNS}{seed.run}/", messages=4),
@@ -194,7 +194,7 @@ CASES: dict[tuple[str, str], Case] = {
         lambda seed: f"{V1}{RUNS}{seed.run}/roll-back/", messages=22
     ),
     ("replay-extraction-run", "POST"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=13, body=lambda seed: {}
+        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=12, body=lambda seed: {}
     ),
     ("compare-extraction-runs", "GET"): Case(
         lambda seed: f"{V1}{RUNS}{seed.run}/comparison/?other={seed.preview}", messages=4
@@ -206,12 +206,12 @@ CASES: dict[tuple[str, str], Case] = {
     ("facts", "GET"): Case(at("facts/", agent=ada, user_id=lambda seed: "vera"), messages=3),
     ("facts", "POST"): Case(
         at("facts/"),
-        messages=9,
+        messages=8,
         body=lambda seed: {"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."},
     ),
     ("fact-batch", "POST"): Case(
         at("facts/batch/"),
-        messages=9,
+        messages=8,
         body=lambda seed: {
             "facts": [{"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."}]
         },
@@ -224,7 +224,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("fact", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=5),
     ("fact", "PATCH"): Case(
         lambda seed: f"{V1}facts/{seed.fact}/",
-        messages=15,
+        messages=14,
         body=lambda seed: {"content": "Vera hates tea."},
     ),
     ("fact", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=10),

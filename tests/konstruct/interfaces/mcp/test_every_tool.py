@@ -59,12 +59,12 @@ def fact(seed: SeedData) -> str:
 CASES = {
     "remember": Case(
         tool("remember", agent=ada, user_id=vera, content=lambda seed: "Vera sings."),
-        messages=9,
+        messages=8,
         action="create",
     ),
     "search": Case(
         tool("search", agent=ada, user_id=vera, query=lambda seed: "What does Vera like?"),
-        messages=8,
+        messages=7,
         action="search",
     ),
     "get": Case(tool("get", id=fact), messages=3, action="view"),
@@ -72,7 +72,7 @@ CASES = {
     "list": Case(tool("list", agent=ada, user_id=vera), messages=4, action="list"),
     "correct": Case(
         tool("correct", id=fact, content=lambda seed: "Vera hates tea."),
-        messages=13,
+        messages=12,
         action="edit",
     ),
     "forget": Case(tool("forget", id=fact), messages=10, action="delete"),
@@ -99,7 +99,7 @@ def test_tool_keeps_its_contract(world: World, name: str) -> None:
     seed, case = world.victim, CASES[name]
     params = case.params(seed)
     sent, event = messages_of(case, seed)
-    assert len(sent) <= case.messages, "\n\n".join(map("\n".join, sent))
+    assert len(sent) == case.messages, "\n\n".join(map("\n".join, sent))
     assert (event.action, event.actor_kind) == (case.action, "program")
     assert event.user_id == ("maria" if name == "get a message" else "vera")
     assert event.subject_id == params["arguments"].get("id", event.subject_id)
