@@ -31,7 +31,9 @@ _DIGITS: Final = 32
 # The last line is searched for in so many bytes, doubled until it is found.
 _TAIL_BYTES: Final = 65_536
 
-# Kinds of lines about a tenant as a whole.
+# Kinds of lines about a tenant as a whole. A deletion that failed has no TENANT line.
+DELETION_BEGUN: Final = "tenant deletion begun"
+DELETION_FAILED: Final = "tenant deletion failed"
 TENANT: Final = "tenant"
 RESTORED: Final = "tenant restored"
 

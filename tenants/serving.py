@@ -39,8 +39,6 @@ from tenants.servers import MAIN, cache_server
 def require_serving(tenant_id: UUID) -> Tenant:
     """Return the tenant if its requests and tasks may run, and cache its server.
 
-    Works in the public schema and inside the tenant, which can read its own row.
-
     Raises:
         UnknownTenant: there is no tenant with this id.
         TenantNotServing: it is suspended, or not provisioned yet.
@@ -48,11 +46,23 @@ def require_serving(tenant_id: UUID) -> Tenant:
         TenantMoving: it is being moved to another server.
         TenantRestoring: it is being restored from a backup.
     """
+    tenant = find_tenant(tenant_id)
+    refuse_unless_serving(tenant)
+    return tenant
+
+
+def find_tenant(tenant_id: UUID) -> Tenant:
+    """Return a tenant in any state, and cache its server.
+
+    Works in the public schema and inside the tenant, which can read its own row.
+
+    Raises:
+        UnknownTenant: there is no tenant with this id.
+    """
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
         raise UnknownTenant(f"no tenant has the id {tenant_id}")
     cache_server(tenant_id, tenant.server)
-    refuse_unless_serving(tenant)
     return tenant
 
 

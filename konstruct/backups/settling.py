@@ -72,12 +72,13 @@ def read_entries_since(moment: datetime) -> list[journal.Entry]:
 
 
 def deleted_tenants() -> set[str]:
-    """Return the ids of tenants that the journal has as deleted, and not as restored afterwards."""
+    """Return the ids of tenants that the journal has as deleted, and not as kept or
+    restored afterwards."""
     deleted: set[str] = set()
     for entry in journal.read() if journal.is_enabled() else ():
         if entry["kind"] == journal.TENANT:
             deleted.add(entry["tenant"])
-        elif entry["kind"] == journal.RESTORED:
+        elif entry["kind"] in (journal.RESTORED, journal.DELETION_FAILED):
             deleted.discard(entry["tenant"])
     return deleted
 

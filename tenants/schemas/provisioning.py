@@ -23,7 +23,7 @@ from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.left_overs import DROP_LOCK_TIMEOUT, drop_left_overs
 from tenants.schemas.migrating import migrate_schema
-from tenants.schemas.migration_state import fits
+from tenants.schemas.migration_state import fits, schema_exists
 from tenants.servers import MAIN, require_server
 
 logger = logging.getLogger(__name__)
@@ -205,26 +205,36 @@ def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> No
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
         # Before the rows: if the cache is down, nothing has been deleted.
         clear_tenant_cache(tenant)
-        # Required: without it a backup could bring the tenant back.
-        journal.append(tenant.id, journal.TENANT)
-        connection = tenant_connection()
-        # The main server commits last, because the tenant's row names the schemas to delete.
-        with transaction.atomic(using=MAIN):
-            with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
-                schema = connection.ops.quote_name(tenant.schema_name)
-                replaced = replaced_schema_of(tenant.id)  # of an unfinished restore
-                with tenant_scope(tenant.id):
-                    # Before the tables: a worker locks its job's row before it writes.
-                    Job.objects.all().delete()
-                cursor.execute(f"DROP SCHEMA IF EXISTS {schema}, {replaced} CASCADE")
-                with tenant_scope(tenant.id):
-                    Job.objects.all().delete()  # enqueued by running requests
-            on_delete(tenant)
-            Tenant.objects.filter(id=tenant.id).delete()
+        journal.append(tenant.id, journal.DELETION_BEGUN)
+        try:
+            _delete_rows(tenant, on_delete)
+        except BaseException:
+            if schema_exists(tenant.schema_name):
+                journal.append(tenant.id, journal.DELETION_FAILED)
+            raise
         # Running requests may have written keys.
         clear_tenant_cache(tenant)
     drop_left_overs(tenant.id)
+
+
+def _delete_rows(tenant: Tenant, on_delete: RecordChange) -> None:
+    connection = tenant_connection()
+    # The main server commits last, because the tenant's row names the schemas to delete.
+    with transaction.atomic(using=MAIN):
+        with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
+            schema = connection.ops.quote_name(tenant.schema_name)
+            replaced = replaced_schema_of(tenant.id)  # of an unfinished restore
+            with tenant_scope(tenant.id):
+                # Before the tables: a worker locks its job's row before it writes.
+                Job.objects.all().delete()
+            cursor.execute(f"DROP SCHEMA IF EXISTS {schema}, {replaced} CASCADE")
+            with tenant_scope(tenant.id):
+                Job.objects.all().delete()  # enqueued by running requests
+            # Required, and before the commits: without it a backup could bring the tenant back.
+            journal.append(tenant.id, journal.TENANT)
+        on_delete(tenant)
+        Tenant.objects.filter(id=tenant.id).delete()
 
 
 def request_deletion(tenant: Tenant) -> None:

@@ -43,6 +43,7 @@ OPERATOR_COMMANDS = {
     "move_tenant",
     "quota",
     "restore",
+    "suspend_tenant",
 }
 CHANGE_NOTHING_OF_A_TENANT = {
     "clearsessions": "sessions that have expired",

@@ -33,7 +33,7 @@ from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import count_anonymous_request
 from tenants.models import Tenant
 from tenants.servers import MAIN
-from tenants.serving import refuse_unless_serving, require_serving
+from tenants.serving import find_tenant, refuse_unless_serving, require_serving
 
 M = TypeVar("M", bound=Model)
 
@@ -65,8 +65,8 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
 
     Raises:
         UnknownTenant: the key names no tenant.
-        TenantNotServing: it is suspended, or not provisioned yet.
-        TenantBehind: its schema does not fit this code.
+        TenantNotServing: the key is valid and the tenant is suspended.
+        TenantPaused: the tenant is not served now, whether the key is valid or not.
         ServerDown: its server is down.
     """
     try:
@@ -85,13 +85,16 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
         slug, state, migrated_to, quotas, usage = tenant_values
         tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
         tenant.quotas, tenant.usage = json.loads(quotas), json.loads(usage)
-        refuse_unless_serving(tenant)
     elif tenant is None:
-        tenant = require_serving(text.tenant_id)
+        tenant = find_tenant(text.tenant_id)
     key_column_count = len(_columns(ApiKey))
     key = _build_row(ApiKey, values[:key_column_count], server)
     found = _build_row(Agent, values[key_column_count:], server)
-    if key is None or not text.matches(key.secret_digest):
+    is_valid_key = key is not None and text.matches(key.secret_digest)
+    if tenant.state == Tenant.State.SUSPENDED and not is_valid_key:
+        raise UnknownTenant(f"no valid key of the suspended tenant {tenant.slug!r}")
+    refuse_unless_serving(tenant)
+    if key is None or not is_valid_key:
         return KeyLookup(text, None, {}, tenant)
     with tenant_scope(text.tenant_id):
         record_use(key)
@@ -106,7 +109,7 @@ def is_valid(text: KeyText) -> bool:
     try:
         tenant = None
         if settings.TENANT_DATABASES:
-            tenant = require_serving(text.tenant_id)  # it also finds the tenant's server
+            tenant = find_tenant(text.tenant_id)  # it also finds the tenant's server
         with tenant_scope(text.tenant_id, pinned=True):
             return look_up_key(text, tenant=tenant).key is not None
     except (UnknownTenant, TenantNotServing):

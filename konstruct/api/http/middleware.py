@@ -20,7 +20,7 @@ from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import refuse_later, stream_in_tenant
 from tenants.log_context import bind_request_ids
 from tenants.postgresql.exceptions import ServerDown
-from tenants.serving import require_serving, use_tenant_row
+from tenants.serving import find_tenant, use_tenant_row
 
 HEADER = "X-Request-ID"
 # An id that is sent back in a header and written into log lines has no line breaks.
@@ -58,6 +58,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 # Headers that a problem document copies from the response that it replaces.
 COPIED_HEADERS = ("Retry-After",)
+SUSPENDED = "This tenant is suspended. Its operator can resume it; its data is kept."
 # Bytes of a body that are read before its key is verified.
 MAX_SCANNED_BYTES = 1 << 16
 
@@ -130,7 +131,7 @@ class ApiKeyTenantMiddleware:
             try:
                 tenant = None
                 if settings.TENANT_DATABASES:
-                    tenant = require_serving(key.tenant_id)  # caches the tenant's server
+                    tenant = find_tenant(key.tenant_id)  # caches the tenant's server
                 scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
                 key_lookup = look_up_key(key, agent=_requested_agent(request), tenant=tenant)
                 request.key_lookup = key_lookup  # type: ignore[attr-defined]
@@ -139,9 +140,11 @@ class ApiKeyTenantMiddleware:
                     bind_request_ids(request, tenant_id=key.tenant_id, key_id=key_lookup.key.pk)
             except (TenantPaused, ServerDown) as error:
                 return refuse_later(request, error)
-            except (UnknownTenant, TenantNotServing):
+            except UnknownTenant:
                 scope.close()
                 return self.get_response(request)
+            except TenantNotServing:
+                return problem_response(request, Problem.of_status(403, SUSPENDED))
             return stream_in_tenant(self.get_response(request), key.tenant_id)
 
 

@@ -1,15 +1,17 @@
 """manage.py delete_tenant: delete a tenant and all its data, after a confirmation."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from tenants import transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.cache_file import rewrite_cache_file
-from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
-from tenants.models import Tenant
+from tenants.management.base import (
+    KonstructCommand,
+    change_tenant,
+    require_confirmation,
+    tenant_of,
+)
 from tenants.schemas import provisioning
 
 
@@ -36,7 +38,7 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["slug"], provisioned=False)
         if options["restore"]:
-            self._mark(tenant, provisioning.restore_tenant, "restore")
+            change_tenant(self, tenant, provisioning.restore_tenant, "restore")
             self.stdout.write(f"restored tenant {tenant.slug}: it is {tenant.state}")
             return
         if not options["yes"]:
@@ -45,7 +47,7 @@ class Command(KonstructCommand):
                 f"{question} Type the slug to confirm: ", tenant.slug, "not deleted"
             )
         if options["grace"]:
-            self._mark(tenant, provisioning.request_deletion, "suspend")
+            change_tenant(self, tenant, provisioning.request_deletion, "suspend")
             days = provisioning.GRACE_DAYS
             self.stdout.write(f"suspended tenant {tenant.slug}: it is deleted after {days} days")
             return
@@ -59,9 +61,3 @@ class Command(KonstructCommand):
         if file not in ("rewritten", "none"):
             self.stderr.write(f"the file of the cache still holds text of the tenant: {file}")
         self.stdout.write(f"deleted tenant {tenant.slug}")
-
-    def _mark(self, tenant: Tenant, change: Callable[[Tenant], None], action: str) -> None:
-        with transaction.atomic():
-            was = state_of_tenant(tenant)
-            change(tenant)
-            record_command(self.name, action, tenant, before=was, after=state_of_tenant(tenant))

@@ -149,6 +149,30 @@ def test_deleted_tenant_is_closed_after_a_recovery(
     assert Tenant.objects.get(pk=tenant.pk).state == "active"
 
 
+@pytest.mark.data
+def test_restore_of_all_includes_a_tenant_after_a_failed_deletion(
+    make_tenant: Callable[..., Tenant], backup: Callable[..., Path]
+) -> None:
+    tenant = make_tenant("kept")
+    made = backup()
+
+    def fail(tenant: Tenant) -> None:
+        raise ConnectionError("no log")
+
+    with database.as_owner():
+        with pytest.raises(ConnectionError):
+            provisioning.delete_tenant(tenant, on_delete=fail)
+        provisioning.resume_tenant(tenant)
+    kinds = [entry["kind"] for entry in journal.read() if entry["tenant"] == str(tenant.pk)]
+    assert kinds == ["tenant deletion begun", "tenant", "tenant deletion failed"]
+    assert "left out" not in run("restore", made, "--all", "--yes")
+    with database.as_owner():
+        provisioning.delete_tenant(tenant)
+    assert "kept: left out, because it was deleted" in run(
+        "restore", made, "--all", "--again", "--yes"
+    )
+
+
 def test_person_who_returned_before_the_backup_is_not_erased_again(
     tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:

@@ -46,9 +46,9 @@ print(delete_due(record_deletion))
 """
 
 
-def run(*arguments: str) -> str:
+def run(*arguments: str, command: str = "delete_tenant") -> str:
     out = StringIO()
-    call_command("delete_tenant", *arguments, stdout=out)
+    call_command(command, *arguments, stdout=out)
     return out.getvalue()
 
 
@@ -97,6 +97,19 @@ def test_commands_delete_after_the_grace_period_and_restore(
         ("command", "suspend"),
         ("command", "restore"),
     ]
+
+
+def test_commands_suspend_and_resume(tenant_a: Tenant) -> None:
+    with pytest.raises(CommandError, match="is not suspended"):
+        run("tenant-a", "--resume", command="suspend_tenant")
+    assert "suspended tenant tenant-a" in run("tenant-a", command="suspend_tenant")
+    with pytest.raises(CommandError, match="is not active"):
+        run("tenant-a", command="suspend_tenant")
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "suspended"
+    assert "is served again" in run("tenant-a", "--resume", command="suspend_tenant")
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
+    done = OperatorEvent.objects.filter(subject_id=str(tenant_a.pk)).order_by("id")
+    assert [event.action for event in done] == ["suspend", "resume"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -59,11 +59,16 @@ def test_malformed_key_is_refused(program_a: Program, key: str) -> None:
     assert status(program_a, host="tenant-a.localhost", key=key) == 401
 
 
-def test_a_suspended_tenants_key_is_refused(program_a: Program, as_owner: Any) -> None:
+def test_only_a_valid_key_learns_that_its_tenant_is_suspended(
+    program_a: Program, as_owner: Any
+) -> None:
     with as_owner():
         Tenant.objects.filter(pk=program_a.tenant.pk).update(state=Tenant.State.SUSPENDED)
     try:
-        assert status(program_a) == 401
+        answer = program_a.get(MESSAGES)
+        assert (answer.status_code, answer.json()["status"]) == (403, 403)
+        assert answer.json()["detail"].startswith("This tenant is suspended.")
+        assert status(program_a, key=str(new_key(program_a.tenant.id))) == 401
     finally:
         with as_owner():
             Tenant.objects.filter(pk=program_a.tenant.pk).update(state=Tenant.State.ACTIVE)
