@@ -318,7 +318,7 @@ def event(workspace: str, **fields: Any) -> dict[str, Any]:
 
 def fresh_ts() -> str:
     """Return the time of a new message, which is also its id."""
-    return f"{int(time.time()) - 60}.{next(_event_numbers):06}"
+    return f"{time.time():.6f}"
 
 
 def mention(workspace: str, text: str, **fields: Any) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from memory.context.chat import storable_text
+from konstruct.channels.slack.mrkdwn import escape
+from memory.context.chat import storable_text, with_speaker
 
 # The subtypes of messages that a person writes.
 _WRITTEN: Final = frozenset({"", "file_share", "me_message", "thread_broadcast"})
@@ -19,6 +20,10 @@ _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 # The characters between the mention of the bot and the text.
 _AFTER_MENTION: Final = " \t\r\n,:;–—-"
 MAX_NAME_CHARACTERS: Final = 120
+TRUNCATED: Final = " […]"
+# An older message, which Slack may deliver after an outage, gets a time this long ago.
+MAX_AGE: Final = timedelta(hours=1)
+MAX_BLOCK_DEPTH: Final = 16
 
 
 class AddressedBy(StrEnum):
@@ -49,7 +54,11 @@ class MessageEvent:
     workspace: str
     channel: str
     user: str
+    home: str
+    """The workspace of the user: another one for a guest in a shared channel."""
     ts: str
+    at: str
+    """When the user sent it, as ISO 8601: at most MAX_AGE before its arrival, and not after it."""
     thread_ts: str
     """The thread to answer in; empty for direct messages outside of threads."""
     text: str
@@ -94,30 +103,36 @@ def parse_envelope(payload: Mapping[str, Any]) -> Envelope | None:
     return Envelope(workspace, bot, event_id, _time(payload.get("event_time")), event)
 
 
-def read_message(envelope: Envelope, *, bot: str) -> MessageEvent | None:
-    """Return the message of an event; None if it is not a new message of a person.
+def read_message(envelope: Envelope, *, bot: str, now: datetime) -> MessageEvent | None:
+    """Return the message of an event that arrives now; None if it is no new message of a person.
 
     Posts of bots, and events about existing messages (edited, deleted, joined …), are ignored.
     """
     event = envelope.event
-    kind = _kind(event, bot)
+    own_text = _text(event, "text") or _block_text(event.get("blocks"))
+    kind = _kind(event, own_text, bot)
     user, channel, ts = (native_id(event, name) for name in ("user", "channel", "ts"))
     if kind is None or not (user and channel and ts):
         return None
     if user == bot or _text(event, "bot_id") or _text(event, "subtype") not in _WRITTEN:
         return None
-    profile = event.get("user_profile")
+    profile, files = event.get("user_profile"), _mappings(event.get("files"))
+    teams = (native_id(event, "user_team"), native_id(event, "team"), native_id(profile, "team"))
+    sent_at = _time(ts) or now
+    texts = (own_text, *_transcriptions(files), *_forwarded(event.get("attachments")))
     name = _text(profile, "display_name") or _text(profile, "real_name")
     return MessageEvent(
         kind=kind,
         workspace=envelope.workspace,
         channel=channel,
         user=user,
+        home=next((team for team in teams if team.startswith("T")), envelope.workspace),
         ts=ts,
+        at=max(min(sent_at, now), now - MAX_AGE).isoformat(),
         thread_ts=native_id(event, "thread_ts") or ("" if kind is AddressedBy.DIRECT else ts),
-        text=storable_text(_text(event, "text")),
+        text=storable_text("\n".join(filter(None, texts))),
         name=storable_text(name[:MAX_NAME_CHARACTERS]),
-        files=_file_names(event.get("files")),
+        files=_file_names(files),
     )
 
 
@@ -165,14 +180,14 @@ def attachment_note(files: Iterable[str]) -> str:
     return f"[Attached, and not to be read here: {names}]" if names else ""
 
 
-def _kind(event: Mapping[str, Any], bot: str) -> AddressedBy | None:
+def _kind(event: Mapping[str, Any], text: str, bot: str) -> AddressedBy | None:
     if event.get("type") == "app_mention":
         return AddressedBy.MENTION
     if event.get("type") != "message":
         return None
     if event.get("channel_type") == "im":
         return AddressedBy.DIRECT
-    return AddressedBy.MENTION if mentions(_text(event, "text"), bot) else AddressedBy.OVERHEARD
+    return AddressedBy.MENTION if mentions(text, bot) else AddressedBy.OVERHEARD
 
 
 def _text(mapping: Any, name: str) -> str:
@@ -180,17 +195,95 @@ def _text(mapping: Any, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _file_names(value: Any) -> list[str]:
-    files = [file for file in value if isinstance(file, Mapping)] if isinstance(value, list) else []
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _title(file: Mapping[str, Any]) -> str:
+    return _text(file, "title") or _text(file, "name") or "a file"
+
+
+def _file_names(files: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the files without a transcription."""
+    return [storable_text(_title(file)) for file in files if not _transcription(file)]
+
+
+def _transcription(file: Mapping[str, Any]) -> str:
+    """Return the words of an audio or video clip; "" if Slack has not transcribed it yet."""
+    transcription = file.get("transcription")
+    preview = transcription.get("preview") if isinstance(transcription, Mapping) else None
+    content = _text(preview, "content").strip()
+    is_cut = bool(content) and isinstance(preview, Mapping) and preview.get("has_more") is True
+    return content + TRUNCATED if is_cut else content
+
+
+def _transcriptions(files: Iterable[Mapping[str, Any]]) -> list[str]:
     return [
-        storable_text(_text(file, "title") or _text(file, "name") or "a file") for file in files
+        escape(with_speaker(f"[Transcription of {_title(file)}]", _transcription(file)))
+        for file in files
+        if _transcription(file)
     ]
 
 
+def _forwarded(attachments: Any) -> list[str]:
+    """Return the forwarded messages with their authors' names; previews of links are left out."""
+    texts = []
+    for attachment in _mappings(attachments):
+        is_message = attachment.get("is_share") or attachment.get("is_msg_unfurl")
+        if not is_message and ("service_name" in attachment or "title_link" in attachment):
+            continue
+        files, author_id = _mappings(attachment.get("files")), native_id(attachment, "author_id")
+        blocks = [attachment.get("blocks"), attachment.get("message_blocks")]
+        text = _text(attachment, "text") or _block_text(blocks) or _text(attachment, "fallback")
+        note = escape(attachment_note(_file_names(files)))
+        content = "\n".join(filter(None, (text, *_transcriptions(files), note)))
+        name = _text(attachment, "author_name") or _text(attachment, "author_subname")
+        author = escape(name[:MAX_NAME_CHARACTERS]) or (author_id and f"<@{author_id}>")
+        if content:
+            texts.append(with_speaker(f"Forwarded from {author or 'somebody'}", content))
+    return texts
+
+
+def _block_text(value: Any, depth: int = MAX_BLOCK_DEPTH) -> str:
+    """Return the text of blocks, or of one of their elements, in Slack's mrkdwn."""
+    if isinstance(value, list):
+        texts = [_block_text(item, depth - 1) for item in value] if depth else []
+        return "\n".join(filter(None, texts))
+    if not isinstance(value, Mapping):
+        return ""
+    match _text(value, "type"):
+        case "text" | "plain_text" | "markdown" | "raw_text":
+            return escape(_text(value, "text"))
+        case "mrkdwn":
+            return _text(value, "text")
+        case "link":
+            return f"<{_text(value, 'url')}|{escape(_text(value, 'text') or _text(value, 'url'))}>"
+        case "user":
+            return f"<@{_text(value, 'user_id')}>"
+        case "channel":
+            return f"<#{_text(value, 'channel_id')}>"
+        case "usergroup":
+            return f"<!subteam^{_text(value, 'usergroup_id')}>"
+        case "broadcast":
+            return f"<!{_text(value, 'range')}>"
+        case "emoji":
+            return f":{_text(value, 'name')}:"
+        case "date":
+            return escape(_text(value, "fallback"))
+        case "image":
+            return escape(_text(value, "alt_text"))
+        case "rich_text_section" | "rich_text_quote" | "rich_text_preformatted":
+            elements = _mappings(value.get("elements")) if depth else []
+            return "".join(_block_text(element, depth - 1) for element in elements)
+    parts = ("text", "fields", "elements", "rows", "message", "blocks")  # of any other block
+    return _block_text([value.get(part) for part in parts], depth)
+
+
 def _time(value: Any) -> datetime | None:
+    """Return the time of an event, or of a message by its `ts`; None if it is invalid."""
     try:
-        return datetime.fromtimestamp(value, UTC) if isinstance(value, int) else None
-    except (OverflowError, OSError, ValueError):
+        return datetime.fromtimestamp(float(value), UTC)
+    except (OverflowError, OSError, TypeError, ValueError):
         return None
 
 

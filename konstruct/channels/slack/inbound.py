@@ -5,9 +5,9 @@ ids of Slack's users, and a task asks Slack for their names.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
@@ -27,6 +27,7 @@ from konstruct.channels.exceptions import ChannelError, ChannelRefused
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack.adapter import token_of_workspace
 from konstruct.channels.slack.events import (
+    TRUNCATED,
     AddressedBy,
     Envelope,
     MessageEvent,
@@ -60,12 +61,6 @@ MAX_NAME_AGE = timedelta(days=1)
 REFUSAL_PAUSE_SECONDS: Final = 3600
 
 
-def known_users(workspace: str, slack_ids: Iterable[str]) -> dict[str, SlackUser]:
-    """Return the known users by Slack's ids."""
-    users = SlackUser.objects.filter(workspace=workspace, slack_id__in=slack_ids)
-    return {user.slack_id: user for user in users}
-
-
 def is_name_outdated(known: SlackUser | None, user_id: str) -> bool:
     """Return whether to ask Slack for a user's name."""
     if known is None or known.user_id != user_id:
@@ -74,15 +69,21 @@ def is_name_outdated(known: SlackUser | None, user_id: str) -> bool:
 
 
 @shared_task(base=TenantTask)
-def learn_name(tenant_id: str, workspace: str, slack_id: str, user_id: str) -> None:
+def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str, user_id: str) -> None:
     """Ask Slack for a user's name. Safe to run twice."""
-    fetch_name(workspace, slack_id, user_id)
+    fetch_name(workspace, home, slack_id, user_id)
 
 
-def fetch_name(workspace: str, slack_id: str, user_id: str) -> None:
+def fetch_name(workspace: str, home: str, slack_id: str, user_id: str) -> None:
     """Ask Slack for a user's name, and store it for a day.
 
     Errors are logged; the user's next message asks again.
+
+    Args:
+        workspace: the workspace with the installation.
+        home: the workspace of the user.
+        slack_id: the user's id in Slack.
+        user_id: the user whose memory stores their messages.
     """
     installation = SlackInstallation.objects.connected().filter(workspace=workspace).first()
     if installation is None:
@@ -100,7 +101,7 @@ def fetch_name(workspace: str, slack_id: str, user_id: str) -> None:
     if not Message.objects.filter(channel=CHANNEL, user_id=user_id).exists():
         return
     SlackUser.objects.update_or_create(
-        workspace=workspace,
+        workspace=home,
         slack_id=slack_id,
         defaults={"user_id": user_id, "name": name, "looked_up_at": timezone.now()},
     )
@@ -140,7 +141,6 @@ def tell_refused(tenant_id: str, workspace: str, channel: str, thread_ts: str, t
 SEEN_SECONDS = 24 * 3600
 # How long the cache remembers an engaged thread. Later the transcript is read.
 ENGAGED_SECONDS = 7 * 24 * 3600
-TRUNCATED = " […]"
 
 
 class EventOutcome(StrEnum):
@@ -203,7 +203,8 @@ def _receive_event(tenant: Tenant, envelope: Envelope) -> WebhookResult:
     if envelope.event.get("type") in ("app_uninstalled", "tokens_revoked"):
         is_ended = _end_installation(envelope)
         return WebhookResult(EventOutcome.ENDED if is_ended else EventOutcome.IGNORED)
-    event = read_message(envelope, bot=envelope.bot or _bot_of(envelope.workspace))
+    bot = envelope.bot or _bot_of(envelope.workspace)
+    event = read_message(envelope, bot=bot, now=timezone.now())
     # A new thread cannot be engaged.
     if event is None or (event.kind is AddressedBy.OVERHEARD and event.begins_thread):
         return WebhookResult(EventOutcome.IGNORED)
@@ -244,6 +245,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
     if payload.get("type") != "block_actions" or not isinstance(action, Mapping):
         return False
     workspace, user = (native_id(payload.get(name), "id") for name in ("team", "user"))
+    home = native_id(payload.get("user"), "team_id") or workspace
     call_id, pressed = action.get("value"), action.get("action_id")
     if not (workspace and user and isinstance(call_id, str)) or pressed not in (APPROVE, DENY):
         return False
@@ -257,7 +259,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
                 call_id,
                 pressed == APPROVE,
                 by=f"{user} in Slack",
-                user_id=user_of(CHANNEL, workspace, user),
+                user_id=user_of(CHANNEL, home, user),
             )
         except KonstructError as refusal:  # it is decided already, or another user's
             logger.info("A button of %s in Slack: %s", user, refusal)
@@ -288,10 +290,17 @@ def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
 
 def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallation) -> None:
     """Accept the message, and put its delivery into the queue."""
-    slack_users = known_users(event.workspace, {event.user, *mentioned_users(event.text)})
-    names = {slack_id: user.name for slack_id, user in slack_users.items()}
-    name = event.name or names.get(event.user, "")
-    user_id = user_of(CHANNEL, event.workspace, event.user, name)
+    slack_users = SlackUser.objects.filter(
+        workspace__in={event.workspace, event.home},
+        slack_id__in={event.user, *mentioned_users(event.text)},
+    )
+    known = {(user.workspace, user.slack_id): user for user in slack_users}
+    sender = known.get((event.home, event.user))
+    # Of two users with the same id, a mention is of the member of this workspace.
+    members_last = sorted(known, key=lambda place: place[0] == event.workspace)
+    names = {slack_id: known[home, slack_id].name for home, slack_id in members_last}
+    name = event.name or (sender.name if sender else "")
+    user_id = user_of(CHANNEL, event.home, event.user, name)
     incoming = Incoming(
         agent_id=installation.agent_id,
         user_id=user_id,
@@ -300,6 +309,7 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
         content=_content(event, installation, names),
         name=name,
         idempotency_key=event.key,
+        created_at=datetime.fromisoformat(event.at),
     )
     address = {
         "workspace": event.workspace,
@@ -319,8 +329,8 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
     if not created:
         return
     queue.enqueue(message, channel=CHANNEL, address=address)
-    if is_name_outdated(slack_users.get(event.user), user_id):
-        call = (str(tenant_id), event.workspace, event.user, user_id)
+    if is_name_outdated(sender, user_id):
+        call = (str(tenant_id), event.workspace, event.home, event.user, user_id)
         transaction.on_commit(partial(enqueue_task, learn_name, *call))
 
 

@@ -1,6 +1,7 @@
 """Conversion of Markdown to Slack's mrkdwn, escaped, in parts of limited length. Pure."""
 
 import re
+import string
 from collections.abc import Iterator
 from typing import Final
 
@@ -8,14 +9,18 @@ from typing import Final
 MAX_CHARACTERS: Final = 3900
 FENCE: Final = "```"
 
-# In the order of precedence. Other text is escaped.
+# Slack converts marks only between spaces and ASCII punctuation. A zero-width space separates them
+# from other characters, such as letters and punctuation of languages without spaces.
+ZERO_WIDTH_SPACE: Final = "\u200b"
+_SEPARATES: Final = frozenset(string.punctuation) - {"_"}
+# In the order of precedence. Other text is escaped. `2*3*4` is no emphasis.
 _INLINE = re.compile(
     r"""
     (?P<code>`[^`\n]+`)
     | \[(?P<label>[^\[\]\n]+)\]\((?P<url>https?://[^\s()<>|]+(?:\([^\s()<>|]*\)[^\s()<>|]*)*)\)
     | \*\*(?P<strong>[^\s*](?:[^*\n]*[^\s*])?)\*\*
     | (?<!\w)__(?P<strong2>[^\s_](?:[^_\n]*[^\s_])?)__(?!\w)
-    | (?<![\w*])\*(?P<emphasis>[^\s*](?:[^*\n]*[^\s*])?)\*(?![\w*])
+    | (?<![\d_*])\*(?P<emphasis>[^\s*](?:[^*\n]*[^\s*])?)\*(?![\d_*])
     | ~~(?P<struck>[^\s~](?:[^~\n]*[^\s~])?)~~
     """,
     re.VERBOSE,
@@ -133,12 +138,20 @@ def _convert_inline(text: str) -> str:
 
 
 def _convert_match(found: re.Match[str]) -> str:
-    if found["code"]:
-        return escape(found["code"])
     if found["url"]:
         return f"<{escape(found['url'])}|{escape(found['label']).replace('|', '¦')}>"
-    if found["emphasis"]:
-        return f"_{escape(found['emphasis'])}_"
-    if found["struck"]:
-        return f"~{escape(found['struck'])}~"
-    return f"*{escape(found['strong'] or found['strong2'])}*"
+    if found["code"]:
+        marked = found["code"]
+    elif found["emphasis"]:
+        marked = f"_{found['emphasis']}_"
+    elif found["struck"]:
+        marked = f"~{found['struck']}~"
+    else:
+        marked = f"*{found['strong'] or found['strong2']}*"
+    before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    return _separator(before) + escape(marked) + _separator(after)
+
+
+def _separator(neighbor: str) -> str:
+    is_separate = not neighbor.strip() or neighbor in _SEPARATES or neighbor == ZERO_WIDTH_SPACE
+    return "" if is_separate else ZERO_WIDTH_SPACE

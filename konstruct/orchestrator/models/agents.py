@@ -60,7 +60,7 @@ class PendingReplyQuerySet(JobQuerySet):
         """Those of one conversation, oldest first."""
         return self.filter(
             message__agent_id=agent_id, message__user_id=user_id, message__thread_id=thread_id
-        ).order_by("message__number")
+        ).order_by("message__created_at", "message__number")
 
 
 def validate_handovers(agent: "Agent") -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -39,6 +40,8 @@ class Incoming:
     name: str = ""
     idempotency_key: str | None = None
     """The id of the message in its channel; with the caller, if the channel has several."""
+    created_at: datetime | None = None
+    """When it was sent, if the channel gives the time; by default when it is stored."""
     metadata: Mapping[str, Any] | None = None
     """Labels of the program."""
     options: AnswerOptions | None = None
@@ -74,6 +77,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
             content=incoming.content,
             name=incoming.name,
             idempotency_key=_channel_key(incoming),
+            created_at=incoming.created_at,
             metadata=incoming.metadata,
         )
         if created:

@@ -1,6 +1,7 @@
 """Held messages in Slack: consent by buttons, and an answer of a person."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
@@ -11,7 +12,7 @@ from konstruct.channels.delivery.rendering import CLOSED, PLACEHOLDER, WITH_PERS
 from konstruct.channels.slack.events import MessageEvent
 from konstruct.orchestrator.handoff.escalations import NOTICE, answer_as_person, resolve
 from konstruct.orchestrator.identities.channel_identities import user_of
-from konstruct.orchestrator.models import Agent, Escalation, ToolCall
+from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import answer_all, install, messages
@@ -147,17 +148,39 @@ def test_two_workspaces_of_a_tenant_do_not_share_their_users(
     install(connected, slack, "T2")
     post(mention("T1", "One"))
     post(mention("T2", "Two"))
+    post(mention("T1", "Guest", user_team="T3"))
     users = {content: user_id for user_id, _, content, _ in messages(connected)}
     with tenant_scope(connected.tenant.id):
-        assert users == {"One": user_of("slack", "T1", "U1"), "Two": user_of("slack", "T2", "U1")}
-        assert len(set(users.values())) == 2
+        assert users == {
+            content: user_of("slack", workspace, "U1")
+            for content, workspace in (("One", "T1"), ("Two", "T2"), ("Guest", "T3"))
+        }
+        assert len(set(users.values())) == 3
         assert Message.objects.filter(user_id=users["One"]).count() == 1
+
+
+def test_messages_are_in_the_order_in_which_they_were_sent(connected: Program, post: Post) -> None:
+    direct, now = {"channel": "D1", "channel_type": "im"}, time.time()
+    post(message_event("T1", "Second", ts=f"{now - 1}", **direct))
+    post(message_event("T1", "First", ts=f"{now - 2}", **direct))
+    messages(connected)
+    with tenant_scope(connected.tenant.id):
+        rows = Message.objects.order_by("created_at").values_list("content", "created_at")
+        assert [(content, round(now - at.timestamp())) for content, at in rows] == [
+            ("First", 2),
+            ("Second", 1),
+        ]
+        pending = PendingReply.objects.in_thread(
+            agent_id=connected.agent.id, user_id="U1", thread_id="T1/D1"
+        )
+        assert [reply.message.content for reply in pending] == ["First", "Second"]
 
 
 def test_stored_inbox_entry_is_read_as_it_was_written() -> None:
     payload = {
-        "kind": "direct", "workspace": "T1", "channel": "D1", "user": "U1", "ts": "1.1",
-        "thread_ts": "", "text": "x", "name": "", "files": [],
+        "kind": "direct", "workspace": "T1", "channel": "D1", "user": "U1", "home": "T1",
+        "ts": "1.1", "at": "2026-01-01T00:00:00+00:00", "thread_ts": "",
+        "text": "x", "name": "", "files": [],
     }  # fmt: skip
     event = MessageEvent.from_json(payload)
     assert (event.thread_id, event.key, event.begins_thread) == (

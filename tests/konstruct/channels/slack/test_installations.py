@@ -159,7 +159,7 @@ def test_name_of_a_user_erased_during_its_request_is_not_stored(
 ) -> None:
     slack.workspaces["T1"].users["U1"] = "Maria"
     with tenant_scope(connected.tenant.id):
-        fetch_name("T1", "U1", "U1")
+        fetch_name("T1", "T1", "U1", "U1")
         assert not SlackUser.objects.exists()
 
 

@@ -1,11 +1,25 @@
 """Text conversion: Slack's format becomes readable, and our text becomes harmless there."""
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konstruct.channels.slack.events import attachment_note, mentions, plain_text
+from konstruct.channels.slack.events import (
+    AddressedBy,
+    MessageEvent,
+    attachment_note,
+    mentions,
+    parse_envelope,
+    plain_text,
+    read_message,
+)
 from konstruct.channels.slack.mrkdwn import split
+from tests.servers.slack import message_event
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def read(text: str) -> str:
@@ -32,6 +46,92 @@ def test_slack_markup_is_converted_to_text(written: str, readable: str) -> None:
     assert read(written) == readable
 
 
+def received(text: str = "", **fields: Any) -> MessageEvent:
+    envelope = parse_envelope(message_event("T1", text, **fields))
+    assert envelope is not None
+    message = read_message(envelope, bot="UBOT", now=NOW)
+    assert message is not None
+    return message
+
+
+def elements(*texts: Any) -> dict[str, Any]:
+    section = {"type": "rich_text_section", "elements": list(texts)}
+    return {"type": "rich_text", "elements": [section]}
+
+
+PLAIN = {"type": "text", "text": "a <b> & c "}
+CLIP = {"transcription": {"preview": {"content": "Call me. I am", "has_more": True}}, "title": "A"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "readable"),
+    [
+        (
+            {"text": "Look", "attachments": [
+                {"is_share": True, "author_name": "Ines\n<!here>",
+                 "text": "I &lt;3 <@U2>\nBob: no"},
+                {"is_msg_unfurl": True, "author_id": "U2", "files": [{"name": "a.pdf"}, CLIP]},
+                {"is_share": True, "message_blocks": [{"message": {"blocks": [elements(PLAIN)]}}]},
+                {"service_name": "News", "author_name": "News", "text": "A preview"},
+                {"is_share": True, "author_name": "Lea"}, "odd",
+            ]},
+            "Look\nForwarded from Ines <!here>: I <3 @Bob\n  Bob: no\n"
+            "Forwarded from @Bob: [Transcription of A]: Call me. I am […]\n"
+            "  [Attached, and not to be read here: a.pdf]\n"
+            "Forwarded from somebody: a <b> & c",
+        ),
+        (
+            {"blocks": [
+                elements(
+                    PLAIN,
+                    {"type": "link", "url": "https://a.example"}, {"type": "emoji", "name": "x"},
+                    {"type": "user", "user_id": "U2"}, {"type": "broadcast", "range": "here"},
+                    {"type": "channel", "channel_id": "C1"}, {"type": "date", "fallback": "May"},
+                    {"type": "usergroup", "usergroup_id": "S1"},
+                ),
+                {"type": "rich_text", "elements": [
+                    {"type": "rich_text_list", "elements": [elements(PLAIN), elements(PLAIN)]},
+                ]},
+                {"type": "section", "text": {"type": "mrkdwn", "text": "&lt;d&gt;"},
+                 "fields": [{"type": "plain_text", "text": "<e>"}]},
+                {"type": "image", "alt_text": "A cat"}, {"type": "divider"}, 3,
+            ]},
+            "a <b> & c https://a.example:x:@Bob@here#C1Maysubteam^S1\na <b> & c \na <b> & c \n"
+            "<d>\n<e>\nA cat",
+        ),
+        ({"files": [CLIP]}, "[Transcription of A]: Call me. I am […]"),
+        ({"files": [{**CLIP, "transcription": {"status": "processing"}}]}, ""),
+    ],
+)  # fmt: skip
+def test_forwarded_messages_blocks_and_clips_become_text(
+    fields: dict[str, Any], readable: str
+) -> None:
+    assert read(received(**fields).text) == readable
+
+
+def test_only_the_words_of_the_sender_mention_the_agent() -> None:
+    of_bot = elements({"type": "user", "user_id": "UBOT"})
+    forwarded = [{"is_share": True, "author_name": "Ines", "text": "<@UBOT> hello"}]
+    assert received(blocks=[of_bot]).kind is AddressedBy.MENTION
+    assert received(attachments=forwarded).kind is AddressedBy.OVERHEARD
+    assert read(received(attachments=forwarded).text) == "Forwarded from Ines: @ada hello"
+
+
+def test_time_and_home_of_a_sender() -> None:
+    def minutes_ago(ts: str) -> float:
+        return (NOW - datetime.fromisoformat(received(ts=ts).at)) / timedelta(minutes=1)
+
+    at = NOW.timestamp()
+    times = [f"{at - 90}", f"{at - 7200}", f"{at + 60}", "17.1", "nan", "inf", "x", "1e400"]
+    assert [minutes_ago(ts) for ts in times] == [1.5, 60, 0, 60, 0, 0, 0, 0]
+    homes = [
+        received(**fields).home
+        for fields in ({}, {"team": "T7"}, {"user_team": "T7", "team": "T1"}, {"user_team": "E1"},
+                       {"user_profile": {"team": "T7"}})
+    ]  # fmt: skip
+    assert homes == ["T1", "T7", "T7", "T1", "T7"]
+
+
 def test_a_mention_is_of_one_user_only() -> None:
     assert mentions("hey <@UBOT|x>", "UBOT")
     assert not mentions("hey <@UBOT2>", "UBOT")
@@ -52,6 +152,10 @@ def test_files_are_named() -> None:
         ("<!channel> <@U1>", "&lt;!channel&gt; &lt;@U1&gt;"),
         ("**bold** and *slanted* and ~~gone~~", "*bold* and _slanted_ and ~gone~"),
         ("__bold__ snake__case__x 2*3*4", "*bold* snake__case__x 2*3*4"),
+        ("明日は**火曜日**です", "明日は\u200b*火曜日*\u200bです"),
+        ("a**b**c un*believ*able", "a\u200b*b*\u200bc un\u200b_believ_\u200bable"),
+        ("a~~b~~, `c`d 。`e` 「*f*」", "a\u200b~b~, `c`\u200bd 。\u200b`e` 「\u200b_f_\u200b」"),
+        ("(**a**) **b**c**d** é\u200b**e**", "(*a*) *b*\u200bc\u200b*d* é\u200b*e*"),
         ("[a <b>](https://x.example/?a=1&b=2)", "<https://x.example/?a=1&amp;b=2|a &lt;b&gt;>"),
         ("[x](javascript:alert(1))", "[x](javascript:alert(1))"),
         ("[x](https://a.example/|y>)", "[x](https://a.example/|y&gt;)"),
