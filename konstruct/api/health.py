@@ -17,6 +17,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django_redis import get_redis_connection
 
+from redis.exceptions import ResponseError
+
 from konstruct.celery import app
 from konstruct.heartbeats import BEAT, OWNER, QUEUES, has_heartbeat
 from memory.embedding.embedder import is_loaded, load_in_background, model_version
@@ -108,7 +110,7 @@ def _outcome(name: str, check: Future[str], previous: str | None) -> str:
     if not check.done():
         outcome, reason = "timed out", f"no answer in {CHECK_SECONDS} s"
     elif error := check.exception():
-        outcome = "not writable" if isinstance(error, NotWritable) else "unreachable"
+        outcome = "not writable" if isinstance(error, NotWritable | ResponseError) else "unreachable"
         reason = outage_reason(error)
     else:
         outcome = reason = check.result()
@@ -139,7 +141,8 @@ def _heartbeat(process: str) -> str:
 
 
 def _cache() -> str:
-    get_redis_connection().ping()
+    """Write a key: a server that is full, read-only or cannot save answers a ping as well."""
+    get_redis_connection().set("public:health", 1, ex=CHECK_SECONDS)
     return "ok"
 
 

@@ -86,12 +86,14 @@ def append_message(
     Raises:
         InvalidArgument: the role, the content, user_id or the window is invalid.
         InvalidKeyPart: an id cannot be part of a cache key.
+        InvalidTenantId: tenant_id is not a UUID.
+        UnknownTenant: no such tenant.
     """
     size = count_argument("window", window)
     if not isinstance(content, str):
         raise InvalidArgument(f"content={content!r} is not text")
     turn = Turn(role=role_argument(role), content=content)
-    target = WindowCopy.of(tenant_id, agent_id, user_id)
+    target = WindowCopy.to_write(tenant_id, agent_id, user_id)
     collected = _collected.get()
     if collected is not None and collected.take(target.key, turn):
         return
@@ -178,12 +180,13 @@ def append_turns(
 
     Raises:
         InvalidArgument: a turn has no message_id, or user_id or the window is invalid.
+        UnknownTenant: no such tenant.
     """
     size = count_argument("window", window)
     for turn in turns:
         if not turn.message_id:
             raise InvalidArgument(f"{turn!r} has no message_id: see append_message")
-    target = WindowCopy.of(tenant_id, agent_id, user_id)
+    target = WindowCopy.to_write(tenant_id, agent_id, user_id)
     if not turns:
         return
     with target.in_tenant(), log_cache_outage(target):

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError, ResponseError
 from memory.arguments import id_argument
 from memory.conf import WINDOW
 from memory.conversations.conversation import Clear, Conversation, Turn, TurnPosition, decode
+from memory.models import WindowClear
 from tenants.context import known_tenant, tenant_scope
 from tenants.exceptions import UnknownTenant
 from tenants.redis_keys import memory_short_key
@@ -144,6 +145,20 @@ class WindowCopy:
             return cls(key, None)
         return cls(key, Conversation(tenant, agent, user_id))
 
+    @classmethod
+    def to_write(cls, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
+        """Return a window of a tenant.
+
+        Raises:
+            InvalidTenantId: tenant_id is not a UUID.
+            UnknownTenant: agent_id is not a UUID, and there is no such tenant.
+        """
+        window = cls.of(tenant_id, agent_id, user_id)
+        if window.conversation is None:
+            with known_tenant(tenant_id):
+                WindowClear.objects.exists()
+        return window
+
     @contextmanager
     def in_tenant(self) -> Iterator[None]:
         """Enter the tenant, so that code of one tenant cannot reach another's window."""
@@ -225,8 +240,15 @@ class WindowCopy:
             return [], Clear()
 
     def clear_token(self) -> str:
-        """Return the token of the last clear."""
-        return self.count_current([])[1]
+        """Return the token of the last clear.
+
+        Raises:
+            UnknownTenant: no such tenant.
+        """
+        if self.conversation is None:
+            return ""
+        with known_tenant(self.conversation.tenant_id):
+            return self.conversation.count_current([])[1]
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
         """Return how many of the messages the window may have, and the last clear's token.
@@ -245,11 +267,8 @@ class WindowCopy:
         """Return the position of the turn in the transcript; None if it is not there."""
         if self.conversation is None or _as_uuid(turn.message_id) is None:
             return None
-        try:
-            with known_tenant(self.conversation.tenant_id):
-                return self.conversation.position_of(turn.message_id)
-        except UnknownTenant:
-            return None
+        with known_tenant(self.conversation.tenant_id):
+            return self.conversation.position_of(turn.message_id)
 
 
 def is_current(turn: Mapping[str, Any], clear: str) -> bool:

@@ -448,6 +448,6 @@ def _lock_open(escalation_id: UUID) -> Escalation:
     if escalation.resolved_at is not None:
         raise EscalationOver(
             f"This escalation was resolved by {escalation.resolved_by} at"
-            f" {escalation.resolved_at:%Y-%m-%d %H:%M}."
+            f" {escalation.resolved_at:%Y-%m-%d %H:%M %Z}."
         )
     return escalation

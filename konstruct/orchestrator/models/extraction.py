@@ -231,4 +231,4 @@ class ModelCall(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{gettext(self.purpose)}, {self.created_at:%Y-%m-%d %H:%M}"
+        return f"{gettext(self.purpose)}, {self.created_at:%Y-%m-%d %H:%M %Z}"

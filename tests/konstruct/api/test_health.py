@@ -13,6 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django_redis.exceptions import ConnectionInterrupted
 from kombu.exceptions import OperationalError
+from redis.exceptions import OutOfMemoryError
 
 from konstruct.api import health
 from konstruct.api.auth.keys import issue_key
@@ -100,6 +101,7 @@ def test_ready_answers_to_head(transactional_db: None) -> None:
     ("target", "error", "name", "words"),
     [
         ("get_redis_connection", ConnectionInterrupted(None), "cache", "unreachable"),
+        ("get_redis_connection", OutOfMemoryError("OOM"), "cache", "not writable"),
         ("app.connection_for_write", OperationalError("no"), "broker", "unreachable"),
         ("model_version", EmbeddingModelError("no"), "model", "missing"),
     ],

@@ -17,7 +17,7 @@ from memory.exceptions import InvalidArgument
 from memory.models import Message
 from tenants import transaction
 from tenants.context import tenant_scope
-from tenants.exceptions import InvalidKeyPart, UnknownTenant
+from tenants.exceptions import InvalidKeyPart, InvalidTenantId, UnknownTenant
 from tests.memory.conversations.window import AGENT, USER, contents, key_of
 
 
@@ -118,18 +118,22 @@ def test_tenants_agents_and_users_see_their_own_window_only(tenant_a, tenant_b):
         assert contents(place[0], place[2], place[1]) == ["Hello", " ".join(map(str, place))]
 
 
-def test_ids_that_are_no_uuids_live_in_the_cache_alone():
-    append_message("acme", "helper", "ann", "user", "Hello")
-    assert get_recent_messages("acme", "helper", "ann") == [{"role": "user", "content": "Hello"}]
-    clear_window("acme", "helper", "ann")
-    assert get_recent_messages("acme", "helper", "ann") == []
+def test_a_window_of_an_agent_without_a_uuid_is_in_the_cache_only(tenant_a):
+    append_message(tenant_a.id, "helper", "ann", "user", "Hello")
+    window = [{"role": "user", "content": "Hello"}]
+    assert get_recent_messages(tenant_a.id, "helper", "ann") == window
+    clear_window(tenant_a.id, "helper", "ann")
+    assert get_recent_messages(tenant_a.id, "helper", "ann") == []
 
 
-def test_a_tenant_that_does_not_exist_has_no_turns(db):
+@pytest.mark.parametrize("agent", [AGENT, "helper"])
+def test_a_tenant_that_does_not_exist_has_no_turns_and_takes_none(db, agent):
     unknown = uuid4()
-    assert get_recent_messages(unknown, AGENT, USER) == []
-    append_message(unknown, AGENT, USER, "user", "Hello")
-    assert contents(unknown) == ["Hello"]
+    assert get_recent_messages(unknown, agent, USER) == []
+    for tenant, error in ((unknown, UnknownTenant), ("acme", InvalidTenantId)):
+        with pytest.raises(error):
+            append_message(tenant, agent, USER, "user", "Hello")
+        assert get_recent_messages(tenant, agent, USER) == []
 
 
 def test_an_unknown_tenant_breaks_no_transaction(tenant_a, add_message):

@@ -66,7 +66,7 @@ class KonstructContextProvider(ContextProvider):
         )
         known = [f"- Fact: {each['content']}" for each in facts["results"]]
         known += [
-            f"- [{each['created_at'][:10]}] {each['name'] or each['role']}: {each['content']}"
+            f"- [{each['created_at']}] {each['name'] or each['role']}: {each['content']}"
             for each in said["results"]
         ]
         if known:
