@@ -16,7 +16,6 @@ from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django_redis import get_redis_connection
-
 from redis.exceptions import ResponseError
 
 from konstruct.celery import app
@@ -110,7 +109,9 @@ def _outcome(name: str, check: Future[str], previous: str | None) -> str:
     if not check.done():
         outcome, reason = "timed out", f"no answer in {CHECK_SECONDS} s"
     elif error := check.exception():
-        outcome = "not writable" if isinstance(error, NotWritable | ResponseError) else "unreachable"
+        outcome = (
+            "not writable" if isinstance(error, NotWritable | ResponseError) else "unreachable"
+        )
         reason = outage_reason(error)
     else:
         outcome = reason = check.result()

@@ -29,14 +29,15 @@ def translated(words: object) -> str:
 
 @register.filter
 def speaker(turn: Any, agent: object = "") -> str:
-    """The name of a message's author; else the id of the person, or the name of the agent.
+    """The name of a message's author; else the name or id of the person, or the name of the agent.
 
-    The agent is that of the argument, or `agent_name` of the message. Without these it is the role,
-    in the reader's language.
+    The name of the person is `person_name` of the message. The agent is that of the argument, or
+    `agent_name` of the message. Without these it is the role, in the reader's language.
     """
     get = turn.get if isinstance(turn, Mapping) else partial(getattr, turn)
     role = str(get("role", ""))
-    other = get("user_id", "") if role == "user" else agent or get("agent_name", "")
+    person = get("person_name", "") or get("user_id", "")
+    other = person if role == "user" else agent or get("agent_name", "")
     return shorten(get("name", "") or other or translated(role), 60)
 
 

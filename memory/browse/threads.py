@@ -3,7 +3,7 @@
 Both read indexes and have limits: a tenant may have a million messages, and a thread all of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,8 +14,11 @@ from django.db.models.functions import Left, Length
 from pgvector.django import CosineDistance
 
 from memory.browse.index_order import rows_in_order
+from memory.browse.people import displayed_names
+from memory.conf import IMPORT_CHANNEL
+from memory.conversations.copies import COPY_PREFIX
 from memory.embedding.vectors import hnsw_scan
-from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Role, Scope
+from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Scope
 from memory.text import lexical
 from tenants.context import fetch_all, fetch_column, fetch_value
 from tenants.models import jobs_of
@@ -116,9 +119,16 @@ SELECT last.number FROM (SELECT * FROM step LIMIT %(most)s) AS step
 CROSS JOIN LATERAL (SELECT number {latest_of_thread} LIMIT 1) AS last
 """
 _THREAD = ("agent_id", "user_id", "thread_id")
-_SUMMARIES_SQL = """
+# A copy for another agent of the thread has the channel of the thread.
+_SUMMARIES_SQL = f"""
 SELECT message.agent_id, message.user_id, message.thread_id, message.number, message.id,
-       message.channel, message.role, message.name, left(message.content, 200), message.created_at,
+       coalesce((
+           SELECT channel FROM memory_message
+           WHERE thread_id = message.thread_id AND user_id = message.user_id
+             AND message.external_id LIKE '{COPY_PREFIX}%%' AND channel <> '{IMPORT_CHANNEL}'
+           ORDER BY created_at DESC LIMIT 1
+       ), message.channel),
+       message.role, message.name, left(message.content, 200), message.created_at,
        (SELECT count(*) FROM looked_at), last.created_at, last.number
 FROM (SELECT) AS always
 LEFT JOIN (
@@ -126,7 +136,7 @@ LEFT JOIN (
 ) AS last ON true
 LEFT JOIN (thread JOIN memory_message AS message USING (number)) ON true
 ORDER BY message.created_at DESC, message.number DESC
-"""
+"""  # noqa: S608  (our constants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,59 +420,88 @@ def _position_of(thread: ThreadSummary) -> ThreadPosition:
     return ThreadPosition(thread.created_at, thread.number)
 
 
-def turns_around(anchor: Message, *, earlier: int = 30, later: int = 20) -> list[Message]:
+def turns_around(
+    anchor: Message, *, earlier: int = 30, later: int = 20, of_all: bool = False
+) -> list[Message]:
     """Return turns of the anchor's thread around it, oldest first, with annotations.
 
-    Each has `shown` (its text, or the beginning of a long one), `length`, `reply_pk`, `is_embedded`
-    (None while it is queued), `embedding_error` and `has_trace`.
+    Each has `shown` (its text, or the beginning of a long one), `length`, `reply_pk`,
+    `waits_for_embedding`, `embedding_error`, `has_trace`, and `person_name` (the displayed name of
+    its user, also if the turn itself has none).
+
+    Args:
+        anchor: a turn of the thread.
+        earlier: the maximum number of turns up to the anchor.
+        later: the maximum number of turns after it.
+        of_all: whether the turns of all people and agents in the thread are included.
     """
-    position = (anchor.created_at, anchor.number)
-    before = _turns(anchor, Q(created_at__lt=position[0]) | _same_time(position, "lte"))
-    after = _turns(anchor, Q(created_at__gt=position[0]) | _same_time(position, "gt"))
+    before, after = (_turns(beside) for beside in _beside(anchor, anchor, of_all, at="lte"))
     newest_first = [*before.order_by("-created_at", "-number")[:earlier]]
-    return [*reversed(newest_first), *after.order_by("created_at", "number")[:later]]
+    turns = [*reversed(newest_first), *after.order_by("created_at", "number")[:later]]
+    names = displayed_names(turn.user_id for turn in turns)
+    for turn in turns:
+        turn.person_name = names.get(turn.user_id, "")  # type: ignore[attr-defined]
+    return turns
 
 
-def last_name(turns: Sequence[Message]) -> str:
-    """Return the name of the person in the last of these turns that has one; else ""."""
-    names = (turn.name for turn in reversed(turns) if turn.role == Role.USER)
-    return next(filter(None, names), "")
-
-
-def turns_beside(first: Message, last: Message) -> tuple[Message | None, Message | None]:
+def turns_beside(
+    first: Message, last: Message, *, of_all: bool = False
+) -> tuple[Message | None, Message | None]:
     """Return the turns just before the first and just after the last of a page."""
-    start, end = (first.created_at, first.number), (last.created_at, last.number)
-    before = _thread_of(first).filter(Q(created_at__lt=start[0]) | _same_time(start, "lt"))
-    after = _thread_of(last).filter(Q(created_at__gt=end[0]) | _same_time(end, "gt"))
+    before, after = _beside(first, last, of_all)
     return (
         before.only("id").order_by("-created_at", "-number").first(),
         after.only("id").order_by("created_at", "number").first(),
     )
 
 
-def _same_time(position: tuple[datetime, int], lookup: str) -> Q:
-    return Q(created_at=position[0], **{f"number__{lookup}": position[1]})
+def channel_of(turn: Message) -> str:
+    """Return the channel of a turn; that of the thread for a copy for another agent."""
+    if not (turn.external_id or "").startswith(COPY_PREFIX):
+        return turn.channel
+    others = Message.objects.filter(thread_id=turn.thread_id, user_id=turn.user_id)
+    channels = others.exclude(channel=IMPORT_CHANNEL).order_by("-created_at")
+    return channels.values_list("channel", flat=True).first() or turn.channel
 
 
-def _thread_of(turn: Message) -> QuerySet[Message]:
-    return Message.objects.filter(
-        agent_id=turn.agent_id, user_id=turn.user_id, thread_id=turn.thread_id
+def conversations_beside(turn: Message, agent_ids: Iterable[UUID]) -> list[Message]:
+    """Return the last turn of each conversation of the same user and thread with other agents."""
+    rows = Message.objects.filter(
+        agent_id__in={*agent_ids} - {turn.agent_id}, user_id=turn.user_id, thread_id=turn.thread_id
+    )
+    return list(rows.last_of_threads().only("id", "agent_id"))
+
+
+def has_other_people(turn: Message) -> bool:
+    """Return whether the thread has turns of another user."""
+    return Message.objects.filter(thread_id=turn.thread_id).exclude(user_id=turn.user_id).exists()
+
+
+def _beside(
+    first: Message, last: Message, of_all: bool, *, at: str = "lt"
+) -> tuple[QuerySet[Message], QuerySet[Message]]:
+    """Return the turns of a thread before the first (and it, with "lte"), and after the last."""
+    rows = Message.objects.filter(thread_id=first.thread_id)
+    if of_all:
+        rows = rows.exclude(external_id__startswith=COPY_PREFIX)
+    else:
+        rows = rows.filter(agent_id=first.agent_id, user_id=first.user_id)
+    start = Q(created_at=first.created_at, **{f"number__{at}": first.number})
+    end = Q(created_at=last.created_at, number__gt=last.number)
+    return (
+        rows.filter(Q(created_at__lt=first.created_at) | start),
+        rows.filter(Q(created_at__gt=last.created_at) | end),
     )
 
 
-def _turns(anchor: Message, where: Q) -> QuerySet[Message]:
+def _turns(rows: QuerySet[Message]) -> QuerySet[Message]:
     reply = Message.objects.filter(in_reply_to=OuterRef("pk")).values("pk")[:1]
     trace = PendingEmbedding.objects.filter(message=OuterRef("pk"), recall_trace__isnull=False)
-    return (
-        _thread_of(anchor)
-        .filter(where)
-        .defer("content")
-        .annotate(
-            shown=Left("content", SHOWN_CHARACTERS),
-            length=Length("content"),
-            reply_pk=Subquery(reply),
-            waits_for_embedding=Exists(PendingEmbedding.objects.filter(message=OuterRef("pk"))),
-            embedding_error=Subquery(jobs_of("embedding", OuterRef("pk")).values("last_error")),
-            has_trace=Exists(RecallEvent.objects.filter(reply=OuterRef("pk"))) | Exists(trace),
-        )
+    return rows.defer("content").annotate(
+        shown=Left("content", SHOWN_CHARACTERS),
+        length=Length("content"),
+        reply_pk=Subquery(reply),
+        waits_for_embedding=Exists(PendingEmbedding.objects.filter(message=OuterRef("pk"))),
+        embedding_error=Subquery(jobs_of("embedding", OuterRef("pk")).values("last_error")),
+        has_trace=Exists(RecallEvent.objects.filter(reply=OuterRef("pk"))) | Exists(trace),
     )

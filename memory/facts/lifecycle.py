@@ -422,14 +422,14 @@ def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
     return fact
 
 
-def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
+def roll_back(run_id: UUID, *, author: Author) -> dict[str, list[MemoryEntry]]:
     """Undo an extraction run: remove its evidence and its facts, and restore superseded facts.
 
     A fact stays if it has evidence of another run, or if a person or program changed or confirmed
     it after the run.
 
     Returns:
-        Counts of "removed", "restored" and "kept" facts.
+        The "removed", "restored" and "kept" facts.
     """
     reason = "extraction run rolled back"
     with transaction.atomic():
@@ -455,6 +455,7 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
             for fact in facts
             if fact.run_id == run_id and fact.memory_id not in decided_ids | supported_ids
         ]
+        kept = [fact for fact in facts if fact not in removed]
         ids = [fact.memory_id for fact in removed]
         superseded = FactEvent.objects.filter(action=FactAction.SUPERSEDE, other_id__in=ids)
         to_restore = list(
@@ -463,15 +464,15 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
             )
         )
         MemoryEntry.objects.filter(Q(memory_id__in=ids) | Q(version_of__in=ids)).delete()
-        restored = 0
+        restored = []
         for fact in to_restore:
-            if fact.memory_id in ids or (not fact.is_multi_valued and _current_value(fact)):
+            if fact in removed or (not fact.is_multi_valued and _current_value(fact)):
                 continue
             _save(fact, state=FactState.ACTIVE, valid_to=None)
             include_corrected([fact.memory_id])
             record_event(fact.memory_id, FactAction.RESTORE, author=author, reason=reason)
-            restored += 1
-    return {"removed": len(ids), "restored": restored, "kept": len(facts) - len(ids)}
+            restored.append(fact)
+    return {"removed": removed, "restored": restored, "kept": kept}
 
 
 # --- Rows -----------------------------------------------------------------------------------------

@@ -45,6 +45,10 @@ _READ: Final = frozenset(
         "audit.recall_memories",
         "audit.search_everyone",
         "audit.export_list",
+        "audit.export_person",
+        "api.view_apikey",
+        "auth.view_user",
+        "auth.view_group",
         "channels.view_arrival",
         "channels.view_delivery",
         "channels.view_slackinstallation",
@@ -87,10 +91,8 @@ _ADMINISTER: Final = frozenset(
         "audit.add_retentionrule",
         "audit.change_retentionrule",
         "audit.delete_retentionrule",
-        "audit.export_person",
         "audit.try_agent",
         "audit.clear_session",
-        "api.view_apikey",
         "api.add_apikey",
         "api.change_apikey",
         "channels.change_arrival",
@@ -100,10 +102,8 @@ _ADMINISTER: Final = frozenset(
         "channels.add_slackmember",
         "channels.change_slackmember",
         "channels.delete_slackmember",
-        "auth.view_user",
         "auth.add_user",
         "auth.change_user",
-        "auth.view_group",
     }
 )
 ROLES: Final[dict[str, frozenset[str]]] = {
@@ -113,9 +113,9 @@ ROLES: Final[dict[str, frozenset[str]]] = {
 }
 
 ROLE_DESCRIPTIONS: Final[dict[str, str]] = {
-    "auditor": "reads everything: conversations, facts, people, records and the access log",
+    "auditor": "reads everything, also the team, roles and keys; exports lists and people",
     "curator": "as an auditor; also changes and reviews facts, and answers as a person",
-    "admin": "as a curator; also agents, API keys, retention, exports, erasures and the team",
+    "admin": "as a curator; also agents, API keys, retention, erasures and the team",
 }
 
 

@@ -33,11 +33,14 @@ from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies.queue import CLOSED
+from memory.browse.people import displayed_names
 from memory.browse.threads import (
     ThreadPage,
     ThreadPosition,
     ThreadSummary,
-    last_name,
+    channel_of,
+    conversations_beside,
+    has_other_people,
     latest_threads,
     turns_around,
     turns_beside,
@@ -207,8 +210,11 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         "konstruct/conversation.html",
         title=gettext("Conversation"),
         anchor=anchor,
-        person=last_name(turns),
+        person=turns[-1].person_name,  # type: ignore[attr-defined]
+        channel=channel_of(anchor),
         is_shared=anchor.channel in shared_channels(),
+        has_other_people=has_other_people(anchor),
+        copies=[(turn.pk, names[turn.agent_id]) for turn in conversations_beside(anchor, names)],
         agent=names.get(anchor.agent_id, str(anchor.agent_id)),
         turns=[
             MessageRow(
@@ -233,6 +239,43 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
 
 
+@tenant_site.page("conversations/<uuid:message_id>/thread/", name="thread", permission=READ)
+def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """Show a thread around a message, with the turns of all people and agents in it.
+
+    The access log has an entry for each conversation on the page.
+    """
+    anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
+    turns = turns_around(anchor, of_all=True)
+    conversations = {(turn.agent_id, turn.user_id): turn for turn in turns or [anchor]}
+    for turn in conversations.values():
+        log_row_access(request, Action.VIEW, turn, "conversation", thread_id=anchor.thread_id)
+    names = agent_names()
+    first, last = (turns[0], turns[-1]) if turns else (anchor, anchor)
+    earlier, later = turns_beside(first, last, of_all=True)
+    return tenant_site.render(
+        request,
+        "konstruct/thread.html",
+        title=gettext("Thread"),
+        anchor=anchor,
+        channel=channel_of(anchor),
+        turns=[
+            {
+                **{
+                    name: getattr(turn, name) for name in ("role", "name", "person_name", "user_id")
+                },
+                "agent_name": names.get(turn.answered_by_id or turn.agent_id, ""),
+                "content": turn.shown,  # type: ignore[attr-defined]
+                "at": turn.created_at,
+                "message_id": turn.pk,
+            }
+            for turn in turns
+        ],
+        earlier=earlier,
+        later=later,
+    )
+
+
 @tenant_site.post_page(
     "conversations/<uuid:message_id>/retry/", name="retry_reply", permission=RETRY
 )
@@ -247,7 +290,7 @@ def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 
 
 def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[dict[str, Any]]:
-    """The threads with their agents and the numbers of their pending replies: one query for all."""
+    """The threads with the names of agents and people, and the numbers of their pending replies."""
     unanswered = (
         PendingReply.objects.filter(
             message__agent_id__in={thread.agent_id for thread in threads},
@@ -258,6 +301,7 @@ def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[dict[str
             "message__agent_id", "message__user_id", "message__thread_id", "failed_at", "held_for"
         )
     )
+    people = displayed_names(thread.user_id for thread in threads)
     counts: dict[Any, Counter[str]] = defaultdict(Counter)
     for *thread, failed_at, held_for in unanswered[:10_000]:
         state = "held" if held_for else "failed" if failed_at else "waiting"
@@ -266,6 +310,7 @@ def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[dict[str
         {
             "thread": thread,
             "agent": names.get(thread.agent_id, str(thread.agent_id)),
+            "person": people.get(thread.user_id, ""),
             **counts[thread.agent_id, thread.user_id, thread.thread_id],
         }
         for thread in threads

@@ -130,12 +130,24 @@ def apply(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     "extraction-runs/<uuid:run_id>/roll-back/", name="roll_back_extraction_run", permission=CHANGE
 )
 def roll_back(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
-    """Undo a run, after a confirmation."""
+    """Undo a run, after a page that lists the facts that would change."""
     run = get_object_or_404(ExtractionRun, pk=run_id)
     if request.method != "POST":
-        log_row_access(request, Action.VIEW, run)
-        title = gettext("Roll back an extraction run")
-        return tenant_site.render(request, "konstruct/roll_back_run.html", title=title, run=run)
+        with show_outcome(request):
+            found = runs.preview_roll_back(run_id, author=author_of(request))
+            log_row_access(request, Action.VIEW, run)
+            return tenant_site.render(
+                request,
+                "konstruct/roll_back_run.html",
+                title=gettext("Roll back an extraction run"),
+                run=run,
+                groups=[
+                    (gettext("Removed"), found["removed"]),
+                    (gettext("Restored"), found["restored"]),
+                    (gettext("Kept"), found["kept"]),
+                ],
+            )
+        return redirect("admin:extraction_run", run_id)
     with show_outcome(request), transaction.atomic():
         counts = runs.roll_back(run_id, author=author_of(request))
         _note_decision(request, run, runs.get_run(run_id), "roll_back")

@@ -10,7 +10,9 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin.lists import agent_names
 from konstruct.admin.query_parameters import AgentAndUser
+from memory.browse.people import displayed_names
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.thread_window import get_thread_turns, shared_channels
 from memory.models import Message, WindowClear
@@ -32,13 +34,18 @@ def window(request: HttpRequest) -> HttpResponseBase:
     by_whom = AccessEvent.objects.filter(
         user_id=chosen.user_id, agent_id=agent_id, action=Action.CLEAR
     ).order_by("-id")
+    speakers = {
+        "user_id": chosen.user_id,
+        "person_name": displayed_names([chosen.user_id]).get(chosen.user_id, ""),
+        "agent_name": chosen.agent.name,
+    }
     return tenant_site.render(
         request,
         "konstruct/window.html",
         title=gettext("Recent turns"),
         chosen=chosen,
         turns=[
-            {**turn, "at": parse_datetime(turn.get("at", ""))}
+            {**turn, **speakers, "at": parse_datetime(turn.get("at", ""))}
             for turn in get_recent_messages(tenant_id, agent_id, chosen.user_id)
         ],
         clears=clears[:20],
@@ -58,12 +65,22 @@ def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         raise Http404("In this channel a thread has no window of its own.")
     log_row_access(request, Action.VIEW, anchor, "window of a thread", thread_id=anchor.thread_id)
     turns = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
+    people = displayed_names(turn["user_id"] for turn in turns)
+    agents = {str(pk): name for pk, name in agent_names().items()}
     return tenant_site.render(
         request,
         "konstruct/thread_window.html",
         title=gettext("Recent turns of the thread"),
         anchor=anchor,
-        turns=[{**turn, "at": parse_datetime(turn.get("at", ""))} for turn in turns],
+        turns=[
+            {
+                **turn,
+                "at": parse_datetime(turn.get("at", "")),
+                "person_name": people.get(turn["user_id"], ""),
+                "agent_name": agents.get(turn["answered_by"], ""),
+            }
+            for turn in turns
+        ],
     )
 
 

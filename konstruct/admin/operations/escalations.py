@@ -31,7 +31,7 @@ from konstruct.orchestrator.handoff.escalations import (
 )
 from konstruct.orchestrator.handoff.handovers import hand_over
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.browse.threads import last_name, turns_around
+from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.badges import Colours
@@ -325,7 +325,7 @@ def _render_page(
         from_agent=row.from_agent_id and names.get(row.from_agent_id, ""),
         others=transfer_targets(agents, row.agent_id, row.to_agent_id) if may_transfer else [],
         may_call=may_transfer and row.to_agent_id is not None,
-        person=last_name(turns),
+        person=turns[-1].person_name if turns else "",  # type: ignore[attr-defined]
         turns=[(turn, turn.pk in waiting) for turn in turns],
         waiting=len(waiting),
         last=last,

@@ -122,13 +122,19 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
     readonly_fields = ("access", "last_login", "date_joined")
     fieldsets = (
         (None, {"fields": ("username", "first_name", "last_name", "email", "role", "is_active")}),
-        (None, {"fields": ("access", "last_login", "date_joined")}),
+        (None, {"fields": ("last_login", "date_joined")}),
+        (None, {"fields": ("access",)}),
     )
     add_fieldsets = ((None, {"fields": ("username", "first_name", "last_name", "email", "role")}),)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         people: QuerySet[Any] = super().get_queryset(request)
         return people.prefetch_related("groups")
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        fieldsets = super().get_fieldsets(request, obj)
+        may_invite = obj is None or self.has_change_permission(request, obj)
+        return fieldsets if may_invite else fieldsets[:-1]
 
     def get_form(
         self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any

@@ -400,6 +400,15 @@ def apply(run_id: UUID) -> ExtractionRun:
     return run
 
 
+def preview_roll_back(run_id: UUID, *, author: Author) -> dict[str, list[MemoryEntry]]:
+    """Return the facts that `roll_back` would remove, restore and keep. Raises its errors."""
+    get_run(run_id, RunState.APPLIED)
+    with transaction.atomic():
+        found = facts.roll_back(run_id, author=author)
+        transaction.set_rollback(True)
+    return found
+
+
 def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
     """Undo a run, as `memory.facts.roll_back` does.
 
@@ -413,7 +422,8 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
     run = get_run(run_id)
     with lock_windows([Thread(run.agent_id, run.user_id, run.thread_id)]):
         run = get_run(run_id, RunState.APPLIED, is_locked=True)
-        counts = facts.roll_back(run_id, author=author)
+        found = facts.roll_back(run_id, author=author)
+        counts = {name: len(rows) for name, rows in found.items()}
         run.result = {**run.result, "rolled_back": counts}
         run.state = RunState.ROLLED_BACK
         run.save(update_fields=["state", "result"])

@@ -7,8 +7,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import PendingReply
 from memory.browse import threads
+from memory.conversations.copies import copy_for_agent
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.audit.models import AccessEvent
@@ -190,3 +192,51 @@ def test_message_text_is_escaped_in_html(
     page = conversation(browser(populated_a.tenant), message)
     assert MARKUP not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_thread_is_shown_with_all_people_and_logged_for_each(
+    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+) -> None:
+    first = send_message(program_a, "Who comes?", user_id="ann", thread_id="party", name="Ann")
+    send_message(program_a, "I do.", user_id="ben", thread_id="party", answered=False)
+    client = browser(program_a.tenant)
+    address = f"{LIST}{first.pk}/thread/"
+    assert address in conversation(client, first)
+    page = client.get(address)
+    speakers = [(turn["user_id"], turn["role"]) for turn in page.context["turns"]]
+    assert speakers == [("ann", "user"), ("ann", "assistant"), ("ben", "user")]
+    with tenant_scope(program_a.tenant.id):
+        events = AccessEvent.objects.filter(subject="conversation", action="view")
+        assert {event.user_id for event in events.order_by("-id")[:2]} == {"ann", "ben"}
+    assert browser(program_a.tenant, "view_agent").get(address).status_code == 403
+
+
+def test_copy_for_another_agent_is_linked_and_has_the_channel_of_its_thread(
+    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+) -> None:
+    original = send_message(program_a, "Refund me.", user_id="cleo", thread_id="handed")
+    bert = create_agent(tenant_id=program_a.tenant.id, name="bert")
+    with tenant_scope(program_a.tenant.id):
+        (copy,) = copy_for_agent([original.pk], bert.pk)
+    client = browser(program_a.tenant)
+    rows = client.get(LIST, {"user": "cleo"}).context["rows"]
+    assert [row["thread"].channel for row in rows] == ["rest", "rest"]
+    for one, other in ((original, copy), (copy, original)):
+        page = client.get(f"{LIST}{one.pk}/")
+        assert page.context["channel"] == "rest"
+        assert [agent for _, agent in page.context["copies"]] == [
+            "bert" if other is copy else program_a.agent.name
+        ]
+    assert len(client.get(f"{LIST}{copy.pk}/thread/").context["turns"]) == 2
+
+
+def test_person_has_the_displayed_name_at_turns_without_one(
+    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+) -> None:
+    first = send_message(program_a, "Hello", user_id="U7", thread_id="named")
+    send_message(program_a, "Me", user_id="U7", thread_id="named", name="Dora")
+    client = browser(program_a.tenant)
+    assert conversation(client, first).count('<bdi class="k-strong">Dora</bdi>') == 2
+    window = client.get(f"/admin/window/?agent={program_a.agent.pk}&user=U7").text
+    assert window.count('<bdi class="k-strong">Dora</bdi>') == 2
+    assert client.get(LIST, {"user": "U7"}).context["rows"][0]["person"] == "Dora"

@@ -349,6 +349,8 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
     with pytest.raises(WrongRunState):
         runs.apply(run.pk)
     curator = Author(AuthorKind.PERSON, "1", "curator")
+    previewed = runs.preview_roll_back(run.pk, author=curator)
+    assert [fact.content for fact in previewed["removed"]] == [MemoryEntry.objects.get().content]
     counts = runs.roll_back(run.pk, author=curator)
     assert counts == {"removed": 1, "restored": 0, "kept": 0}
     assert runs.get_run(run.pk).state == RunState.ROLLED_BACK
