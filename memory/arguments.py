@@ -1,10 +1,12 @@
 """Checks of arguments of memory's public functions. The error message has the value."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -15,8 +17,29 @@ from memory.exceptions import InvalidArgument
 ROLES = ("user", "assistant")
 # Postgres limits an index entry to a third of a page; a channel's user id is far shorter.
 MAX_ID_BYTES = 1024
-# Fillers of Hangul, the empty pattern of Braille, and the selectors of variants.
-BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0\ufe0e\ufe0f")
+# Characters without a shape: controls, separators of lines and paragraphs, marks of direction,
+# hyphens and spaces without width, fillers, the empty pattern of Braille, selectors of variants.
+_INVISIBLE: Final = (
+    r"\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b"
+    r"\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0"
+)
+# Characters that change the shape of their neighbours in some scripts, and of emoji.
+_SELECTORS: Final = r"\ufe0e\ufe0f"
+_JOINERS: Final = r"\u200c\u200d"
+# Tags, and marks of shorthand and music.
+_FURTHER: Final = r"\U000e0000-\U000e0fff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+# From Arabic to Sinhala, Burmese, Khmer, Mongolian; arrows and symbols; emoji.
+_SHAPED: Final = (
+    r"[\u0600-\u0dff\u1000-\u109f\u1780-\u17d3\u1820-\u18af\u2190-\u2bff\U0001f000-\U0001faff]"
+)
+_BLANK: Final = re.compile(rf"[\s{_INVISIBLE}{_SELECTORS}{_JOINERS}{_FURTHER}]*")
+_UNSEEN: Final = re.compile(
+    rf"[{_INVISIBLE}{_FURTHER}]|(?<!{_SHAPED})[{_SELECTORS}]"
+    rf"|(?<!{_SHAPED})(?<!{_SHAPED}[{_SELECTORS}])[{_JOINERS}]|[{_JOINERS}]\Z"
+)
+# Times of messages: no chat is older, and the clock of another system may be ahead.
+MIN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_TIME_AHEAD: Final = timedelta(minutes=5)
 
 
 def uuid_argument(name: str, value: UUID | str) -> UUID:
@@ -35,7 +58,7 @@ def text_argument(name: str, value: str) -> str:
         raise InvalidArgument(f"{name}={value!r} is not text")
     if "\x00" in value:
         raise InvalidArgument(
-            f"{name}={value[:80]!r} holds a NUL character at {value.index(chr(0))}; remove it"
+            f"{name}={value[:80]!r} holds U+0000 (NUL) at {value.index(chr(0))}; remove it"
         )
     if not is_unicode(value):
         place = next(n for n, character in enumerate(value) if not is_unicode(character))
@@ -48,18 +71,45 @@ def content_argument(value: str | None) -> str:
     if value is None:
         raise InvalidArgument("content is missing: give the text that is to be remembered")
     if is_blank(text_argument("content", value)):
-        raise InvalidArgument(f"content={value!r} is blank: give the text that is to be remembered")
+        raise InvalidArgument(f"content={value!r} is blank: give visible text")
     return value
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text has only spaces and characters that nobody sees."""
-    return all(
-        character.isspace()
-        or character in BLANK_LETTERS
-        or unicodedata.category(character) in ("Cc", "Cf")
-        for character in text
-    )
+    """Return whether a text has only spaces and invisible characters."""
+    return _BLANK.fullmatch(text) is not None
+
+
+def invisible_character(text: str) -> str:
+    """Return the first invisible character of an id or a name, with its place; "" without one.
+
+    Joiners and selectors of variants are visible after a letter or an emoji that they change.
+    """
+    found = _UNSEEN.search(text)
+    if found is None:
+        return ""
+    name = unicodedata.name(found[0], "a control character")
+    return f"U+{ord(found[0]):04X} ({name}) at {found.start()}"
+
+
+def name_argument(name: str, value: str) -> str:
+    """Return the display name of a person: text, without invisible characters."""
+    if found := invisible_character(text_argument(name, value)):
+        raise InvalidArgument(f"{name}={value[:80]!a} holds {found}; remove it")
+    return value
+
+
+def time_argument(name: str, value: datetime) -> datetime:
+    """Return the time of a message: with a time zone, from MIN_TIME to MAX_TIME_AHEAD of now."""
+    if value.tzinfo is None:
+        raise InvalidArgument(f"{name}={value} has no time zone: add Z or +02:00")
+    now = datetime.now(UTC)
+    if not MIN_TIME <= value <= now + MAX_TIME_AHEAD:
+        raise InvalidArgument(
+            f"{name}={value.isoformat()} is no time of a message: give one from"
+            f" {MIN_TIME:%Y-%m-%dT%H:%M:%SZ} to now ({now:%Y-%m-%dT%H:%M:%SZ})"
+        )
+    return value
 
 
 def is_unicode(text: str) -> bool:

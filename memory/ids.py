@@ -1,21 +1,17 @@
 """Ids that channels and programs choose, such as a user's: compared exactly, and never changed.
 
 Two ids are equal if they have the same code points. They are not trimmed, folded or normalised:
-"zoe", "Zoe" and "zoe " are three users. A new id with characters that break a line or change the
-text direction is refused.
+"zoe", "Zoe" and "zoe " are three users. A new id with an invisible character is refused.
 """
 
 import re
 from typing import Final
 
-from memory.arguments import id_argument
+from memory.arguments import id_argument, invisible_character, is_blank
 from memory.exceptions import InvalidArgument
 from tenants.audit.pseudonyms import PREFIX
 
-# Control characters, line and paragraph separators, and characters that override text direction.
-INVISIBLE: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
-_INVISIBLE = re.compile(f"[{INVISIBLE}]")
-_PLAIN = re.compile(r"[\x21-\x7e]+")
+_PLAIN: Final = re.compile(r"[\x21-\x7e]+")
 
 
 def new_id_argument(name: str, value: str) -> str:
@@ -24,31 +20,29 @@ def new_id_argument(name: str, value: str) -> str:
     Reading and erasing accept other ids, which may be older than this check.
 
     Raises:
-        InvalidArgument: it is blank, or has a character that breaks a line or changes the text
-            direction.
+        InvalidArgument: it has an `id_problem`.
     """
-    refuse_pseudonym(name, value)
-    if found := _INVISIBLE.search(value):
-        raise InvalidArgument(
-            f"{name}={value[:80]!a} holds U+{ord(found[0]):04X} at {found.start()}, a control"
-            " character: ids are one line of text in one direction; remove it"
-        )
-    if value.isspace():
-        raise InvalidArgument(f"{name}={value[:80]!r} is blank")
+    if problem := id_problem(id_argument(name, value)):
+        raise InvalidArgument(f"{name}={value[:80]!a} {problem}")
     return value
 
 
-def refuse_pseudonym(name: str, value: str) -> None:
-    """Refuse an id that is a pseudonym of an erased user, whose entries in the log have it.
+def id_problem(value: str) -> str:
+    """Return why a text is no id of new rows; "" if it is one."""
+    if found := invisible_character(value):
+        return f"holds {found}: ids and names are one line of visible text; remove it"
+    if is_blank(value):
+        return "is blank"
+    if value in (".", ".."):
+        return "is a part of addresses, so that none leads to it; use another id"
+    return pseudonym_problem(value)
 
-    Raises:
-        InvalidArgument: it begins with "erased:", or is no id.
-    """
-    if id_argument(name, value).startswith(PREFIX):
-        raise InvalidArgument(
-            f"{name}={value[:80]!r} begins with {PREFIX!r}, as the pseudonyms of erased users do;"
-            " use another id"
-        )
+
+def pseudonym_problem(value: str) -> str:
+    """Return that an id is a pseudonym of an erased user, whose log entries have it, or ""."""
+    if not value.startswith(PREFIX):
+        return ""
+    return f"begins with {PREFIX!r}, as the pseudonyms of erased users do; use another id"
 
 
 def as_code_points(value: str) -> str:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.lists import agent_choices
-from konstruct.api.models import ID_TEXT, not_a_pseudonym
+from konstruct.api.models import valid_id
 from tenants.exceptions import KonstructError
 
 
@@ -55,7 +55,7 @@ class UserField(forms.CharField):
             strip=False,
             max_length=255,
             empty_value=None,
-            validators=[ID_TEXT, not_a_pseudonym],
+            validators=[valid_id],
             widget=UnfoldAdminTextInputWidget,
             **options,
         )

@@ -2,33 +2,21 @@
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
-from django.core.validators import (
-    MaxLengthValidator,
-    ProhibitNullCharactersValidator,
-    RegexValidator,
-)
+from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
 from django.db import models
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.models import Agent
-from memory.ids import INVISIBLE
-from tenants.audit.pseudonyms import PREFIX
+from memory.ids import id_problem
 from tenants.fields import optional_id, optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
 
-# Ids of channels are any text without line breaks and direction marks. It is one pattern, because
-# the OpenAPI description can show only one.
-ID_TEXT = RegexValidator(
-    rf"^[^\S{INVISIBLE}]*[^\s{INVISIBLE}][^{INVISIBLE}]*\Z",
-    "Give text that is not blank, without control characters such as line breaks.",
-)
 
-
-def not_a_pseudonym(value: str) -> None:
-    """Refuse the pseudonym of an erased user as an id, in forms and in requests."""
-    if value.startswith(PREFIX):
-        raise ValidationError(f"{PREFIX!r} begins the pseudonyms of erased users; use another id.")
+def valid_id(value: str) -> None:
+    """Refuse a text that is no id or name of new rows, in forms."""
+    if problem := id_problem(value):
+        raise ValidationError(f"This {problem}.")
 
 
 class KeyScope(models.TextChoices):
@@ -82,7 +70,7 @@ class ApiKey(TenantModel):
         "user",
         null=True,
         blank=True,
-        validators=[ID_TEXT, MaxLengthValidator(255)],
+        validators=[valid_id, MaxLengthValidator(255)],
         help_text="The only end user that this key can write for and read. Empty: all users.",
     )
     created_at = models.DateTimeField(
@@ -132,11 +120,6 @@ class ApiKey(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
-
-    def clean(self) -> None:
-        """Refuse the pseudonym of an erased user."""
-        if self.user_id:
-            not_a_pseudonym(self.user_id)
 
 
 class IdempotencyRecord(TenantModel):

@@ -16,7 +16,14 @@ from konstruct.orchestrator.agents import find_agents
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent
-from memory.arguments import is_unicode, role_argument, text_argument
+from memory.arguments import (
+    content_argument,
+    is_unicode,
+    name_argument,
+    role_argument,
+    text_argument,
+    time_argument,
+)
 from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds, ImportedTurn, import_turns
 from memory.conversations.metadata import metadata_argument
 from memory.exceptions import InvalidArgument
@@ -202,9 +209,7 @@ def _content(name: str, value: Any) -> str:
             f"{name} has {len(value)} characters, more than {settings.MAX_MESSAGE_CHARACTERS}:"
             " split it"
         )
-    if not value.strip():
-        raise InvalidArgument(f"{name}={value[:80]!r} is blank")
-    return str(value)
+    return content_argument(value)
 
 
 def _moment(name: str, value: Any) -> datetime:
@@ -217,9 +222,7 @@ def _moment(name: str, value: Any) -> datetime:
         moment = None
     if moment is None:
         raise InvalidArgument(f"{name}={text[:80]!r} is not a time such as 2026-03-14T09:30:00Z")
-    if moment.tzinfo is None:
-        raise InvalidArgument(f"{name}={text[:80]!r} has no time zone: add Z or +02:00")
-    return moment
+    return time_argument(name, moment)
 
 
 _DEFAULT_FIELDS = ("agent", "user_id", "thread_id")
@@ -229,7 +232,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "user_id": _id,
     "thread_id": _id,
     "role": lambda name, value: role_argument(_text(name, value)),
-    "name": _text,
+    "name": lambda name, value: name_argument(name, _text(name, value)),
     "content": _content,
     "created_at": _moment,
     "metadata": lambda name, value: metadata_argument(value),

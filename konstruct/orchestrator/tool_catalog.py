@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
-from memory.arguments import is_unicode
+from memory.arguments import is_blank, is_unicode
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
@@ -76,7 +76,7 @@ class RememberFact:
         fact = arguments.get("fact")
         if unknown:
             raise ToolRefused(f"unknown argument {unknown[0]!r}; give `fact` alone")
-        if not isinstance(fact, str) or not fact.strip():
+        if not isinstance(fact, str) or is_blank(fact):
             raise ToolRefused(f"fact={fact!r} is blank; give one sentence")
         if len(fact) > MAX_FACT_CHARACTERS:
             raise ToolRefused(

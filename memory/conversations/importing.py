@@ -10,10 +10,15 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.utils.timezone import is_naive
 from django.utils.timezone import now as time_now
 
-from memory.arguments import role_argument, text_argument, uuid_argument
+from memory.arguments import (
+    content_argument,
+    name_argument,
+    role_argument,
+    time_argument,
+    uuid_argument,
+)
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations import embedding_queue
 from memory.conversations.metadata import metadata_argument, write_attributes
@@ -174,12 +179,11 @@ class ImportedTurn:
                 )
         uuid_argument("agent_id", self.agent_id)
         role_argument(self.role)
-        text_argument("name", self.name)
+        name_argument("name", self.name)
         metadata_argument(self.metadata)
-        if not text_argument("content", self.content).strip():
-            raise InvalidArgument(f"content={self.content[:80]!r} is blank")
-        if self.created_at is not None and is_naive(self.created_at):
-            raise InvalidArgument(f"created_at={self.created_at} has no time zone")
+        content_argument(self.content)
+        if self.created_at is not None:
+            time_argument("created_at", self.created_at)
 
     @property
     def identity(self) -> tuple[UUID, str, str | None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
+from memory.arguments import is_blank
 from memory.models import Message, Role
 from tenants.context import tenant_connection
 
@@ -35,7 +36,7 @@ def fold(text: str) -> str:
 def has_storable_name(message: Message) -> bool:
     """Return whether the message has a name of its user that fits into the table of names."""
     name = message.name
-    return message.role == Role.USER and bool(name.strip()) and len(name) <= MAX_NAME_CHARACTERS
+    return message.role == Role.USER and not is_blank(name) and len(name) <= MAX_NAME_CHARACTERS
 
 
 def record_names(messages: Iterable[Message]) -> None:

@@ -8,9 +8,14 @@ from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.models import Q
-from django.utils.timezone import is_naive
 
-from memory.arguments import id_argument, role_argument, text_argument, uuid_argument
+from memory.arguments import (
+    id_argument,
+    role_argument,
+    text_argument,
+    time_argument,
+    uuid_argument,
+)
 from memory.conf import OUTBOX_GRACE
 from memory.conversations import embedding_queue
 from memory.conversations.conversation import Conversation, TurnPosition
@@ -85,9 +90,7 @@ def record_message(
         finish_reason=text_argument("finish_reason", finish_reason),
     )
     if created_at is not None:
-        if is_naive(created_at):
-            raise InvalidArgument(f"created_at={created_at} has no time zone")
-        message.created_at = created_at
+        message.created_at = time_argument("created_at", created_at)
     with known_tenant(tenant_id):
         try:
             with transaction.atomic():

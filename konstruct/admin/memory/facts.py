@@ -33,6 +33,7 @@ from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import AgentField, PageForm, UserField, show_outcome
 from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.usage import admit_memories
+from memory.arguments import is_blank
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
@@ -118,7 +119,7 @@ class FactForm(MetadataForm, forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         content = cleaned.get("content", "")
-        if content and not content.strip():
+        if content and is_blank(content):
             self.add_error("content", gettext("The content is blank."))
         since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
         if "valid_to" in self.changed_data and since and until and until < since:

@@ -19,7 +19,7 @@ from unfold.decorators import display
 from konstruct.admin import lists
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, log_row_access
 from konstruct.admin.pages import PageForm, show_outcome
-from konstruct.api.models import ID_TEXT, not_a_pseudonym
+from konstruct.api.models import valid_id
 from konstruct.orchestrator.identities.channel_identities import MAX_ID_CHARACTERS, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
 from tenants import transaction
@@ -84,7 +84,7 @@ class LinkForm(PageForm):
         label=_("User"),
         max_length=MAX_ID_CHARACTERS,
         strip=False,
-        validators=[ID_TEXT, not_a_pseudonym],
+        validators=[valid_id],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
         help_text=_(
             "The id of a user, as shown under People. Earlier messages are moved within two "

@@ -2,10 +2,10 @@
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
@@ -16,9 +16,9 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from konstruct.api.http.problems import MAX_ERRORS
-from konstruct.api.models import ID_TEXT, not_a_pseudonym
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.arguments import is_unicode
+from memory.arguments import is_blank, is_unicode
+from memory.ids import id_problem
 
 
 class StrictJSONParser(JSONParser):
@@ -63,14 +63,39 @@ class FastJSONRenderer(JSONRenderer):
         return self.encoder_class().default(value)
 
 
-# Postgres stores no NUL. It is a pattern, which the OpenAPI description shows.
-NO_NUL = RegexValidator(r"^[^\x00]*\Z", "Give text without NUL characters.")
-# No two adjacent parts of the pattern match the same character. Otherwise the time for a text that
-# does not match would be quadratic.
-NOT_BLANK = RegexValidator(
-    r"^\s*[^\s\x00][^\x00]*\Z",
-    "This may not be blank: give text, without NUL characters.",
-)
+class TextRule(RegexValidator):
+    """A rule of text. Its function names the problem; its pattern is for the OpenAPI description.
+
+    Args:
+        pattern: no two adjacent parts of it match the same character, because a reader's time for
+            a text that does not match would be quadratic.
+        problem: returns why a text is refused, or "".
+    """
+
+    def __init__(self, pattern: str, problem: Callable[[str], str]) -> None:
+        super().__init__(pattern)
+        self.problem = problem
+
+    def __call__(self, value: Any) -> None:
+        """Raise ValidationError with the problem."""
+        if problem := self.problem(value):
+            raise ValidationError(f"This {problem}.")
+
+
+def _nul_problem(value: str) -> str:
+    return f"holds U+0000 (NUL) at {value.index(chr(0))}; remove it" if "\0" in value else ""
+
+
+def _blank_problem(value: str) -> str:
+    blank = "is blank; give text with visible characters" if is_blank(value) else ""
+    return _nul_problem(value) or blank
+
+
+# For the description: the function refuses further invisible characters.
+_CONTROLS: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
+NO_NUL = TextRule(r"^[^\x00]*\Z", _nul_problem)  # Postgres stores no NUL
+NOT_BLANK = TextRule(r"^\s*[^\s\x00][^\x00]*\Z", _blank_problem)
+ID_TEXT = TextRule(rf"^[^\S{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*\Z", id_problem)
 
 
 class StrictCharField(serializers.CharField):
@@ -104,7 +129,7 @@ class ChannelIdField(StrictCharField):
     """An id that the calling system chose, such as a Slack user id."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": 255, "validators": [ID_TEXT, not_a_pseudonym], **options})
+        super().__init__(**{"max_length": 255, "validators": [ID_TEXT], **options})
 
 
 class StrictIntegerField(serializers.IntegerField):

@@ -9,6 +9,7 @@ from django.db import migrations, models
 from django.db.models import deletion
 from django.db.models.functions import Now
 
+import konstruct.api.models
 from tenants.operations.comments import CommentOnTables
 from tenants.operations.policies import protect_tables
 from tenants.postgresql.expressions import CurrentTenant
@@ -131,10 +132,7 @@ class Migration(migrations.Migration):
                         help_text="The only end user that this key can write for and read. Empty: all users.",
                         null=True,
                         validators=[
-                            validators.RegexValidator(
-                                "^[^\\S\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069][^\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069]*\\Z",
-                                "Give text that is not blank, without control characters such as line breaks.",
-                            ),
+                            konstruct.api.models.valid_id,
                             validators.MaxLengthValidator(255),
                         ],
                         verbose_name="user",

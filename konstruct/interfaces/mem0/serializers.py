@@ -24,6 +24,7 @@ from konstruct.api.http.views import agent_names
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
 from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
+from memory.arguments import time_argument
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry
 from memory.models.attributes import MAX_TEXT_CHARACTERS, metadata_values
@@ -97,6 +98,11 @@ class ParsedField(serializers.Field):
             raise ValidationError(str(error)) from error
 
 
+def _parse_past_time(field: str, value: Any) -> datetime:
+    """Parse the time of a memory. Before a later time no search would find it."""
+    return min(time_argument(field, language.parse_time(field, value)), timezone.now())
+
+
 class LastDayField(serializers.DateField):
     """The last day of a memory; its value is the first moment after that day, in UTC."""
 
@@ -161,7 +167,7 @@ class ChangeSerializer(LenientSerializer):
         required=False, max_length=settings.MAX_MESSAGE_CHARACTERS, validators=[NOT_BLANK]
     )
     metadata = CheckedObjectField(check=metadata_values, required=False)
-    timestamp = ParsedField(language.parse_time, required=False)
+    timestamp = ParsedField(_parse_past_time, required=False)
     expiration_date = LastDayField(required=False, allow_null=True)
     min_fields = 1
 
@@ -176,7 +182,7 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
     filters = EntitiesSerializer(required=False)
     metadata = CheckedObjectField(check=metadata_values, required=False, allow_null=True)
     infer = StrictBooleanField(required=False, default=True)
-    timestamp = ParsedField(language.parse_time, required=False, allow_null=True)
+    timestamp = ParsedField(_parse_past_time, required=False, allow_null=True)
     expiration_date = LastDayField(required=False, allow_null=True)
 
     def validate_messages(self, messages: Any) -> list[dict[str, str]]:
@@ -189,12 +195,6 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
             max_length=MAX_MESSAGES, allow_empty=False, child=MessageSerializer()
         )
         return list(field.run_validation(messages))
-
-    def validate_timestamp(self, timestamp: datetime | None) -> datetime | None:
-        """Refuse a time in the future: until then no search would find the memory."""
-        if timestamp is not None and timestamp > timezone.now():
-            raise ValidationError("Give a time that is not in the future.")
-        return timestamp
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Merge the places in which a request may name entities and texts."""

@@ -19,7 +19,7 @@ from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import invalid_parameter
 from konstruct.llm.completions import make_storable, make_storable_value
 from konstruct.orchestrator.builder import LENGTH_LIMITS
-from memory.arguments import is_unicode
+from memory.arguments import is_blank, is_unicode
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
@@ -223,7 +223,7 @@ def _history(turns: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
                 names[call_id] = name
                 lines.append(f"(Called {name} with {arguments})")
         content = make_storable("\n".join(filter(None, lines)))
-        if content.strip():
+        if not is_blank(content):
             yield {"role": "user" if turn["role"] == "user" else "assistant", "content": content}
 
 

@@ -36,7 +36,7 @@ from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingRep
 from konstruct.orchestrator.notifications import notify
 from konstruct.orchestrator.replies import delivery_hooks, queue
 from memory import short_term
-from memory.arguments import id_argument, text_argument
+from memory.arguments import content_argument, id_argument, text_argument
 from memory.conversations import transcript
 from memory.conversations.conversation import Turn
 from memory.exceptions import InvalidArgument
@@ -356,8 +356,7 @@ def answer_as_person(
         EscalationOver: it is resolved already.
         WithAnotherAgent: another agent answers in the thread.
     """
-    if not text_argument("content", content).strip():
-        raise InvalidArgument("content='' is blank: write the answer for the user")
+    content_argument(content)
     text_argument("name", name)
     last = last_user_message(Thread.of(_get(Escalation.objects.all(), escalation_id)))
     if last is None:

@@ -17,8 +17,9 @@ from django.db import IntegrityError
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.notifications import notify
-from memory.arguments import text_argument
-from memory.ids import refuse_pseudonym
+from memory.arguments import id_argument, text_argument
+from memory.exceptions import InvalidArgument
+from memory.ids import pseudonym_problem
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
@@ -69,7 +70,8 @@ def request_erasure(
         ThreadOfOthers: another user spoke in one of these threads, or its session is another's.
         AlreadyRequested: the same erasure is requested already, and not done yet.
     """
-    refuse_pseudonym("user_id", user_id)
+    if problem := pseudonym_problem(id_argument("user_id", user_id)):
+        raise InvalidArgument(f"user_id={user_id[:80]!a} {problem}")
     if threads:
         _refuse_threads_of_others(
             linked_ids(user_id), threads, agent_id=agent_id, by_bound_key=by_bound_key

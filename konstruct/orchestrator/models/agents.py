@@ -14,7 +14,9 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from konstruct.orchestrator.tool_catalog import validate_tool_names
+from memory.arguments import is_blank
 from memory.exceptions import InvalidArgument
+from memory.ids import id_problem
 from memory.models import Message, server_now
 from memory.recall.policy import PRESETS, RecallPolicy, RecallWeights
 from tenants.fields import (
@@ -71,7 +73,7 @@ def validate_handovers(agent: "Agent") -> None:
             {"hand_over_on": f"Give an object of at most {MAX_PHRASES} phrases with agents' ids."}
         )
     for field, given in (("hand_over_on", phrases), ("hand_back_on", agent.hand_back_on)):
-        if any(not phrase.strip() or "\0" in phrase for phrase in given):
+        if any(is_blank(phrase) or "\0" in phrase for phrase in given):
             raise ValidationError(
                 {field: "Give phrases that say something, without NUL characters."}
             )
@@ -405,8 +407,10 @@ class Agent(TenantModel):
         """Raise ValidationError for an invalid name, tool, phrase, rule or recall setting."""
         if UUID_TEXT.fullmatch(self.name):
             raise ValidationError({"name": NAME_READS_AS_ID})
+        if problem := id_problem(self.name):
+            raise ValidationError({"name": f"This {problem}."})
         validate_tool_names(self.tools)
-        if any(not phrase.strip() or "\0" in phrase for phrase in self.escalate_on):
+        if any(is_blank(phrase) or "\0" in phrase for phrase in self.escalate_on):
             raise ValidationError(
                 {"escalate_on": "Give phrases that say something, without NUL characters."}
             )

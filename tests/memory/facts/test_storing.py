@@ -157,7 +157,7 @@ def test_ids_can_be_text(tenant_a: Tenant) -> None:
     [
         ({"content": ""}, "content='' is blank"),
         ({"content": " \n"}, "is blank"),
-        ({"content": "a\x00b"}, "holds a NUL character"),
+        ({"content": "a\x00b"}, "holds U.0000"),
         ({"content": None}, "content is missing"),
         ({"content": 7}, "content=7 is not text"),
         ({"content": "a\ud800"}, "half of a surrogate pair"),

@@ -179,7 +179,7 @@ def test_key_lists_and_calls_tools_of_its_scopes(program_a: Program) -> None:
         ("remember", {"content": "Maria lies."}, "user_id: Name the user"),
         ("remember", {"user_id": "maria"}, "content: This field is required."),
         ("remember", {"content": 5, "user_id": "maria"}, "content: Not a valid string."),
-        ("remember", {"content": " ", "user_id": "maria"}, "content: This may not be blank"),
+        ("remember", {"content": " ", "user_id": "maria"}, "content: This is blank"),
         ("remember", {"content": "a\0b", "user_id": "maria"}, "content: "),
         ("remember", {"content": "\ud800", "user_id": "maria"}, "content: Give Unicode text"),
         ("remember", {"content": "a", "user_id": "\ud800"}, "user_id: Give Unicode text"),
