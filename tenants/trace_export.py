@@ -1,8 +1,8 @@
 """The export of spans by OpenTelemetry's SDK, which is installed with requirements/tracing.txt.
 
 Only `tenants.traces.start` imports this module. Spans wait in a queue of MAX_WAITING and a thread
-sends them by OTLP over HTTP. Where the collector hangs or is down, spans are dropped and counted;
-neither a request nor a job waits for it.
+sends them by OTLP over HTTP. Where the collector hangs or is down, exports fail and are counted,
+and the SDK drops the oldest spans; neither a request nor a job waits for it.
 """
 
 import logging
@@ -19,7 +19,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import Link, SpanKind, StatusCode
@@ -67,58 +67,16 @@ ATTRIBUTES: Final = {
 _W3C: Final = TraceContextTextMapPropagator()
 
 
-class WaitingSpans:
-    """The number of spans that wait for the export or are being exported."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self._changing = threading.Lock()
-
-    def enter(self) -> bool:
-        """Count a span; return False if MAX_WAITING wait."""
-        with self._changing:
-            if self.number == MAX_WAITING:
-                return False
-            self.number += 1
-            return True
-
-    def leave(self, number: int) -> None:
-        """Take spans out."""
-        with self._changing:
-            self.number -= number
-
-
-class LimitingProcessor(SpanProcessor):
-    """Passes sampled spans on. Drops and counts those above the limit."""
-
-    def __init__(self, waiting: WaitingSpans, then: SpanProcessor, spans: Metric) -> None:
-        self._spans = spans
-        self._waiting = waiting
-        self._then = then
-
-    def on_end(self, span: ReadableSpan) -> None:
-        """Pass a span on, or drop it."""
-        if span.context is None or not span.context.trace_flags.sampled:
-            return
-        if self._waiting.enter():
-            self._then.on_end(span)
-        else:
-            self._spans.of(outcome="dropped").inc()
-
-
 class CountingExporter(SpanExporter):
     """Exports spans through another exporter, counts them, and logs failures and recoveries.
 
     The SDK's own log line for each failure is switched off in settings.LOGGING.
     """
 
-    def __init__(self, exporter: SpanExporter, waiting: WaitingSpans, spans: Metric) -> None:
+    def __init__(self, exporter: SpanExporter, spans: Metric) -> None:
         self._spans = spans
         self._exporter = exporter
-        self._waiting = waiting
         self._is_failing = False
-        self._reporting = threading.Lock()
-        self._is_stopped = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export spans, in the thread of the SDK."""
@@ -127,16 +85,10 @@ class CountingExporter(SpanExporter):
             result = self._exporter.export(spans)
         except Exception as error:  # its text may have the headers of the settings
             failure = type(error).__name__
-        with self._reporting:
-            if not self._is_stopped:
-                self._report(len(spans), failure, is_failing=result is not SpanExportResult.SUCCESS)
-        return result
-
-    def _report(self, number: int, failure: str, *, is_failing: bool) -> None:
         if failure:
             logger.error("An export of spans ended with %s", failure)
-        self._waiting.leave(number)
-        self._spans.of(outcome="failed" if is_failing else "exported").inc(number)
+        is_failing = result is not SpanExportResult.SUCCESS
+        self._spans.of(outcome="failed" if is_failing else "exported").inc(len(spans))
         if is_failing and not self._is_failing:
             logger.warning(
                 "Spans are lost: the collector at OTEL_EXPORTER_OTLP_ENDPOINT does not take them"
@@ -144,11 +96,7 @@ class CountingExporter(SpanExporter):
         elif self._is_failing and not is_failing:
             logger.warning("Spans are exported again")
         self._is_failing = is_failing
-
-    def stop(self) -> None:
-        """Stop counting and logging: the process ends and closes its log."""
-        with self._reporting:
-            self._is_stopped = True
+        return result
 
     def shutdown(self) -> None:
         """End the export."""
@@ -159,17 +107,12 @@ class Tracing:
     """The spans of this process. `tenants.traces` has its functions."""
 
     def __init__(self, process: str, spans: Metric) -> None:
-        self._spans = spans
         for name, value in list(os.environ.items()):
             if name.startswith("OTEL_") and not value.strip():
                 del os.environ[name]  # as compose files pass it; the SDK would read it
         os.environ.setdefault("OTEL_SERVICE_NAME", "konstruct")
-        self._waiting = WaitingSpans()
-        self._exporter = CountingExporter(
-            OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS), self._waiting, spans
-        )
         self._batches = BatchSpanProcessor(
-            self._exporter,
+            CountingExporter(OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS), spans),
             max_queue_size=MAX_WAITING,
             schedule_delay_millis=EXPORT_SECONDS * 1000,
             max_export_batch_size=MAX_WAITING // 4,
@@ -179,17 +122,15 @@ class Tracing:
             resource=Resource.create({"konstruct.process": process, "process.pid": os.getpid()}),
             shutdown_on_exit=False,
         )
-        provider.add_span_processor(LimitingProcessor(self._waiting, self._batches, spans))
+        provider.add_span_processor(self._batches)
         self._tracer = provider.get_tracer("konstruct")
 
     def stop(self) -> None:
-        """Export waiting spans for at most STOP_SECONDS, and count the others as dropped."""
+        """Export waiting spans for at most STOP_SECONDS."""
         # The SDK's own shutdown would wait for half a minute.
         end = threading.Thread(target=self._batches.shutdown, name="spans", daemon=True)
         end.start()
         end.join(STOP_SECONDS)
-        self._exporter.stop()
-        self._spans.of(outcome="dropped").inc(self._waiting.number)
 
     @contextmanager
     def span(

@@ -32,8 +32,8 @@ INTERNAL: Final = "INTERNAL"
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 SPANS: Final = counter(
     "konstruct_spans_total",
-    "Spans by outcome. Dropped: too many waited. Failed: the collector did not accept them.",
-    outcome=("exported", "dropped", "failed"),
+    "Spans by outcome. Failed: the collector did not accept them.",
+    outcome=("exported", "failed"),
 )
 
 _NO_SPAN: Final = nullcontext()
