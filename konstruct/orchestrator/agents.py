@@ -217,7 +217,7 @@ def find_agent(name_or_id: str, *, active: bool = False) -> Agent:
         wanted = "active agent" if active else "agent"
         raise AgentNotFound(
             f"No {wanted} has the name or id {name_or_id!r}. Agents are made in the tenant's admin "
-            "or with manage.py create_agent."
+            "or by POST /api/v1/agents/."
         )
     return agent
 

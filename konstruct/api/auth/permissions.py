@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import models
 from rest_framework.exceptions import PermissionDenied
+from rest_framework.fields import Field
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -96,24 +97,42 @@ class Caller:
     def agent(self, name_or_id: str, *, active: bool = False) -> Agent:
         """Return the agent of that name or id.
 
-        Raises AgentNotFound also for an agent outside of the key's binding.
+        Raises AgentNotFound also for any other agent than a bound key's own.
         """
         agent = self.agents_read.get(name_or_id)
-        if agent is None or (active and not agent.is_active):
+        is_own = agent is not None and self.agent_id in (None, agent.id)
+        if agent is None or not is_own or (active and not agent.is_active):
+            self._refuse_other_agent(name_or_id)
             agent = find_agent(name_or_id, active=active)
-        if self.agent_id not in (None, agent.id):
-            raise AgentNotFound(
-                f"No agent that this key may use has the name or id {name_or_id!r}."
-            )
         self.named["agent_id"] = agent.id
         return agent
+
+    def _refuse_other_agent(self, name_or_id: str) -> None:
+        if self.agent_id is not None:
+            own = Agent.objects.get(pk=self.agent_id)
+            if name_or_id != own.name and name_or_id.lower() != str(own.pk):
+                raise AgentNotFound(
+                    f"This key is bound to the agent {own.name!r}, and the request names"
+                    f" {name_or_id!r}."
+                )
+
+    def with_binding(self, data: Any, fields: Mapping[str, Field]) -> Any:
+        """Add the key's agent and user to a request that must name them and does not."""
+        own = {"agent": self.agent_id, "user_id": self.user_id}
+        missing = {
+            name: str(value)
+            for name, value in own.items()
+            if value is not None and name in fields and fields[name].required and name not in data
+        }
+        return {**missing, **data} if missing else data
 
     def user(self, user_id: str) -> str:
         """Return a user id of the request. Raises OutsideOfKey for another user than the key's."""
         self.named["user_id"] = user_id
         if self.user_id not in (None, user_id):
             raise OutsideOfKey(
-                f"This key is bound to the user {self.user_id!r}, and this is about another."
+                f"This key is bound to the user {self.user_id!r}, and the request names"
+                f" {user_id!r}."
             )
         return user_id
 

@@ -223,6 +223,8 @@ class StrictSerializer(serializers.Serializer):
     def to_internal_value(self, data: Any) -> Any:
         """Refuse unknown names first, then check the rest."""
         if isinstance(data, Mapping):
+            if self.parent is None and (caller := self.context.get("caller")) is not None:
+                data = caller.with_binding(data, self.fields)
             known = [name for name, field in self.fields.items() if not field.read_only]
             unknown = list(islice((name for name in data if name not in known), MAX_ERRORS))
             if unknown:
@@ -238,12 +240,17 @@ class NoParametersSerializer(StrictSerializer):
     """An endpoint without query parameters."""
 
 
-def validate_query(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
-    """Validate the query parameters like a body. Raises ValidationError, also for duplicates."""
+def validate_query(
+    request: Request, serializer_class: type[StrictSerializer], *, caller: Any = None
+) -> dict[str, Any]:
+    """Validate the query parameters like a body, with the defaults of a bound caller.
+
+    Raises ValidationError, also for duplicates.
+    """
     parameters = request.query_params
     twice = [name for name, values in parameters.lists() if len(values) > 1]
     if twice:
         raise ValidationError(dict.fromkeys(twice, "Give this parameter once."))
-    serializer = serializer_class(data=parameters.dict())
+    serializer = serializer_class(data=parameters.dict(), context={"caller": caller})
     serializer.is_valid(raise_exception=True)
     return dict(serializer.validated_data)

@@ -376,9 +376,9 @@ class ApiView(RateLimited):
             )
             with nullcontext() if has_own_transaction else transaction.atomic():
                 if operation is not None and operation.query is not None:
-                    self.query = validate_query(request, operation.query)
+                    self.query = validate_query(request, operation.query, caller=self.caller)
                 if operation is not None and operation.body is not None:
-                    body = operation.body(data=request.data)
+                    body = operation.body(data=request.data, context={"caller": self.caller})
                     body.is_valid(raise_exception=True)
                     self.fields = body.validated_data
                 return self._complete_entry(handler(request, *args, **kwargs))

@@ -14,9 +14,7 @@ from django.utils import timezone
 from konstruct.api.auth.permissions import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.llm.exceptions import LLMError
-from konstruct.orchestrator.agents import create_agent, find_agent
 from konstruct.orchestrator.exceptions import (
-    AgentNameTaken,
     AgentNotFound,
     ExtractionFailed,
     ExtractionLimitReached,
@@ -24,7 +22,6 @@ from konstruct.orchestrator.exceptions import (
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.extraction.candidates import AcceptedCandidate
 from konstruct.orchestrator.models import Agent, ModelTier
-from konstruct.orchestrator.models.agents import UUID_TEXT
 from konstruct.orchestrator.usage import admit_memories
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.exceptions import InvalidArgument
@@ -38,6 +35,9 @@ from memory.text.chunking import estimated_pieces
 from tenants import transaction
 from tenants.context import required_tenant_id
 from tenants.jobs import enqueue_task
+
+# An error names at most this many agents.
+MAX_NAMES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +56,29 @@ class Owner:
 
     agent_id: UUID | None
     user_id: str | None
-    new_agent: str | None = None
-    """The name of an agent that the request creates."""
 
 
 def find_owner(caller: Caller, fields: dict[str, Any]) -> Owner:
     """Return the owner of the facts that a request adds.
 
-    A bound key's own agent and user are the default. The owner has a `new_agent` if the tenant has
-    no agent of that name, but not for a bound key, and not for a UUID.
+    A bound key's own agent and user are the default.
 
     Args:
         caller: the caller.
         fields: validated fields, with all of ENTITIES.
 
     Raises:
-        OutsideOfKey, AgentNotFound: the key is bound to another user or agent.
+        OutsideOfKey, AgentNotFound: the key is bound to another user or agent, or there is no such
+            agent; the message names agents that exist.
         InvalidArgument: the request names no user or agent.
     """
     user_id = caller.user_id if fields["user_id"] is None else caller.user(fields["user_id"])
-    name = fields["agent_id"]
-    if name is not None:
+    if fields["agent_id"] is not None:
         try:
-            return Owner(caller.agent(name).id, user_id)
-        except AgentNotFound:
-            if caller.is_bound or UUID_TEXT.fullmatch(name):
-                raise
-            return Owner(None, user_id, new_agent=name)
+            return Owner(caller.agent(fields["agent_id"]).id, user_id)
+        except AgentNotFound as error:
+            names = ", ".join(map(repr, caller.agents().values_list("name", flat=True)[:MAX_NAMES]))
+            raise AgentNotFound(f"{error} The agents are: {names or 'none yet'}.") from error
     if caller.agent_id is None and user_id is None:
         entities = " and ".join(entity for entity in ENTITIES if fields[entity] is not None)
         raise InvalidArgument(
@@ -91,18 +87,6 @@ def find_owner(caller: Caller, fields: dict[str, Any]) -> Owner:
             else "the memory has no owner; name user_id or agent_id"
         )
     return Owner(caller.agent_id, user_id)
-
-
-def create_new_agent(caller: Caller, owner: Owner) -> Owner:
-    """Create the owner's new agent, if it has one. Without `new_agent` it existed already."""
-    if owner.new_agent is None:
-        return owner
-    try:
-        agent = create_agent(tenant_id=required_tenant_id(), name=owner.new_agent)
-    except AgentNameTaken:  # a concurrent request created it
-        return replace(owner, agent_id=find_agent(owner.new_agent).id, new_agent=None)
-    caller.named["agent_id"] = agent.id
-    return replace(owner, agent_id=agent.id)
 
 
 def store_texts(

@@ -24,7 +24,6 @@ from konstruct.interfaces.mem0.adding import (
     NotExtracted,
     Owner,
     Text,
-    create_new_agent,
     existing_facts,
     extract_facts,
     find_owner,
@@ -126,8 +125,7 @@ class AddView(Mem0View):
         stored: list[StoredFact] | None = None
 
         def create() -> UUID:
-            nonlocal owner, stored
-            owner = create_new_agent(self.caller, owner)
+            nonlocal stored
             if answered is not None and owner.agent_id and owner.user_id:
                 stored = record_run(answered, conversation, owner, fields)
             else:
@@ -137,7 +135,7 @@ class AddView(Mem0View):
         first = create_once(request, create)
         if stored is None:  # a repeated request; the model may have extracted other texts from it
             stored = []
-            ids = existing_facts(first, texts, find_owner(self.caller, fields))
+            ids = existing_facts(first, texts, owner)
         else:
             ids = [stored_fact.memory_id for stored_fact in stored]
         created = {stored_fact.memory_id for stored_fact in stored if stored_fact.created}
@@ -146,8 +144,6 @@ class AddView(Mem0View):
         self._log_facts(
             [fact for fact in facts.values() if fact.memory_id in created], [*facts.values()]
         )
-        if created and owner.new_agent is not None:
-            self.log(made_agent=owner.new_agent)
         return [
             {"event": "ADD" if document["id"] in created else "NONE"} | document
             for document in memory_documents(facts[memory_id] for memory_id in dict.fromkeys(ids))

@@ -101,6 +101,21 @@ def test_key_of_one_agent_reaches_no_other_agent(program_a: Program, other_agent
         assert Message.objects.count() == 1
 
 
+def test_a_bound_key_need_not_name_its_agent_and_user(program_a: Program) -> None:
+    bound = program_a.with_key(agent_id=program_a.agent.id, user_id="maria")
+    sent = bound.post(MESSAGES, {"content": "Hello"})
+    assert sent.status_code == 202
+    assert (sent.json()["agent"], sent.json()["user_id"]) == ("ada", "maria")
+    assert bound.post(SEARCH, {"query": "Hello?"}).status_code == 200
+    assert bound.get("/api/v1/windows/").status_code == 200
+    refused = bound.post(MESSAGES, {"content": "Hello", "agent": "bo"}).json()
+    assert "bound to the agent 'ada', and the request names 'bo'" in refused["detail"]
+    refused = bound.post(MESSAGES, {"content": "Hello", "user_id": "theo"}).json()
+    assert "bound to the user 'maria', and the request names 'theo'" in refused["detail"]
+    unbound = program_a.post(MESSAGES, {"content": "Hello"}).json()
+    assert [error["field"] for error in unbound["errors"]] == ["agent", "user_id"]
+
+
 def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
     bound = program_a.with_key(user_id="maria")
     assert bound.send(user_id="maria").status_code == 202

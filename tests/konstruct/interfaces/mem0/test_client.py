@@ -109,7 +109,7 @@ def test_everything_that_the_client_does(
         assert texts(added) == ["I am allergic to walnuts."]
         (walnuts,) = (memory["id"] for memory in added["results"])
         client.add("I live in Rome.", user_id="alex", run_id="r1", infer=False)
-        client.add("I speak as a guide.", agent_id="guide", filters={"app_id": "tours"})
+        client.add("I speak as a guide.", agent_id="ada", filters={"app_id": "tours"})
 
         found = client.search("What must I not eat?", filters={"user_id": "alex"}, top_k=1)
         assert texts(found) == ["I am allergic to walnuts."]
@@ -129,7 +129,7 @@ def test_everything_that_the_client_does(
         client.batch_update([{"memory_id": walnuts, "text": "I love walnuts."}])
         assert client.get(walnuts)["memory"] == "I love walnuts."
         named = {(entity["type"], entity["name"]) for entity in client.users()["results"]}
-        assert named == {("user", "alex"), ("run", "r1"), ("agent", "guide"), ("app", "tours")}
+        assert named == {("user", "alex"), ("run", "r1"), ("agent", "ada"), ("app", "tours")}
 
         assert client.delete(walnuts)["message"]
         for use in (client.get, client.history, client.delete):
@@ -142,7 +142,7 @@ def test_everything_that_the_client_does(
             client.get_all()
         client.delete_all(options=DeleteAllMemoryOptions(filters={"run_id": "r1"}))
         assert texts(client.get_all(filters={"user_id": "alex"})) == []
-        (guide,) = client.get_all(filters={"agent_id": "guide"})["results"]
+        (guide,) = client.get_all(filters={"agent_id": "ada"})["results"]
         assert "1" in client.batch_delete([{"memory_id": guide["id"]}])["message"]
         called = {call.func.__name__ for call in refused(client)} - {"update", "get"}
         assert called == {name for name, is_refused in documented().items() if is_refused}

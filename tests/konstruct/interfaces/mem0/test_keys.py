@@ -60,7 +60,8 @@ def test_a_key_of_an_agent_sees_and_writes_only_its_own(program: Program) -> Non
     assert listed(adas, ANY) == [ROME, OFFICE]
     assert add(adas, "I hum.", user_id="bea")["agent_id"] == "ada"
     body = {"messages": "a", "user_id": "bea", "agent_id": "bo"}
-    assert "No agent" in refusal(adas.post(ADD, body), 422)
+    error = refusal(adas.post(ADD, body), 422)
+    assert "bound to the agent 'ada', and the request names 'bo'" in error
     assert adas.request("DELETE", f"{MEMORIES}?user_id=alex").json()["count"] == 1
     assert listed(program, {"user_id": "alex"}) == [TEA]
 

@@ -7,7 +7,6 @@ import pytest
 
 from konstruct.orchestrator.models import Agent
 from memory.models import MemoryEntry
-from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mem0.calls import (
@@ -164,22 +163,15 @@ def test_addresses_of_clients_before_version_2_name_the_remedy(program: Program,
     assert "must be upgraded" in refusal(program.post(f"/mem0/{path}", {}), 404)
 
 
-def test_an_unknown_agent_is_made_when_something_is_added_for_it(program: Program) -> None:
-    made = add(program, "I book trips.", user_id="alex", agent_id="travel desk")
-    assert made["agent_id"] == "travel desk"
-    assert listed(program, {"agent_id": "travel desk"}) == ["I book trips."]
+def test_an_unknown_agent_is_an_error_that_names_the_agents(program: Program) -> None:
+    for program_or_bound in (program, program.with_key(user_id="alex")):
+        for unknown in ("travel desk", str(program.tenant.id)):
+            body = {"messages": "I fly.", "user_id": "alex", "agent_id": unknown}
+            error = refusal(program_or_bound.post(ADD, body), 422)
+            assert f"No agent has the name or id '{unknown}'" in error
+            assert "The agents are: 'ada'" in error
     with tenant_scope(program.tenant.id):
-        agent = Agent.objects.get(name="travel desk")
-        event = AccessEvent.objects.latest("id")
-    with tenant_scope(program.tenant.id):
-        written = AccessEvent.objects.get(detail__made_agent="travel desk")
-    assert (written.action, written.agent_id, written.user_id) == ("create", agent.id, "alex")
-    assert event.action == "list"
-    unknown = {"messages": "a", "user_id": "alex", "agent_id": str(program.tenant.id)}
-    assert "No agent has the name or id" in refusal(program.post(ADD, unknown), 422)
-    bound_program = program.with_key(user_id="alex")
-    body = {"messages": "I fly.", "agent_id": "flight desk"}
-    assert "No agent has the name or id" in refusal(bound_program.post(ADD, body), 422)
+        assert not Agent.objects.exclude(name="ada").exists()
 
 
 @pytest.mark.parametrize(
