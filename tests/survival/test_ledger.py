@@ -109,10 +109,15 @@ def test_model_calls_equal_the_count_of_the_model_server(tmp_path: Path) -> None
             " RETURNING 1"
         )
         here.manage("quota", "--tenant", "oak", "--set", "tokens", "--hard", str(TOKEN_LIMIT))
+        # Before the senders use up the limit of tokens.
+        tenant.send("I say 0.", user_id="first")
+        extractions = "SELECT FROM orchestrator_modelcall WHERE purpose = 'extraction'"
+        eventually(lambda: tenant.rows(extractions), "no facts are extracted")
         senders = [Sender(tenant, number, stopping) for number in range(SENDERS)]
         for sender in senders:
             sender.start()
-        eventually(lambda: llm.counted, "the model is not called")
+        answered = len(llm.counted)
+        eventually(lambda: len(llm.counted) > answered, "the model is not called")
         for worker in here.workers[:REPLIES_WORKERS]:
             worker.kill()  # one of them waits for the answer
         for _ in range(KILLS):
