@@ -296,7 +296,7 @@ class Deployment:
             return False
 
     def add_tenants(self, *slugs: str) -> None:
-        """Create tenants, each with an agent, a key and an admin."""
+        """Create tenants, each with an agent, a key and an admin: SLUG or SLUG@SERVER."""
         rows = self._run("-m", "tests.end_to_end.prepare", *slugs, role="owner")
         self.tenants += [Tenant(self, row) for row in json.loads(rows)]
 

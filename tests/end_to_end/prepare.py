@@ -1,6 +1,6 @@
 """Create tenants, each with an agent, keys and an admin, in one process. Print them as JSON.
 
-python -m tests.end_to_end.prepare SLUG...
+python -m tests.end_to_end.prepare SLUG[@SERVER]...
 
 AGENT_ID in the environment is the id of the agent of each tenant. By default each has a different
 one.
@@ -25,8 +25,9 @@ def main() -> None:
     from tenants.schemas.provisioning import create_tenant
 
     prepared = []
-    for slug in sys.argv[1:]:
-        tenant = create_tenant(slug=slug)
+    for argument in sys.argv[1:]:
+        slug, _, server = argument.partition("@")
+        tenant = create_tenant(slug=slug, server=server)
         agent = create_agent(
             tenant_id=tenant.id, name="ada", id=UUID(os.environ.get("AGENT_ID") or uuid4().hex)
         )

@@ -92,7 +92,7 @@ class Production(Deployment):
     """
 
     def __init__(self, home: Path, llm: EchoServer, slack: SlackServer | None = None) -> None:
-        super().__init__(home, llm, ["oak", "elm"], slack)
+        super().__init__(home, llm, ["oak@default", "elm@eu1"], slack)
         self.echo = llm
         self.disk = home / "disk"  # of the main Postgres; may be a mount point
         self.main = Store("postgres", "postgres", self.disk)
