@@ -7,6 +7,7 @@ or does not read its response. Those take no thread, but sockets are limited as 
 import asyncio
 from typing import Any, ClassVar
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn_worker import UvicornWorker
 
@@ -21,8 +22,21 @@ SHUTDOWN_TIMEOUT_SECONDS = 8
 MAX_ACCEPTED_AT_ONCE = 1
 
 
+class _Connection(h11.Connection):
+    def next_event(self) -> Any:
+        """Refuse other versions than 1.x: of HTTP/2, the rest would be a second request."""
+        event = super().next_event()
+        if isinstance(event, h11.Request) and not event.http_version.startswith(b"1."):
+            raise h11.RemoteProtocolError(f"HTTP/{event.http_version.decode()} is not supported")
+        return event
+
+
 class Protocol(H11Protocol):
     """One connection, with private attributes of uvicorn: requirements pin its exact version."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn = _Connection(h11.SERVER)
 
     _headers_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None

@@ -82,6 +82,18 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+def test_other_versions_of_http_get_one_answer() -> None:
+    async def test() -> None:
+        async with Serving() as server:
+            for start in (b"PRI * HTTP/2.0", b"GET / HTTP/2.0", b"GET / HTTP/0.9"):
+                reader, writer = await server.open(start + b"\r\nHost: x\r\n\r\nSM\r\n\r\n")
+                answer = await reader.read()
+                assert (answer.count(b"HTTP/1.1"), answer[:12]) == (1, b"HTTP/1.1 400")
+                writer.close()
+
+    run(test())
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "sent", [b"", b"GET / HTT", b"GET / HTTP/1.1\r\nX-Half: ", b"\r\n", GET + b"GET / H"]
