@@ -142,6 +142,7 @@ class LongTermMemory:
         with known_tenant(tenant_of_entry(entry)) as tenant_id:
             entry.tenant_id = tenant_id
             check_entry(entry)
+            _refuse_own_proposal_of(entry, author)
             for _ in range(MAX_ATTEMPTS):
                 existing = existing_entry(entry) or _insert(entry, author)
                 if existing is entry:
@@ -218,6 +219,7 @@ class LongTermMemory:
 
         Raises:
             FactNotFound: the tenant has no such fact.
+            OwnProposal: the author proposed this text as another fact, which is not confirmed.
             DuplicateFact: another fact has this content.
             FactBusy: others stored and deleted the new text during MAX_ATTEMPTS attempts.
             InvalidArgument: a value is invalid.
@@ -246,6 +248,7 @@ class LongTermMemory:
                         reason=reason,
                     ),
                 )
+                _refuse_own_proposal_of(changed, author)
                 record_event(fact_id, FactAction.CHANGE, author=author, reason=reason)
                 return changed
 
@@ -428,6 +431,23 @@ def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
 
 def _lock_order(entry: MemoryEntry) -> tuple[str, ...]:
     return str(entry.agent_id or ""), entry.user_id or "", entry.external_id or "", entry.content
+
+
+def _refuse_own_proposal_of(entry: MemoryEntry, author: Author) -> None:
+    """Refuse a fact with an external id, and the text of the author's proposal without one."""
+    if entry.external_id is None:
+        return  # then the proposal is the same fact
+    proposals = (
+        same_scope(entry)
+        .entries()
+        .filter(
+            content_digest=digest(entry.content),
+            external_id=None,
+            state__in=(FactState.PROPOSED, FactState.REJECTED),
+        )
+    )
+    for memory_id in proposals.values_list("memory_id", flat=True):
+        refuse_own_proposal(memory_id, author)
 
 
 def _insert(entry: MemoryEntry, author: Author) -> MemoryEntry | None:

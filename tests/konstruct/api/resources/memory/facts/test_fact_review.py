@@ -199,12 +199,20 @@ def test_a_key_cannot_activate_its_proposal_by_storing_its_text(
         decide(own, memory_id, decision)
     text = "Maria lives in Oslo."
     fact = {"content": text, "agent": "ada", "user_id": "maria"}
+    named = own.post(FACTS, {**fact, "content": "Old.", "external_id": "e1"}).json()["memory_id"]
     refusals = [
         own.post(FACTS, fact),
         own.post(f"{FACTS}batch/", {"facts": [fact]}),
+        own.post(FACTS, {**fact, "external_id": "another fact"}),
+        own.request(
+            "PATCH",
+            f"{FACTS}{named}/",
+            data=json_bytes({"content": text}),
+            content_type="application/json",
+        ),
         own.post(ADD, {"messages": text, "infer": False, "agent_id": "ada", "user_id": "maria"}),
     ]
-    assert [answer.status_code for answer in refusals] == [409] * 3
+    assert [answer.status_code for answer in refusals] == [409] * 5
     answer = text_of(call(own, "remember", content=text, agent="ada", user_id="maria"))
     assert "you proposed fact" in answer
     state = program_a.get(f"{FACTS}{memory_id}/").json()["state"]
