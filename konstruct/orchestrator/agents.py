@@ -19,6 +19,7 @@ from konstruct.orchestrator.exceptions import (
 )
 from konstruct.orchestrator.models import Agent, AgentVersion, SavedQuestion
 from konstruct.orchestrator.models.agents import UUID_TEXT
+from konstruct.orchestrator.usage import require_storage
 from memory.arguments import is_unicode
 from memory.models.facts import SYSTEM, Author
 from tenants import transaction
@@ -55,8 +56,10 @@ def create_agent(
 
     Raises:
         AgentInvalid: a field is invalid, or the name is taken.
+        QuotaExceeded: the tenant's storage is full.
     """
     with tenant_scope(tenant_id):
+        require_storage()
         agent = Agent(tenant_id=tenant_id, name=name, **fields)
         with _validation(agent):
             agent.save(force_insert=True)
@@ -85,6 +88,7 @@ def update_agent(
 
     Raises:
         AgentInvalid: a field is invalid, or the name is taken.
+        QuotaExceeded: the tenant's storage is full, and more than `is_active` changes.
     """
     fields = _set_fields(agent, fields)
     if not fields:
@@ -96,6 +100,8 @@ def update_agent(
         values = settings_of(agent)
         after = {**before, **{name: values[name] for name in fields}}
         if after != before:
+            if after != {**before, "is_active": after["is_active"]}:
+                require_storage()  # an agent can be made inactive nevertheless
             last = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number").first()
             number = 1 if last is None else last.number
             if last is None:

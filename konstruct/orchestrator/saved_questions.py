@@ -9,6 +9,7 @@ from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.exceptions import TooManyQuestions
 from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.pipeline.dry_run import DryRun, dry_run
+from konstruct.orchestrator.usage import require_storage
 from tenants import transaction
 from tenants.jobs import Lease
 
@@ -32,7 +33,9 @@ def save_question(
 
     Raises:
         TooManyQuestions: the agent has MAX_QUESTIONS.
+        QuotaExceeded: the tenant's storage is full.
     """
+    require_storage()
     with transaction.atomic():
         Agent.objects.select_for_update().get(pk=agent.pk)
         if SavedQuestion.objects.filter(agent_id=agent.pk).count() >= MAX_QUESTIONS:

@@ -111,6 +111,13 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
         _least_room(tenant, hard, added)
 
 
+def require_storage() -> None:
+    """Raise QuotaExceeded if the storage of the current tenant is full. For other rows than
+    memories.
+    """
+    require_room((Quota.STORAGE,))
+
+
 def _least_room(
     tenant: Tenant, hard: Mapping[Quota, Decimal], added: Mapping[Quota, int]
 ) -> Decimal | float:

@@ -163,6 +163,14 @@ def limits_of(quotas: Mapping[str, Any]) -> dict[Quota, Limit]:
     return {Quota(name): Limit.of(value) for name, value in quotas.items() if name in known}
 
 
+def refuse_full_storage(tenant: Tenant) -> None:
+    """Raise QuotaExceeded if the tenant's storage has reached its hard limit, as last measured."""
+    limit = limits_of(tenant.quotas).get(Quota.STORAGE, UNLIMITED)
+    used = tenant.usage.get(Quota.STORAGE.value)
+    if limit.hard is not None and limit.level(used) == "hard":
+        raise QuotaExceeded(Quota.STORAGE, limit=limit.hard, used=used)
+
+
 def set_limits(tenant_id: UUID, limits: Mapping[Quota, Limit]) -> Tenant:
     """Set the limits of some quotas, and return the changed tenant.
 

@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import Any
 from uuid import UUID
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -15,6 +16,7 @@ from psycopg.rows import DictRow
 
 from memory.context.checkpoints.connections import (
     TenantConnection,
+    refuse_full_storage,
     tenant_session,
     tenant_transaction,
 )
@@ -172,11 +174,21 @@ class TenantPostgresSaver(PostgresSaver):
         ) as saver:
             super(TenantPostgresSaver, saver).prune(thread_ids, strategy=strategy)
 
+    def put(self, *args: Any, **kwargs: Any) -> RunnableConfig:
+        """As in the base class. Raises QuotaExceeded if the tenant's storage is full."""
+        refuse_full_storage(self.tenant_id)
+        return super().put(*args, **kwargs)
+
+    def put_writes(self, *args: Any, **kwargs: Any) -> None:
+        """As in the base class. Raises QuotaExceeded if the tenant's storage is full."""
+        refuse_full_storage(self.tenant_id)
+        super().put_writes(*args, **kwargs)
+
     # --- Asynchronous methods -----------------------------------------------------------------
 
     aget_tuple = _in_thread(PostgresSaver.get_tuple)
-    aput = _in_thread(PostgresSaver.put)
-    aput_writes = _in_thread(PostgresSaver.put_writes)
+    aput = _in_thread(put)
+    aput_writes = _in_thread(put_writes)
     adelete_thread = _in_thread(PostgresSaver.delete_thread)
     aprune = _in_thread(prune)
     aget_delta_channel_history = _in_thread(PostgresSaver.get_delta_channel_history)

@@ -20,6 +20,8 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
 from tenants.context import current_server, tenant_scope
+from tenants.limits import quotas
+from tenants.models import Tenant
 from tenants.naming import schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.pool import HookedConnection
@@ -122,13 +124,25 @@ def close_pools() -> None:
         pool.close()
 
 
+def refuse_full_storage(tenant_id: UUID) -> None:
+    """Raise QuotaExceeded if the tenant's storage has reached its hard limit."""
+    with _tenant_on_main_server(tenant_id):
+        quotas.refuse_full_storage(Tenant.objects.only("quotas", "usage").get(pk=tenant_id))
+
+
 def _server_of(tenant_id: UUID) -> str:
-    """Return the tenant's server. The connection for this query is closed again."""
+    with _tenant_on_main_server(tenant_id):
+        return current_server()
+
+
+@contextmanager
+def _tenant_on_main_server(tenant_id: UUID) -> Iterator[None]:
+    """Enter the tenant. A connection that its queries open is closed again."""
     main = connections[MAIN]
     was_open = main.connection is not None
     try:
         with tenant_scope(tenant_id):
-            return current_server()
+            yield
     finally:
         if not was_open:
             main.close()

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.db import DatabaseError, connections
 from django.utils import timezone
+from langgraph.checkpoint.base import empty_checkpoint
 
 from konstruct.api.auth.keys import issue_key, roll_key
 from konstruct.orchestrator import measuring, pipeline, usage
@@ -21,6 +22,7 @@ from konstruct.orchestrator.models import (
     NotificationRecipient,
 )
 from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
+from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.indexing.embedding_jobs import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message
 from tenants.context import execute, public_scope, tenant_scope
@@ -266,6 +268,24 @@ def test_storage_is_refused_as_it_was_measured(program_a: Program) -> None:
     assert measured["storage_bytes"] > 100_000
     assert measured["reached"]["storage_bytes"]["level"] == "hard"
     assert program_a.send("Two").json()["quota"] == "storage_bytes"
+    agent = f"/api/v1/agents/{program_a.agent.pk}/"
+    items = {"agent": "ada", "user_id": "maria", "thread_id": "t", "items": [{"item": {}}]}
+    refused = (
+        send_json(program_a, "POST", "/api/v1/agents/", name="Bea"),
+        send_json(program_a, "PATCH", agent, persona="Kind."),
+        send_json(program_a, "POST", f"{agent}questions/", content="Where?"),
+        send_json(program_a, "POST", "/api/v1/conversations/items/", **items),
+        send_json(program_a, "POST", "/api/v1/identities/", channel="slack", native_id="U1"),
+    )
+    assert [answer.status_code for answer in refused] == [402] * 5
+    assert send_json(program_a, "PATCH", agent, is_active=False).status_code == 200
+    saver, config = TenantPostgresSaver(program_a.tenant.id), {"configurable": {"thread_id": "t"}}
+    for write in (
+        lambda: saver.put(config, empty_checkpoint(), {}, {}),
+        lambda: saver.put_writes(config, [("a", 1)], "task"),
+    ):
+        with pytest.raises(QuotaExceeded, match="Storage"):
+            write()
 
 
 def test_keys_are_limited_and_can_be_rolled(program_a: Program) -> None:

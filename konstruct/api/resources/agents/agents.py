@@ -240,7 +240,7 @@ class AgentsView(ApiView):
         body=AgentFields,
         id="create_agent",
         returns={201: AgentSerializer},
-        errors=(409, 422),
+        errors=(402, 409, 422),
         headers=[
             IDEMPOTENCY_KEY,
             ETAG,
@@ -292,7 +292,7 @@ class AgentView(ApiView):
         body=AgentChanges,
         id="update_agent",
         returns=AgentSerializer,
-        errors=(409, 422),
+        errors=(402, 409, 422),
         headers=[IF_MATCH, ETAG],
     )
     def patch(self, request: Request, agent_id: UUID) -> Response:

@@ -133,7 +133,7 @@ class QuestionsView(ApiView):
         body=NewQuestionSerializer,
         id="save_question",
         returns={201: SavedQuestionSerializer},
-        errors=(409, 422),
+        errors=(402, 409, 422),
         headers=[
             IDEMPOTENCY_KEY,
             response_header("Location", "The URL of the question.", 201),

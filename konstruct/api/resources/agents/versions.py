@@ -88,7 +88,7 @@ class AgentRestorationView(ApiView):
         body=RestorationSerializer,
         id="restore_agent",
         returns=AgentSerializer,
-        errors=(409, 422),
+        errors=(402, 409, 422),
         headers=[ETAG],
     )
     def post(self, request: Request, agent_id: UUID, number: int) -> Response:

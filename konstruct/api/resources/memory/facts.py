@@ -639,7 +639,7 @@ class FactView(BaseFactsView):
         body=FactChangeSerializer,
         id="change_fact",
         returns=FactInFullSerializer,
-        errors=(409,),
+        errors=(402, 409),
         headers=[IF_MATCH, ETAG],
     )
     def patch(self, request: Request, memory_id: UUID) -> Response:

@@ -24,6 +24,7 @@ from konstruct.api.http.lists import (
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.orchestrator.history_import import LineDefaults, import_history
+from konstruct.orchestrator.usage import require_storage
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Role
 from tenants.audit.models import Action
@@ -157,7 +158,7 @@ class ItemsView(ApiView):
         body=NewItemsSerializer,
         id="add_conversation_items",
         returns=no_content("Added."),
-        errors=(409, 422),
+        errors=(402, 409, 422),
         headers=[IDEMPOTENCY_KEY],
     )
     def post(self, request: Request) -> Response:
@@ -172,6 +173,7 @@ class ItemsView(ApiView):
         items = fields["items"]
 
         def add() -> UUID:
+            require_storage()
             lines = [dict(item["said"]) for item in items if "said" in item]
             defaults = LineDefaults(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
             results = import_history(lines, tenant_id=required_tenant_id(), defaults=defaults)

@@ -14,6 +14,7 @@ from konstruct.api.http.views import ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import ChannelIdentity
+from konstruct.orchestrator.usage import require_storage
 from tenants.audit.changes import NO_STATE, row_state
 from tenants.audit.models import Action
 
@@ -89,6 +90,7 @@ class IdentitiesView(ApiView):
         body=NewIdentitySerializer,
         id="name_identity",
         returns=IdentitySerializer,
+        errors=(402,),
         headers=[LOCATION],
     )
     def post(self, request: Request) -> Response:
@@ -100,6 +102,8 @@ class IdentitiesView(ApiView):
         fields = {"workspace": "", **self.fields}
         account = {name: fields[name] for name in ("channel", "workspace", "native_id")}
         before = row_state(ChannelIdentity.objects.filter(**account).first())
+        if before is NO_STATE:
+            require_storage()
         identity = channel_identities.identity_of(**fields)
         now = row_state(identity)
         if before is NO_STATE:
