@@ -7,6 +7,7 @@ channel or a program chooses is escaped: ``C1:7`` becomes ``C1%3A7``. In other p
 
 import unicodedata
 from functools import lru_cache
+from urllib.parse import unquote
 from uuid import UUID
 
 from tenants.exceptions import InvalidKeyPart
@@ -96,6 +97,17 @@ def all_keys_pattern(tenant_id: UUID) -> str:
 def thread_windows_pattern(tenant_id: UUID) -> str:
     """Pattern for SCAN that matches the windows of a tenant's threads only."""
     return f"{tenant_id}:session:*"
+
+
+def user_windows_pattern(tenant_id: UUID) -> str:
+    """Pattern for SCAN that matches the windows of a tenant's agents and users."""
+    return f"{tenant_id}:memory:short:*"
+
+
+def agent_and_user(key: str) -> tuple[str, str]:
+    """Read the agent and the user of a key that `memory_short_key` made."""
+    *_, agent_id, user_id = key.split(":")
+    return agent_id, unquote(user_id, "latin-1")
 
 
 def tenant_and_partial_reply(channel: str) -> tuple[UUID, UUID]:

@@ -14,11 +14,13 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.list_tools import ListToolsAdmin
-from konstruct.admin.lists import LONG_IDS, BoundedPaginator, id_column
+from konstruct.admin.lists import LONG_IDS, BoundedPaginator, id_column, person
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.api.auth.keys import owns_proposal
 from konstruct.api.http.problems import current_request_id
+from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
-from memory.models import AuthorKind
+from memory.models import AuthorKind, PersonName
 from memory.models.facts import Author
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
@@ -44,6 +46,17 @@ def author_of(request: HttpRequest) -> Author:
     actor = actor_of(request)
     own = partial(owns_proposal, person_id=actor.id)
     return Author(AuthorKind.PERSON, actor.id, actor.name, owns_proposal=own)
+
+
+def author_name(address: str) -> str:
+    """Return the name of a member of the team or of an API key, from the address of an author."""
+    kind, _, key = address.partition(":")
+    rows: QuerySet[Any] | None = None
+    if kind == AuthorKind.PERSON and key.isdigit():
+        rows = get_user_model()._default_manager.filter(pk=key).values_list("username", flat=True)
+    elif kind == AuthorKind.PROGRAM and as_uuid(key):
+        rows = ApiKey.objects.filter(pk=key).values_list("name", flat=True)
+    return (rows is not None and rows.first()) or address
 
 
 def log_access(
@@ -138,6 +151,15 @@ class AuditedAdmin(ListToolsAdmin):
             return redirect(request.path)
         return response
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Add `person_name`, the newest name of the user of a row."""
+        rows: QuerySet[Any] = super().get_queryset(request)
+        if not any(field.name == "user_id" for field in self.opts.concrete_fields):
+            return rows
+        names = PersonName.objects.filter(user_id=OuterRef("user_id"))
+        newest = names.order_by("-first_seen", "name").values("name")[:1]
+        return rows.annotate(person_name=Subquery(newest))
+
     def get_list_display(self, request: HttpRequest) -> Any:
         """Cut long ids. The first column is a link, which has no room for a button."""
         first, *others = super().get_list_display(request)
@@ -162,6 +184,11 @@ class AuditedAdmin(ListToolsAdmin):
 
 class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):
     """Read-only rows, and a record of who reads them."""
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Return the fields; the page of a row names its person."""
+        fields = super().get_fields(request, obj)
+        return [person if obj and name == "user_id" else name for name in fields]
 
 
 class AgentNameAdmin(AuditedAdmin):

@@ -168,11 +168,19 @@ def id_column(name: str) -> Callable[[Any], SafeString | str]:
 
     @display(description=LONG_IDS[name], ordering=name)
     def column(row: Any) -> SafeString | str:
-        return id_html(getattr(row, name))
+        value = id_html(getattr(row, name))
+        known = getattr(row, "person_name", "") if name == "user_id" else ""
+        return format_html("<bdi>{}</bdi> {}", known, value) if known else value
 
     column.__name__ = name
     typed: Callable[[Any], SafeString | str] = column
     return typed
+
+
+@display(description=LONG_IDS["user_id"])
+def person(row: Any) -> str:
+    """The name and the whole id of a row's user."""
+    return f"{row.person_name} ({row.user_id})" if row.person_name else row.user_id or "-"
 
 
 @display(description=_("Content"))

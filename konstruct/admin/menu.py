@@ -48,6 +48,7 @@ OPERATORS_MENU = (
         (
             (_("Tenants"), "domain", "tenants.tenant"),
             (_("Usage"), "bar_chart", "usage"),
+            (_("Processes"), "memory", "processes"),
             (_("Operators"), "badge", "auth.user"),
             (_("Groups"), "admin_panel_settings", "auth.group"),
             (_("Log"), "history", "tenants.operatorevent"),
@@ -72,6 +73,11 @@ RECORDS = (
                 "memory.conversationitem",
             ),
             (_("Sessions"), _("Threads that LangGraph keeps."), "sessions"),
+            (
+                _("Recent turns"),
+                _("The last turns of each agent and user, as prompts include them."),
+                "windows",
+            ),
             (
                 _("Cleared turns"),
                 _("When recent turns were cleared, and by whom."),
@@ -176,6 +182,7 @@ RECORDS = (
             (_("Access log"), _("Who read or changed what."), "audit.accessevent"),
             (_("Usage"), _("Quotas, messages and costs by day."), "orchestrator.dailyusage"),
             (_("Model calls"), _("Each request to a language model."), "orchestrator.modelcall"),
+            (_("Logins"), _("Who is logged in, and until when."), "logins"),
             (_("Activity by day"), _("The numbers of the charts of Today."), "activity"),
         ),
     ),

@@ -52,7 +52,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     If another part of the deployment is missing, the status is `degraded` with 200, because it
     would not help to take this process out of service.
     """
-    state = _readiness.state()
+    state = readiness()
     failed = {name for name, outcome in state.items() if outcome != "ok"}
     if not failed:
         status = "ok"
@@ -90,6 +90,11 @@ class Readiness:
 
 
 _readiness = Readiness()
+
+
+def readiness() -> dict[str, str]:
+    """Return the outcome of each check of this process, at most RESULT_SECONDS old."""
+    return _readiness.state()
 
 
 def _run_checks(previous: Mapping[str, str]) -> dict[str, str]:

@@ -20,15 +20,19 @@ from memory.arguments import id_argument
 from memory.conf import WINDOW
 from memory.conversations.conversation import Clear, Conversation, Turn, TurnPosition, decode
 from memory.models import WindowClear
-from tenants.context import known_tenant, tenant_scope
+from tenants.context import known_tenant, required_tenant_id, tenant_scope
 from tenants.exceptions import UnknownTenant
-from tenants.redis_keys import memory_short_key
+from tenants.redis_keys import agent_and_user, memory_short_key, user_windows_pattern
 
 logger = logging.getLogger(__name__)
 
 
 # How often a writer reads list and transcript again after a concurrent change of the list.
 MAX_ATTEMPTS: Final = 5
+# A page of the list of windows ends after this many of them, or this many scans of keys.
+WINDOWS_PER_PAGE: Final = 50
+MAX_SCANS: Final = 20
+SCANNED_KEYS: Final = 500
 # Returns 1 if the turns are in the window (now or already), 0 if it must be rebuilt first: it is
 # missing, it is no list, it was invalidated (or cleared, by an earlier version), or it lacks the
 # turn before these (NO_PREVIOUS_TURN: there is none, but the window has other messages).
@@ -123,6 +127,41 @@ def _run(script: str, key: str, *arguments: str | bytes | int) -> int:
 
 def _client() -> Redis:
     return get_redis_connection("default")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedWindow:
+    """A window in a list: its number of entries, and the last turn."""
+
+    agent_id: str
+    user_id: str
+    turns: int
+    last: dict[str, Any]
+
+
+def list_windows(cursor: int = 0) -> tuple[list[ListedWindow], int]:
+    """Return windows of the current tenant that are in the cache, and the cursor of the next page.
+
+    They come in no order, about WINDOWS_PER_PAGE at once. A call looks at a bounded number of keys,
+    which are of all tenants, so that a page can be empty and have a next one. After the last page
+    the cursor is 0. Windows that were only invalidated are left out.
+    """
+    client, found = _client(), set[str]()
+    for _ in range(MAX_SCANS):
+        cursor, keys = client.scan(
+            cursor, match=user_windows_pattern(required_tenant_id()), count=SCANNED_KEYS
+        )
+        found.update(key.decode() for key in cast(list[bytes], keys))
+        if not cursor or len(found) >= WINDOWS_PER_PAGE:
+            break
+    windows = []
+    for key in sorted(found):
+        entries = read(key)
+        last = decode(entries[-1]) if entries else None
+        if last is not None:
+            agent_id, user_id = agent_and_user(key)
+            windows.append(ListedWindow(agent_id, user_id, len(entries), last))
+    return windows, cursor
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AuditedAdmin, author_of
-from konstruct.admin.agents.versions import PROMPT_FIELDS
+from konstruct.admin.agents.versions import PROMPT_FIELDS, display_value
 from konstruct.admin.lists import agent_names, link
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -198,6 +198,15 @@ class AgentAdmin(AuditedAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
         """Return the fieldsets; for a new agent without the fields that Postgres fills in."""
+        if obj is not None and not self.has_change_permission(request, obj):
+            named = {"hands_to": "other_agents", "hand_over_on": "hand_over_rules"}
+            return [
+                (
+                    title,
+                    {**options, "fields": [named.get(name, name) for name in options["fields"]]},
+                )
+                for title, options in self.fieldsets
+            ]
         if obj is not None:
             return self.fieldsets
         (title, first), *others = self.fieldsets
@@ -218,6 +227,16 @@ class AgentAdmin(AuditedAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
         """Refuse: memories belong to an agent. An agent is made inactive instead."""
         return False
+
+    @display(description=_label("hands_to"))
+    def other_agents(self, agent: Agent) -> str:
+        """The names of the agents that it may hand a conversation to."""
+        return display_value(agent.hands_to, agent_names())
+
+    @display(description=_label("hand_over_on"))
+    def hand_over_rules(self, agent: Agent) -> str:
+        """The phrases that hand a conversation over, with the names of the agents."""
+        return display_value(agent.hand_over_on, agent_names())
 
     @display(description=_("Versions"))
     def versions(self, agent: Agent) -> SafeString | str:

@@ -44,20 +44,20 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dic
             difference["text"] = mark_difference(before[name], after[name])
         else:
             difference |= {
-                "old": _display_value(before[name], names),
-                "new": _display_value(after[name], names),
+                "old": display_value(before[name], names),
+                "new": display_value(after[name], names),
             }
         changed.append(difference)
     return changed
 
 
-def _display_value(value: Any, names: Mapping[UUID, str]) -> str:
+def display_value(value: Any, names: Mapping[UUID, str]) -> str:
     """Return a setting as people read it: agents by their names."""
     if value in (None, "", [], {}):
         return gettext("blank")
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     for agent_id, name in names.items():
         text = text.replace(str(agent_id), name)
     return text

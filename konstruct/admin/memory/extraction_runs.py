@@ -13,11 +13,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, author_of, log_row_access
+from konstruct.admin.access import AgentRowsAdmin, author_name, author_of, log_row_access
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import ExtractionRun
+from memory.browse.people import displayed_names
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -41,7 +42,7 @@ class ExtractionRunAdmin(AgentRowsAdmin):
     search_fields = ("=user_id", "=thread_id")
     fields = (
         *("page_link", "state", "agent", "user_id", "thread_id", "message_ids", "replay_of"),
-        *("requested_by", "model", "endpoint", "response_format", "prompt_digest"),
+        *("requester", "model", "endpoint", "response_format", "prompt_digest"),
         *("prompt_tokens", "completion_tokens", "cost", "result", "candidates", "output"),
         *("error", "created_at", "ended_at"),
     )
@@ -50,6 +51,11 @@ class ExtractionRunAdmin(AgentRowsAdmin):
     def page_link(self, run: ExtractionRun) -> SafeString:
         """A link to the page of the run."""
         return link(gettext("Open"), "extraction_run", run.pk)
+
+    @display(description=_("requested by"))
+    def requester(self, run: ExtractionRun) -> str:
+        """The name of the person or the key that requested the run."""
+        return author_name(run.requested_by)
 
 
 class ReplayForm(PageForm):
@@ -85,6 +91,8 @@ def extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         "konstruct/extraction_run.html",
         title=gettext("Extraction run"),
         run=run,
+        requester=author_name(run.requested_by),
+        person=displayed_names([run.user_id]).get(run.user_id, ""),
         agent=agent_names().get(run.agent_id, str(run.agent_id)),
         related=related,
         other=other,

@@ -22,6 +22,7 @@ from konstruct.admin.access import log_access
 from konstruct.admin.lists import agent_choices, agent_names, model_page
 from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.marking import highlight
+from konstruct.admin.memory.sessions import find_sessions
 from konstruct.admin.pages import PageForm
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.users import VIEW as VIEW_PEOPLE
@@ -144,10 +145,12 @@ def _search_results(
     people = list(search_people(request, query, MAX_RESULTS))
     agents = list(search_agents(request, query))
     threads = list(_threads(request, query))
+    sessions = list(_search_sessions(request, query))
     return {
         "people": [(match, urlencode({"user": match.user_id})) for match in people],
         "agents": agents,
         "threads": threads,
+        "sessions": sessions,
         "facts": [
             (fact, names.get(fact.agent_id, "") if fact.agent_id else gettext("all agents"))
             for fact in facts
@@ -161,7 +164,7 @@ def _search_results(
             for match in messages.hits
         ],
         "is_partial": messages.is_partial,
-        "is_empty": not (people or agents or threads or facts or messages.hits),
+        "is_empty": not (people or agents or threads or sessions or facts or messages.hits),
     }
 
 
@@ -227,13 +230,21 @@ def _threads(request: HttpRequest, query: str) -> Iterable[Message]:
     )
 
 
+def _search_sessions(request: HttpRequest, query: str) -> Iterator[SearchResult]:
+    """Yield the session of a graph with this id as its thread."""
+    if request.user.has_perm(READ):
+        for session in find_sessions(query):
+            link = reverse("admin:session", query={"thread": session.thread_id})
+            yield SearchResult(session.thread_id[:120], gettext("Session"), link, "account_tree")
+
+
 def palette(request: HttpRequest, _: str) -> list[SearchResult]:
     """Return results of Ctrl+K besides the lists: ids, people and agents, or tenants."""
     query = query_of(request, "s")
     if getattr(request, "tenant", None) is None:
         return list(_search_tenants(request, query))
     log_access(request, Action.SEARCH, "everything", query=query)
-    results = list(exact_links(request, query))
+    results = [*exact_links(request, query), *_search_sessions(request, query)]
     if request.user.has_perm(SEARCH):
         link = reverse("admin:search_page", query={"q": query})
         results.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))

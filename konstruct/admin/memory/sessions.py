@@ -31,7 +31,7 @@ def session_list(request: HttpRequest) -> HttpResponseBase:
     """List the sessions by their last use, newest first, or find the session of a thread."""
     thread_id = request.GET.get("thread", "").replace("\0", "")
     log_access(request, Action.LIST, "sessions", thread_id=thread_id[:255])
-    page = _find_sessions(thread_id) if thread_id else _page(request)
+    page = find_sessions(thread_id) if thread_id else _page(request)
     last = page[PER_PAGE - 1] if len(page) > PER_PAGE else None
     return tenant_site.render(
         request,
@@ -99,7 +99,7 @@ def _page(request: HttpRequest) -> list[Session]:
     return _store().list_sessions(PER_PAGE + 1, before=position if checkpoint_id else None)
 
 
-def _find_sessions(thread_id: str) -> list[Session]:
+def find_sessions(thread_id: str) -> list[Session]:
     """Return the session of a thread, if there is one."""
     try:
         found = _store().get_session(thread_id)
@@ -109,6 +109,6 @@ def _find_sessions(thread_id: str) -> list[Session]:
 
 
 def _get_session(request: HttpRequest) -> Session:
-    for found in _find_sessions(request.GET.get("thread", "")):
+    for found in find_sessions(request.GET.get("thread", "")):
         return found
     raise Http404("This tenant has no such session.")

@@ -1,4 +1,4 @@
-"""Recent turns: the window of an agent and a user, and clearing it; that of a shared thread."""
+"""Recent turns: windows of agents and users, listed, shown and cleared; those of shared threads."""
 
 from uuid import UUID
 
@@ -7,14 +7,16 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.utils.http import urlencode
 from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access, log_row_access
 from konstruct.admin.lists import agent_names
-from konstruct.admin.query_parameters import AgentAndUser
+from konstruct.admin.query_parameters import AgentAndUser, as_number
 from memory.browse.people import displayed_names
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.thread_window import get_thread_turns, shared_channels
+from memory.conversations.window_store import list_windows
 from memory.models import Message, WindowClear
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -22,6 +24,30 @@ from tenants.audit.models import AccessEvent, Action
 from tenants.context import required_tenant_id
 
 CLEAR = "memory.add_windowclear"
+
+
+@tenant_site.page("windows/", name="windows", permission="memory.view_windowclear")
+def window_list(request: HttpRequest) -> HttpResponseBase:
+    """List the windows in the cache, also those without a message in the transcript."""
+    log_access(request, Action.LIST, "windows")
+    found, cursor = list_windows(as_number(request.GET.get("cursor")) or 0)
+    people = displayed_names(row.user_id for row in found)
+    agents = {str(pk): name for pk, name in agent_names().items()}
+    return tenant_site.render(
+        request,
+        "konstruct/windows.html",
+        title=gettext("Recent turns"),
+        rows=[
+            (
+                row,
+                agents.get(row.agent_id, ""),
+                people.get(row.user_id, ""),
+                urlencode({"agent": row.agent_id, "user": row.user_id}),
+            )
+            for row in found
+        ],
+        cursor=cursor,
+    )
 
 
 @tenant_site.page("window/", name="window", permission="memory.view_windowclear")

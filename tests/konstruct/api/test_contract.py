@@ -6,6 +6,7 @@ log, and its status for each caller. An operation without a case fails.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ from tests.openapi import described
 
 SECRET = " The code word is heliotrope."
 MATRIX = json.loads(Path(__file__).with_name("status_matrix.json").read_text())
+TIME_WITHOUT_OFFSET = re.compile(r'"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.]*"')
 # Callers that may learn nothing of the tenant, or nothing of its users.
 STRANGERS = {"no key", "key of another tenant", "key of another user"}
 
@@ -192,6 +194,7 @@ def test_operation_keeps_its_contract(
         response = undone(seed, send, method, path, **options)
         statuses[name] = response.status_code
         text = response.content.decode() + str(dict(response.headers))
+        assert TIME_WITHOUT_OFFSET.findall(text) == []
         if name == "key of another user":
             assert "heliotrope" not in text
         elif name in STRANGERS:

@@ -6,9 +6,13 @@ from uuid import uuid4
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.db.models import Model
 from django.test import Client
 
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.models import Agent
 from memory.conversations.short_term import get_recent_messages
 from memory.conversations.transcript import record_message
 from memory.facts import SYSTEM, exclude_from_recall
@@ -27,7 +31,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.jobs import claimed
 from tests.konstruct.conftest import Program
-from tests.konstruct.extracted import propose
+from tests.konstruct.extracted import add_run, propose
 
 # Parts of an index, without use for a person; the page of people shows names.
 NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute, MessageAttribute, PersonName}
@@ -160,3 +164,33 @@ def test_cookie_of_one_tenant_is_refused_by_another(
     for address in [*pages, "/admin/conversations/", "/admin/people/", "/admin/memories/"]:
         answer = client.get(address, headers={"host": "tenant-b.localhost"})
         assert (answer.status_code, "login" in answer["Location"]) == (302, True)
+
+
+def test_rows_name_people_agents_keys_and_members_of_the_team(
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+) -> None:
+    program, client = populated_a, browser(populated_a.tenant)
+    first = send_message(program, "Hello", user_id="U7", thread_id="u", answered=False)
+    send_message(program, "It is me", user_id="U7", thread_id="u", answered=False, name="Dora")
+    page = client.get(MESSAGES)
+    assert "<bdi>Dora</bdi> <bdi>U7</bdi>" in page.text
+    assert "Dora (U7)" in client.get(f"{MESSAGES}{first.pk}/change/").text
+    with tenant_scope(program.tenant.id):
+        person, key = User.objects.create(username="eva"), ApiKey.objects.latest("created_at")
+        bert = create_agent(tenant_id=program.tenant.id, name="bert")
+        Agent.objects.filter(pk=program.agent.pk).update(
+            hands_to=[bert.pk], hand_over_on={"invoice": str(bert.pk)}
+        )
+        runs = [
+            (add_run(first, requested_by=f"person:{person.pk}"), "eva"),
+            (add_run(first, requested_by=f"program:{key.pk}"), key.name),
+        ]
+    for run, name in runs:
+        page = client.get(f"/admin/extraction-runs/{run.pk}/")
+        assert f"requested by <bdi>{name}</bdi>" in page.text
+        row = client.get(f"/admin/orchestrator/extractionrun/{run.pk}/change/")
+        assert run.requested_by not in row.text
+    auditor = browser(program.tenant, "view_agent")
+    settings = auditor.get(f"/admin/orchestrator/agent/{program.agent.pk}/change/").text
+    assert str(bert.pk) not in settings
+    assert "bert" in settings

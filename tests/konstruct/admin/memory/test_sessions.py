@@ -57,6 +57,9 @@ def test_sessions_are_listed_in_pages_and_found(
     older = first.context["older"]
     assert listed(client, f"?{older}") == ["two"]
     assert listed(client, "?thread=two") == ["two"]
+    everywhere = browser(program_a.tenant, "view_message", "search_everyone")
+    for address in ("search/?q=two", "palette/?extended=1&s=two"):
+        assert page_of("two") in everywhere.get(f"/admin/{address}").text
     for odd in ("?thread=none", "?thread=%00", "?before=%00", f"?thread={'x' * 3000}"):
         assert set(listed(client, odd)) <= {"one", "three"}
     other = browser(program_b.tenant)

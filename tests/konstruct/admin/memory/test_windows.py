@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from django.test import Client
 
-from memory.conversations.short_term import get_recent_messages
+from memory.conversations.short_term import append_message, get_recent_messages
+from memory.conversations.window_store import list_windows
 from memory.models import Message, WindowClear
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -56,3 +57,20 @@ def test_window_without_a_conversation_is_not_found(
     for query in ("", "?agent=x&user=y", f"?agent={program_b.agent.pk}&user=maria"):
         assert client.get(WINDOW + query).status_code == 404
         assert client.post(CLEAR + query).status_code == 404
+
+
+def test_windows_are_listed_also_without_a_message(
+    program_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    tenant, agent = program_a.tenant, program_a.agent
+    append_message(tenant.id, agent.pk, "U:7%", "user", "Only appended")
+    append_message(tenant.id, "no-agent", "ann", "user", "To a program's agent")
+    append_message(program_b.tenant.id, program_b.agent.pk, "ben", "user", "Of another tenant")
+    page = browser(tenant, "view_windowclear").get("/admin/windows/")
+    found = {(row.agent_id, row.user_id, row.turns) for row, *_ in page.context["rows"]}
+    assert found == {(str(agent.pk), "U:7%", 1), ("no-agent", "ann", 1)}
+    assert "Only appended" in page.text
+    assert f"/admin/window/?agent={agent.pk}&amp;user=U%3A7%25" in page.text
+    assert browser(tenant, "view_message").get("/admin/windows/").status_code == 403
+    with tenant_scope(program_b.tenant.id):
+        assert [row.user_id for row in list_windows()[0]] == ["ben"]
