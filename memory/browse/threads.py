@@ -6,26 +6,20 @@ Both read indexes and have limits: a tenant may have a million messages, and a t
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left, Length
-from pgvector.django import CosineDistance
 
 from memory.browse.index_order import rows_in_order
 from memory.browse.people import displayed_names
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations.copies import COPY_PREFIX
-from memory.embedding.vectors import hnsw_scan
-from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Scope
+from memory.models import Message, PendingEmbedding, RecallEvent, Scope
 from memory.text import lexical
 from tenants.context import fetch_all, fetch_column, fetch_value
 from tenants.models import jobs_of
-
-# In a scope of at most this many pieces all are compared: 13 ms for 10,000.
-MAX_COMPARED = 20_000
-
 
 # Maximum number of messages without an index entry that are searched, newest first.
 MAX_UNINDEXED_SEARCHED = 500
@@ -137,59 +131,6 @@ LEFT JOIN (
 LEFT JOIN (thread JOIN memory_message AS message USING (number)) ON true
 ORDER BY message.created_at DESC, message.number DESC
 """  # noqa: S608  (our constants)
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarMessage:
-    """A similar message, with its nearest piece."""
-
-    message_id: UUID | None
-    content: str
-    role: str
-    similarity: float
-
-
-def similar_messages(message: Message, *, limit: int = 10) -> list[SimilarMessage]:
-    """Return the most similar messages of the same agent and user, nearest first.
-
-    The similarity is that of the nearest pair of pieces; only vectors of one model are compared.
-    Empty for a message that is not embedded.
-    """
-    pieces = list(
-        ConversationEmbedding.objects.filter(message=message).order_by("-embedding_model", "piece")
-    )
-    if not pieces:
-        return []
-    model = pieces[0].embedding_model
-    best: dict[UUID, SimilarMessage] = {}
-    for piece in (piece for piece in pieces if piece.embedding_model == model):
-        for near in _nearest(message, piece, 3 * limit):
-            key = near.message_id or near.pk
-            if key not in best or near.similarity > best[key].similarity:
-                best[key] = SimilarMessage(
-                    near.message_id, near.content, near.role, near.similarity
-                )
-    return sorted(best.values(), key=lambda near: -near.similarity)[:limit]
-
-
-def _nearest(message: Message, piece: ConversationEmbedding, limit: int) -> list[Any]:
-    """Return pieces of other messages, each with its cosine similarity."""
-    others = (
-        ConversationEmbedding.objects.filter(
-            agent_id=message.agent_id,
-            user_id=message.user_id,
-            embedding_model=piece.embedding_model,
-        )
-        .exclude(message=message)
-        .defer("embedding", "quantized")
-    )
-    distance = CosineDistance("embedding", piece.embedding)
-    others = others.annotate(similarity=1.0 - distance)
-    if others.values("pk")[: MAX_COMPARED + 1].count() > MAX_COMPARED:
-        with hnsw_scan():
-            return list(others.order_by(distance)[:limit])
-    # "+ 0" hides the distance from the planner, which would use HNSW for a scope of any size.
-    return list(others.order_by(distance + 0.0)[:limit])
 
 
 def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:

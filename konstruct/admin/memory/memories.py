@@ -1,15 +1,13 @@
-"""Memories: the recall of an agent for a question, and the rows beside a memory."""
+"""Memories: the recall of an agent for a question."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext
 
-from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin.access import log_access
 from konstruct.admin.list_tools import date_range, list_tools
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import highlight
@@ -17,9 +15,8 @@ from konstruct.admin.memory.recall_events import left_out_context, memory_contex
 from konstruct.admin.page_tools import date_range_query, export_page
 from konstruct.admin.query_parameters import AgentAndUser, as_user_id, as_uuid
 from konstruct.orchestrator.models.agents import recall_policy
-from memory.browse.threads import similar_messages
 from memory.context.search import search_memory
-from memory.models import Message, Scope
+from memory.models import Scope
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -90,7 +87,6 @@ def _recall(request: HttpRequest, target: AgentAndUser, query: str) -> dict[str,
             **memory_context(asdict(hit), asdict(hit)),
             **authors,
             "highlighted": highlight(hit.content, query),
-            "neighbours": True,
         }
         for hit in (result.hits if result else ())
     ]
@@ -118,18 +114,3 @@ export_page(
     columns=EXPORT_COLUMNS,
     rows=_export_rows,
 )
-
-
-@tenant_site.page("memories/<uuid:message_id>/", name="neighbours", permission=RECALL)
-def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Show the messages that are nearest to a message by meaning."""
-    message = get_object_or_404(Message, pk=message_id)
-    log_row_access(request, Action.VIEW, message, "nearest memories")
-    return tenant_site.render(
-        request,
-        "konstruct/neighbours.html",
-        title=gettext("Nearest memories"),
-        message=message,
-        agent=agent_names().get(message.agent_id, str(message.agent_id)),
-        neighbours=similar_messages(message),
-    )

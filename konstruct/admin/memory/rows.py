@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Case, F, Func, IntegerField, QuerySet, When
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
@@ -12,14 +12,13 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, log_access
+from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.jobs import JobAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
 from konstruct.orchestrator.activity import source_of_reply
 from konstruct.templatetags.texts import speaker as speaker_name
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.embedding_queue import EMBEDDINGS
-from memory.conversations.short_term import clear_window
 from memory.embedding.embedder import model_version
 from memory.indexing.embedding_jobs import retry_now
 from memory.models import (
@@ -32,11 +31,8 @@ from memory.models import (
     Scope,
     WindowClear,
 )
-from tenants import transaction
 from tenants.admin.badges import Colours
 from tenants.admin.sites import ReadOnly, tenant_site
-from tenants.audit.models import Action
-from tenants.context import required_tenant_id
 
 
 class MemoryAdmin(AgentRowsAdmin):
@@ -98,7 +94,6 @@ class MessageAdmin(MemoryAdmin):
         *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
         "agent_id",
     )
-    actions = ("clear_windows",)
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
         """Return the search fields, for users with the permission to search all users."""
@@ -126,29 +121,6 @@ class MessageAdmin(MemoryAdmin):
     def conversation(self, message: Message) -> SafeString:
         """A link to the conversation."""
         return link(gettext("Open conversation"), "conversation", message.pk)
-
-    def has_clear_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may clear recent turns."""
-        return request.user.has_perm("memory.add_windowclear")
-
-    @admin.action(
-        description=_("Clear the recent turns of these users (long-term memory stays)"),
-        permissions=["clear"],
-    )
-    def clear_windows(self, request: HttpRequest, queryset: QuerySet[Message]) -> None:
-        """Clear each window that has a selected message, once."""
-        # In one order, so that two of these do not wait for each other.
-        windows = sorted(set(queryset.values_list("agent_id", "user_id")))
-        for agent_id, user_id in windows:
-            with transaction.atomic():
-                log_access(request, Action.CLEAR, "window", agent_id=agent_id, user_id=user_id)
-                clear_window(required_tenant_id(), agent_id, user_id)
-        if windows:
-            self.message_user(
-                request,
-                gettext("%(windows)s cleared.") % {"windows": len(windows)},
-                messages.SUCCESS,
-            )
 
 
 class ModelFilter(ChoiceFilter):

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -32,19 +31,6 @@ def test_memory_is_found_by_similar_meaning_with_its_signals(
     assert best["content"] == "My sister lives in Lisbon and visits in May."
     assert {"cosine", "lexical"} <= {feature["name"] for feature in best["features"]}
     assert "<mark>visits</mark>" in answer.text
-    assert f"{MEMORIES}{best['message_id']}/" in answer.text
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="search", subject="memories")
     assert (event.user_id, event.detail) == ("maria", {"query": "When will she visit?"})
-
-
-def test_the_nearest_memories_of_one_are_shown(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    with tenant_scope(populated_a.tenant.id):
-        message = Message.objects.get(content="Where does my sister live?")
-    page = browser(populated_a.tenant).get(f"{MEMORIES}{message.pk}/")
-    nearest = page.context["neighbours"]
-    assert "My sister lives in Lisbon" in nearest[0].content
-    assert nearest == sorted(nearest, key=lambda near: -near.similarity)
-    assert message.pk not in {near.message_id for near in nearest}

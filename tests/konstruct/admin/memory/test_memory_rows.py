@@ -13,7 +13,6 @@ from django.test import Client
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
-from memory.conversations.short_term import get_recent_messages
 from memory.conversations.transcript import record_message
 from memory.facts import SYSTEM, exclude_from_recall
 from memory.indexing.embedding_jobs import EMBEDDINGS
@@ -123,20 +122,6 @@ def test_a_recall_event_leads_to_the_reply(
     assert event is not None
     page = browser(populated_a.tenant).get(f"/admin/memory/recallevent/{event.pk}/change/").text
     assert f"/admin/conversations/{event.reply_id}/?why={event.reply_id}" in page
-
-
-def test_windows_of_chosen_messages_are_emptied(
-    program_b: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
-) -> None:
-    message = send_message(program_b, "q1")
-    send_message(program_b, "q2", user_id="bob")
-    tenant, agent = program_b.tenant, program_b.agent
-    act = {"action": "clear_windows", "_selected_action": [str(message.pk)]}
-    browser(tenant, "view_message").post(MESSAGES, act)
-    assert len(get_recent_messages(tenant.id, agent.pk, "maria")) == 2
-    assert "1 cleared." in browser(tenant).post(MESSAGES, act, follow=True).text
-    assert get_recent_messages(tenant.id, agent.pk, "maria") == []
-    assert len(get_recent_messages(tenant.id, agent.pk, "bob")) == 2
 
 
 def test_failed_embedding_is_retried(tenant_b: Tenant, browser: Callable[..., Client]) -> None:

@@ -240,19 +240,12 @@ def test_many_attempts_at_once_are_no_more_than_one_after_the_other(tenant_a: Te
         assert sum(threads.map(attempt, range(20))) == 5
 
 
-@pytest.mark.django_db
-def test_logins_are_listed_and_ended(tenant_a: Tenant, browser: Callable[..., Client]) -> None:
-    reader, admin = browser(tenant_a, "view_user"), browser(tenant_a)
-    rows = admin.get("/admin/logins/").context["rows"]
-    assert [(count, may_end) for _, count, _, may_end in rows] == [(1, True)] * 2
-    person = next(person for person, *_ in rows if not person.is_superuser)
-    end = f"/admin/logins/{person.pk}/end/"
-    assert end not in reader.get("/admin/logins/").text
-    assert reader.post(end).status_code == 403
-    admin.post(end)
+def test_logins_are_listed(tenant_a: Tenant, browser: Callable[..., Client]) -> None:
+    reader, _ = browser(tenant_a, "view_user"), browser(tenant_a)
+    rows = reader.get("/admin/logins/").context["rows"]
+    assert [len(ends) for _, ends in rows] == [1, 1]
+    reader.logout()
     assert reader.get("/admin/logins/").status_code == 302
-    (event,) = [event for event in access_events(tenant_a) if event.action == "edit"]
-    assert (event.subject_id, event.detail["ended_sessions"]) == (str(person.pk), 1)
 
 
 def test_operators_see_the_processes(operator: Client) -> None:

@@ -6,8 +6,10 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
+from django.urls import reverse
 
 from konstruct.orchestrator.models import ChannelIdentity, Escalation
+from konstruct.urls import tenant as urlconf
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
@@ -25,7 +27,8 @@ def populated_a(module_populated: Program) -> Program:
 
 
 Person = Callable[[str], Client]
-UNKNOWN_ID = uuid4()
+# A value for each kind of argument in an address.
+VALUES = {"UUIDConverter": uuid4(), "IntConverter": 1, "StringConverter": "csv"}
 
 
 @pytest.fixture
@@ -192,71 +195,14 @@ def test_user_without_a_role_can_open_no_page(
     client = browser(populated_a.tenant, "no such permission")
     for name, permission in tenant_site.pages.items():
         assert permission or name == "records"
-        address = {
-            "conversation": f"conversations/{UNKNOWN_ID}/",
-            "retry_reply": f"conversations/{UNKNOWN_ID}/retry/",
-            "erase_message": f"messages/{UNKNOWN_ID}/erase/",
-            "neighbours": f"memories/{UNKNOWN_ID}/",
-            "merge_facts": f"facts/{UNKNOWN_ID}/merge/",
-            "fact_review": "facts/review/",
-            "search_page": "search/",
-            "sessions": "sessions/",
-            "session": "sessions/session/",
-            "clear_session": "sessions/session/clear/",
-            "thread": f"conversations/{UNKNOWN_ID}/thread/",
-            "thread_window": f"conversations/{UNKNOWN_ID}/window/",
-            "activity": "activity/",
-            "records": "records/",
-            "time_zone": "time-zone/",
-            "assign_escalation": f"escalations/{UNKNOWN_ID}/assign/",
-            "decide_fact": f"facts/{UNKNOWN_ID}/decide/",
-            "extraction_run": f"extraction-runs/{UNKNOWN_ID}/",
-            "replay_extraction_run": f"extraction-runs/{UNKNOWN_ID}/replay/",
-            "apply_extraction_run": f"extraction-runs/{UNKNOWN_ID}/apply/",
-            "roll_back_extraction_run": f"extraction-runs/{UNKNOWN_ID}/roll-back/",
-            "try_agent": f"agents/{UNKNOWN_ID}/try/",
-            "agent_questions": f"agents/{UNKNOWN_ID}/questions/",
-            "ask_questions": f"agents/{UNKNOWN_ID}/questions/ask/",
-            "delete_question": f"agents/{UNKNOWN_ID}/questions/{UNKNOWN_ID}/delete/",
-            "agent_versions": f"agents/{UNKNOWN_ID}/versions/",
-            "restore_agent": f"agents/{UNKNOWN_ID}/versions/1/restore/",
-            "window": "window/",
-            "windows": "windows/",
-            "logins": "logins/",
-            "end_logins": "logins/1/end/",
-            "clear_window": "window/clear/",
-            "people": "people/",
-            "person": "people/person/",
-            "export_person": "people/person/export/",
-            "erase_person": "people/person/erase/",
-            "memories": "memories/",
-            "conversations": "conversations/",
-            "escalation": f"escalations/{UNKNOWN_ID}/",
-            "answer_escalation": f"escalations/{UNKNOWN_ID}/answer/",
-            "resolve_escalation": f"escalations/{UNKNOWN_ID}/resolve/",
-            "escalate": f"conversations/{UNKNOWN_ID}/escalate/",
-            "hand_over": f"conversations/{UNKNOWN_ID}/hand-over/",
-            "link_identity": f"identities/{UNKNOWN_ID}/link/",
-            "unlink_identity": f"identities/{UNKNOWN_ID}/unlink/",
-            "cancel_retention": f"retention/{UNKNOWN_ID}/cancel/",
-            "roll_key": f"api-keys/{UNKNOWN_ID}/roll/",
-            "revoke_keys": "api-keys/revoke/",
-            "ask_again": f"messages/{UNKNOWN_ID}/ask-again/",
-            "exclude_message": f"messages/{UNKNOWN_ID}/exclude/",
-            "include_message": f"messages/{UNKNOWN_ID}/include/{UNKNOWN_ID}/",
-            "invite_person": "team/1/invite/",
-            "erasure_receipt": f"erasures/{UNKNOWN_ID}/",
-            "message_receipt": f"erased-messages/{UNKNOWN_ID}/",
-            "receipt_json": f"erasures/{UNKNOWN_ID}/receipt.json",
-            "slack_connect": "slack/connect/",
-            "slack_finish": "slack/finish/",
-            **{
-                f"{page}_export": f"{page}/export/csv/"
-                for page in ("conversations", "people", "memories")
-            },
-        }[name]
-        assert (name, client.get(f"/admin/{address}").status_code) == (name, 403)
-        assert (name, client.post(f"/admin/{address}").status_code) == (name, 403)
+        (url,) = [url for url in tenant_site.extra_urls() if url.name == name]
+        arguments = {
+            argument: VALUES[type(converter).__name__]
+            for argument, converter in url.pattern.converters.items()
+        }
+        address = reverse(f"admin:{name}", urlconf=urlconf, kwargs=arguments)
+        assert (name, client.get(address).status_code) == (name, 403)
+        assert (name, client.post(address).status_code) == (name, 403)
 
 
 def test_an_admin_makes_no_superuser_and_changes_none(populated_a: Program, person: Person) -> None:
