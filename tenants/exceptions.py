@@ -38,10 +38,11 @@ class UnknownTenant(KonstructError, LookupError):
 class TenantNotServing(KonstructError):
     """The tenant exists but is suspended or not provisioned yet."""
 
-    def __init__(self, slug: str, state: str) -> None:
+    def __init__(self, slug: str, state: str, *, is_to_be_deleted: bool = False) -> None:
         super().__init__(f"tenant {slug!r} is {state}")
         self.slug = slug
         self.state = state
+        self.is_to_be_deleted = is_to_be_deleted
 
 
 class TenantPaused(TenantNotServing):

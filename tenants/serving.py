@@ -71,7 +71,8 @@ def refuse_unless_serving(tenant: Tenant) -> None:
     if tenant.state == Tenant.State.RESTORING:
         raise TenantRestoring(tenant.slug)
     if tenant.state != Tenant.State.ACTIVE:
-        raise TenantNotServing(tenant.slug, tenant.state)
+        to_be_deleted = tenant.deletion_asked_at is not None
+        raise TenantNotServing(tenant.slug, tenant.state, is_to_be_deleted=to_be_deleted)
     if tenant.moving_to:
         raise TenantMoving(tenant.slug)
     if not fits(tenant.migrated_to):

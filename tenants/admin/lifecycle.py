@@ -42,6 +42,7 @@ def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         request,
         tenant_id,
         provisioning.suspend_tenant,
+        action="suspend",
         title=gettext("Suspend the tenant"),
         explained=gettext(
             "Its requests will be refused, and its jobs will wait. Nothing is removed: Resume"
@@ -59,6 +60,7 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         request,
         tenant_id,
         provisioning.request_deletion,
+        action="request_deletion",
         title=gettext("Delete the tenant"),
         explained=gettext(
             "It will be suspended at once, and deleted with all its data after %(days)s days. "
@@ -137,6 +139,7 @@ def _confirm_page(
     tenant_id: UUID,
     change: Callable[[Tenant], None],
     *,
+    action: str,
     title: str,
     explained: str,
     done: str,
@@ -145,7 +148,7 @@ def _confirm_page(
     problem = ""
     if request.method == "POST":
         if request.POST.get("typed") == tenant.slug:
-            return _change_on_post(request, tenant, change, action="suspend", done=done)
+            return _change_on_post(request, tenant, change, action=action, done=done)
         problem = gettext("Type %(slug)s to confirm.") % {"slug": tenant.slug}
     else:
         record_person_action(request, "view", tenant)

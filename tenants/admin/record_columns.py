@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from tenants.admin.badges import Colours
+from tenants.admin.times import exact_time_text
 
 MAX_CELL_CHARACTERS = 120
 _SEPARATE_FIELDS = ("before", "after")
@@ -36,6 +37,7 @@ class EventColumns:
                 "edited": "success",
                 "deleted": "danger",
                 "asked to erase": "danger",
+                "asked to delete": "danger",
                 "suspended": "warning",
                 "failed to log in": "danger",
                 "was refused": "danger",
@@ -52,10 +54,10 @@ class EventColumns:
         is_list = event.action in _LIST_ACTIONS and not event.subject_id
         return gettext(_plurals().get(event.subject, event.subject) if is_list else event.subject)
 
-    @display(description=_("Time, UTC"))
+    @display(description=_("Time"))
     def exact_time(self, event: Any) -> str:
         """The time with milliseconds."""
-        return f"{event.created_at:%Y-%m-%d %H:%M:%S}.{event.created_at.microsecond // 1000:03}"
+        return exact_time_text(event.created_at)
 
     @display(description=_("Before → after, or parameters"))
     def changed(self, event: Any) -> str:

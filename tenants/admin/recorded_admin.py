@@ -9,7 +9,7 @@ row gets.
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -27,8 +27,6 @@ from django.db.models import Model, QuerySet, UUIDField
 from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.functional import cached_property
 from django.utils.text import Truncator, capfirst
 from django.utils.translation import gettext, ngettext
@@ -37,6 +35,7 @@ from unfold.admin import ModelAdmin
 
 from tenants import transaction
 from tenants.admin.sites import ExtraContext
+from tenants.admin.times import time_text
 from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.context import execute
 
@@ -92,7 +91,8 @@ class RowForm(forms.ModelForm):
         """Check the entries; then refuse to replace values that were stored since, unless equal.
 
         A form without the hidden field was sent by a program, and replaces the stored values. A
-        form of an inline is also refused if it deletes a row with such values.
+        form of an inline is also refused if it deletes a row with such values. A field that the
+        person had left as it was shows the stored value, which the next save keeps.
         """
         super().full_clean()
         if self.instance._state.adding:
@@ -104,7 +104,11 @@ class RowForm(forms.ModelForm):
             self.is_refused = True
             self.add_error(None, self._refusal(lost))
             for name in lost:
-                text = _display_text(self.fields[name], self._stored(name))
+                field: Any = self.fields[name]
+                if self._is_untouched(name, sent.get(name)):
+                    self.errors.pop(name, None)
+                    field.bound_data = lambda _entered, stored: stored
+                text = _display_text(field, self._stored(name))
                 self.add_error(name, gettext("Stored now: “%(value)s”.") % {"value": text})
             # A formset ignores errors of a form that deletes its row.
             self.cleaned_data.pop(DELETION_FIELD_NAME, None)
@@ -125,10 +129,17 @@ class RowForm(forms.ModelForm):
             "%(name)s changed this on %(time)s, after you had opened it: %(fields)s."
         ) % {
             "name": by,
-            "time": date_format(timezone.localtime(at), "DATETIME_FORMAT"),
+            "time": time_text(at),
             "fields": names,
         }
         return f"{changed} {entered}"
+
+    def _is_untouched(self, name: str, opened: str | None) -> bool:
+        """Return whether a field was sent as the form was opened, by the digest of that value."""
+        try:
+            return _digest(self.fields[name].clean(self[name].data)) == opened
+        except ValidationError:
+            return False
 
     def _stored(self, name: str) -> Any:
         return self.get_initial_for_field(self.fields[name], name)
@@ -217,7 +228,7 @@ def _plain(value: Any) -> Any:
         return str(value.pk)
     if isinstance(value, list) and all(isinstance(item, Model) for item in value):
         return sorted(str(row.pk) for row in value)
-    return value
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
 def _display_text(field: forms.Field, value: Any) -> str:
@@ -232,7 +243,7 @@ def _text(value: Any, choices: dict[str, str]) -> str:
     if isinstance(value, bool):
         return gettext("Yes") if value else gettext("No")
     if isinstance(value, datetime):
-        return date_format(timezone.localtime(value), "DATETIME_FORMAT")
+        return time_text(value)
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     text = str(value.pk if isinstance(value, Model) else "" if value is None else value)

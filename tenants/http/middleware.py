@@ -108,6 +108,9 @@ _REFUSALS: dict[Tenant.State, tuple[HTTPStatus, Any, Any]] = {
         "",
     ),
 }
+_TO_BE_DELETED: Any = _(
+    "It is to be deleted with its data. Until then its operator can restore it."
+)
 
 
 class TenantMiddleware:
@@ -136,7 +139,10 @@ class TenantMiddleware:
         except TenantPaused as error:
             return refuse_later(request, error)
         except TenantNotServing as error:
-            return refuse(request, *_REFUSALS[Tenant.State(error.state)])
+            status, text, remedy = _REFUSALS[Tenant.State(error.state)]
+            if error.is_to_be_deleted:
+                remedy = _TO_BE_DELETED
+            return refuse(request, status, text, remedy)
         bind_request_ids(request, tenant_id=tenant.id)
         with tenant_scope(tenant.id, pinned=True), use_tenant_row(tenant):
             try:

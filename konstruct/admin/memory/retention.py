@@ -9,7 +9,6 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
@@ -24,6 +23,7 @@ from konstruct.orchestrator.retention_rules import MAX_DAYS, RetentionShortened
 from tenants import transaction
 from tenants.admin.badges import format_number
 from tenants.admin.sites import tenant_site
+from tenants.admin.times import time_text
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action, RetentionRule
 
@@ -94,9 +94,9 @@ class RetentionRuleAdmin(AgentNameAdmin):
         """The change that waits."""
         if row.effective_at is None:
             return ""
-        return gettext("%(next_days)s days from %(effective_at)s UTC") % {
+        return gettext("%(next_days)s days from %(effective_at)s") % {
             "next_days": row.next_days,
-            "effective_at": date_format(row.effective_at, "DATETIME_FORMAT"),
+            "effective_at": time_text(row.effective_at),
         }
 
     def get_actions(self, request: HttpRequest) -> Any:

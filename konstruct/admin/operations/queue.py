@@ -6,8 +6,6 @@ from uuid import UUID
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
-from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
@@ -25,6 +23,7 @@ from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies.queue import REPLIES
 from memory.models import Message
 from tenants.admin.sites import tenant_site
+from tenants.admin.times import time_text
 from tenants.context import required_tenant_id
 
 
@@ -128,7 +127,7 @@ class ExtractionCursorAdmin(AgentNameAdmin, JobAdmin):
                 "last_number": cursor.last_number
             }
         return link(
-            date_format(timezone.localtime(cursor.last_message_at), "DATETIME_FORMAT"),
+            time_text(cursor.last_message_at),
             "conversation",
             cursor.last_message_id,
             fragment=f"m{cursor.last_message_id}",

@@ -2,5 +2,5 @@
 
 DATE_FORMAT = "j M Y"
 TIME_FORMAT = "H:i"
-DATETIME_FORMAT = "j M Y, H:i:s"
+DATETIME_FORMAT = "j M Y, H:i:s T"
 MONTH_DAY_FORMAT = "j M"

@@ -2,5 +2,5 @@
 
 DATE_FORMAT = "j b Y"
 TIME_FORMAT = "H:i"
-DATETIME_FORMAT = "j b Y, H:i:s"
+DATETIME_FORMAT = "j b Y, H:i:s T"
 MONTH_DAY_FORMAT = "j b"

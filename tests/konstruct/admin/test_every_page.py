@@ -1,5 +1,6 @@
 """Every page of both sites opens in German with any parameters. None changes append-only tables."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import cycle, product
@@ -71,11 +72,15 @@ def page(model: type[Model], name: str, *arguments: Any) -> str:
 
 
 def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
-    """Open each address once. Errors on the way raise."""
+    """Open each address once. Errors on the way raise. Each time has its zone."""
+    zone = b"IST" if "time_zone" in client.cookies else b"UTC"
+    # `1. Jul 2026, 14:30:15`, or `2026-07-01 14:30:15.123`; prompts have times without seconds.
+    other_zone = re.compile(rb"[0-9]{2},? [0-9]{2}:[0-9]{2}:[0-9:.]*(?![0-9:.+]| %s)" % zone)
     seen = {}
     for address in dict.fromkeys(addresses):
         answer = client.get(address, headers={"Accept-Language": "de"})
         assert b" object at 0x" not in answer.content, address
+        assert not other_zone.findall(answer.content), address
         if answer["Content-Type"].startswith("text/html") and b"<html" in answer.content:
             assert b'<html lang="de"' in answer.content, address
         seen[address] = answer.status_code
@@ -198,6 +203,7 @@ def test_every_page_of_a_tenants_site_opens(
     pending_a: Program, browser: Callable[..., Client], is_full: bool
 ) -> None:
     tenant, client = pending_a.tenant, browser(pending_a.tenant)
+    client.cookies["time_zone"] = "Asia%2FKolkata"
     seen = open_everything(tenant_site, client, tenant, is_full=is_full)
     seen |= statuses(client, own_addresses(pending_a))
     assert {address: status for address, status in seen.items() if status >= 500} == {}

@@ -11,6 +11,7 @@ from django.utils import timezone
 from konstruct.orchestrator.retention_rules import MAX_DAYS, apply_due_changes
 from konstruct.privacy.retention import RETENTION_ACTOR
 from memory.models import Message
+from tenants.admin.times import time_text
 from tenants.audit.models import ErasureRequest, RetentionRule
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -36,6 +37,7 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
     populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(populated_a.tenant)
+    client.cookies["time_zone"] = "Asia%2FKolkata"
     with tenant_scope(populated_a.tenant.id):
         before = Message.objects.count()
     page = client.post(f"{RULES}add/", {"agent_id": "", "days": "1"}, follow=True)
@@ -45,6 +47,11 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
     assert (found.messages, found.users, found.is_bounded) == (before, 2, False)
     assert found.rows["recall events"] == 3
     assert page.context["waiting"].next_days == 1
+    with timezone.override("Asia/Kolkata"):
+        effective_at = time_text(page.context["waiting"].effective_at)
+    assert f"From {effective_at}, conversations" in page.text
+    assert f"days from {effective_at}" in client.get(RULES).text
+    assert " UTC" not in page.text
     with tenant_scope(populated_a.tenant.id):
         rule = RetentionRule.objects.get()
         assert (rule.days, rule.next_days) == (MAX_DAYS, 1)

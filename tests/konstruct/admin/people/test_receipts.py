@@ -17,6 +17,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     verify_receipt,
 )
 from memory.models import Message
+from tenants.admin.times import time_text
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonym
@@ -112,6 +113,7 @@ def test_an_erased_message_has_a_receipt(
         )
     address = f"/admin/erased-messages/{erasure.pk}/"
     client = browser(tenant)
+    client.cookies["time_zone"] = "Asia%2FKolkata"
     assert "The erasure is not done yet" in client.get(address).text
     assert address in client.get("/admin/audit/messageerasure/").text
     with tenant_scope(tenant.id):
@@ -132,6 +134,10 @@ def test_an_erased_message_has_a_receipt(
     assert page.context["kinds"][1] == ("messages", 12, 0)
     assert "a message was erased" in article
     assert "1 message that quotes it stays." in article
+    with timezone.override("Asia/Kolkata"):
+        assert f"On {time_text(done.done_at)} a message" in article
+    assert " IST" in article
+    assert "UTC" not in article
     assert "<script>" not in article
     assert browser(tenant_b).get(address).status_code == 404
     assert browser(tenant, "view_erasurerequest").get(address).status_code == 403

@@ -58,7 +58,9 @@ def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
         assert other.post(page, {"grace": "0"}).status_code in (403, 404)
     assert f'href="{page}"' in admin.get(KEYS).text
     assert "Roll the key" in admin.get(page).text
+    admin.cookies["time_zone"] = "Asia%2FKolkata"
     answer = admin.post(page, {"grace": "24", "version": ""})
+    assert re.search(r"works until .+:[0-9]{2} IST\.", answer.text)
     assert "no-store" in answer.headers["Cache-Control"]
     found = re.search(r"ks_[0-9a-f_]+", answer.text)
     assert found is not None
