@@ -13,7 +13,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.list_tools import ListToolsAdmin
 from konstruct.admin.lists import LONG_IDS, BoundedPaginator, id_column, person
 from konstruct.admin.query_parameters import as_uuid
 from konstruct.api.auth.keys import owns_proposal
@@ -22,6 +21,7 @@ from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from memory.models import AuthorKind, PersonName
 from memory.models.facts import Author
+from tenants.admin.list_tools import ListToolsAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind

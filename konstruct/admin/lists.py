@@ -187,3 +187,7 @@ def person(row: Any) -> str:
 def shortened(row: Any) -> str:
     """The beginning of a text, for lists."""
     return row.content if len(row.content) <= 100 else f"{row.content[:100]}…"
+
+
+# An export has the column as a whole.
+shortened.__name__ = "content"

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.http import urlencode
 
 from konstruct.admin.access import log_list_access
-from konstruct.admin.list_tools import EXPORT_ROUTE, check_export, export_response
+from tenants.admin.list_tools import EXPORT_ROUTE, check_export, export_response
 from tenants.admin.sites import tenant_site
 
 Rows = Iterable[tuple[Any, ...]]

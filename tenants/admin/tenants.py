@@ -34,6 +34,7 @@ from tenants.admin import quotas
 from tenants.admin.badges import Colours, format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address, change_tenant
+from tenants.admin.list_tools import ListToolsAdmin
 from tenants.admin.record_columns import EventColumns
 from tenants.admin.recorded_admin import (
     DeclaredChangeList,
@@ -110,9 +111,8 @@ class SizedChangeList(DeclaredChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        add_figures(self.result_list)
-        for tenant in self.result_list:
-            tenant.admin_address = admin_address(request, tenant)
+        page: Any = self.model_admin
+        page.prepare_rows(request, self.result_list)
 
 
 class NewTenantForm(forms.ModelForm):
@@ -152,7 +152,7 @@ class NewTenantForm(forms.ModelForm):
                 self.add_error("domain", error.message_dict["domain"])
 
 
-class OperatorAdmin(RecordedAdmin):
+class OperatorAdmin(ListToolsAdmin):
     """A model's pages. Changes are recorded in the operators' log."""
 
     def record(
@@ -207,6 +207,12 @@ class TenantAdmin(OperatorAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
         tenants: QuerySet[Tenant] = super().get_queryset(request)
         return tenants.annotate(fits=is_fitting()).prefetch_related("domains")
+
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Add the figures, and the addresses of the admins."""
+        add_figures(rows)
+        for tenant in rows:
+            tenant.admin_address = admin_address(request, tenant)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[DeclaredChangeList]:
         return SizedChangeList

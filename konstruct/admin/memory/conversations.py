@@ -14,7 +14,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import log_access, log_row_access
-from konstruct.admin.list_tools import BATCH_ROWS, date_range, list_tools
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.sources import is_written_by_person, sources_of
 from konstruct.admin.operations.escalations import transfer_targets
@@ -50,6 +49,7 @@ from memory.conversations.copies import COPY_PREFIX
 from memory.conversations.thread_window import shared_channels
 from memory.models import Message
 from tenants import transaction
+from tenants.admin.list_tools import BATCH_ROWS, date_range, list_tools
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -162,11 +162,9 @@ def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
     # Ends: each page begins where the one before ended, and the last has no end.
     while True:
         page = _threads(request, names, before=before, limit=BATCH_ROWS)
-        for thread in page.threads:
-            yield (
-                names.get(thread.agent_id, ""),
-                *(getattr(thread, name) for name in EXPORT_COLUMNS),
-            )
+        for row in _rows(page.threads, names):
+            of_thread = (getattr(row["thread"], name) for name in EXPORT_COLUMNS)
+            yield row["agent"], *of_thread, *(row.get(state, 0) for state in REPLY_STATES)
         if page.before is None:
             return
         before = page.before
@@ -176,10 +174,11 @@ EXPORT_COLUMNS: Final = (
     *("agent_id", "user_id", "thread_id", "channel", "message_id", "role", "name", "beginning"),
     "created_at",
 )
+REPLY_STATES: Final = ("failed", "waiting", "held")
 export_page(
     "conversations",
     permission=READ,
-    columns=["agent", *EXPORT_COLUMNS],
+    columns=["agent", *EXPORT_COLUMNS, *REPLY_STATES],
     rows=_export_rows,
 )
 

@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access
-from konstruct.admin.list_tools import date_range, list_tools
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.recall_events import left_out_context, memory_context
@@ -17,6 +16,7 @@ from konstruct.admin.query_parameters import AgentAndUser, as_user_id, as_uuid
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.context.search import search_memory
 from memory.models import Scope
+from tenants.admin.list_tools import date_range, list_tools
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id

@@ -2,20 +2,21 @@
 
 import logging
 from collections.abc import Iterable, Iterator
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db import DatabaseError
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import AuditedReadOnlyAdmin
-from konstruct.admin.list_tools import as_csv
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.models import DailyUsage
+from tenants.admin.list_tools import export_response
 from tenants.admin.quotas import reached_text
 from tenants.admin.sites import ExtraContext, operator_site, tenant_site
 from tenants.audit.operator_log import record_person_action
@@ -50,7 +51,7 @@ class DailyUsageAdmin(AuditedReadOnlyAdmin):
         used = usage.usage_of(tenant, Quota)
         quotas = {
             "quotas": _quotas(tenant.quotas, used),
-            "measured_at": tenant.usage.get("measured_at", "")[:16].replace("T", " "),
+            "measured_at": _measured_at(tenant),
         }
         return super().changelist_view(request, {**(extra_context or {}), **quotas})
 
@@ -61,14 +62,19 @@ def show(request: HttpRequest) -> HttpResponseBase:
     tenants = Tenant.objects.provisioned()
     if "csv" in request.GET:
         record_person_action(request, "export", "usage")
-        return StreamingHttpResponse(
-            as_csv(["tenant", "day", *usage.COUNTS], _days(list(tenants))),
-            content_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": 'attachment; filename="usage.csv"'},
-        )
+        columns = ["tenant", "day", *usage.COUNTS]
+        return export_response("csv", "usage", columns, _days(list(tenants)))
     record_person_action(request, "list", "usage")
     page = Paginator(tenants, PER_PAGE).get_page(request.GET.get("p"))
-    rows = [{"tenant": tenant, **tenant.usage, "reached": reached_text(tenant)} for tenant in page]
+    rows = [
+        {
+            **tenant.usage,
+            "tenant": tenant,
+            "measured": _measured_at(tenant),
+            "reached": reached_text(tenant),
+        }
+        for tenant in page
+    ]
     return operator_site.render(
         request,
         "konstruct/usage_of_tenants.html",
@@ -77,6 +83,10 @@ def show(request: HttpRequest) -> HttpResponseBase:
         rows=rows,
         is_fullwidth=1,
     )
+
+
+def _measured_at(tenant: Tenant) -> datetime | None:
+    return parse_datetime(tenant.usage.get("measured_at", ""))
 
 
 def _days(tenants: Iterable[Tenant]) -> Iterator[tuple[Any, ...]]:

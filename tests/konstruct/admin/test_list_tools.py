@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,13 +14,15 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.translation import gettext, override
 
-from konstruct.admin import list_tools
-from konstruct.admin.list_tools import ListToolsAdmin
 from konstruct.admin.lists import model_page
 from memory.models import Message
-from tenants.admin.sites import tenant_site
+from tenants.admin import list_tools
+from tenants.admin.list_tools import ListToolsAdmin
+from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
+from tenants.models import OperatorEvent
+from tests.konstruct.admin.agents.test_agents import AGENT_FORM
 from tests.konstruct.conftest import Program
 
 MESSAGES = "/admin/memory/message/"
@@ -135,20 +138,54 @@ def test_an_export_takes_the_permission_of_the_list_and_its_own(
 
 
 @pytest.mark.slow
-def test_every_list_is_exported_without_vectors_and_secrets(
-    pending_a: Program, browser: Callable[..., Client]
+def test_every_list_is_exported_with_its_columns_and_without_vectors_and_secrets(
+    pending_a: Program, browser: Callable[..., Client], operator: Client
 ) -> None:
     client = browser(pending_a.tenant)
-    for model in tenant_site._registry:
+    client.cookies["time_zone"] = "Asia%2FKolkata"
+    listed = [(client, model) for model in tenant_site._registry]
+    listed += [(operator, model) for model in operator_site._registry]
+    for reader, model in listed:
         page = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
-        with tenant_scope(pending_a.tenant.id):
-            number = model._default_manager.count()
-        rows = exported(client, "json", page=page)
-        # The list of facts has current facts; the access log has the entry of this export.
-        assert len(rows) <= number + (model is AccessEvent)
-        names = {name for row in rows for name in row}
-        assert not {name for name in names if "password" in name or "secret" in name}, page
-        assert not names & {"embedding", "quantized", "tenant_id", "token", "bot_token"}, page
+        shown = reader.get(page).context["cl"]
+        text = b"".join(reader.get(f"{page}export/csv/").streaming_content).decode()
+        columns, *rows = csv.reader(io.StringIO(text, newline=""))
+        # A log has entries of the list and of this export.
+        own_entries = 2 if model in (AccessEvent, OperatorEvent) else 0
+        assert len(rows) == shown.result_count + own_entries, page
+        assert f"{page}export/csv/" in reader.get(page).text
+        names = {getattr(column, "__name__", column) for column in shown.list_display}
+        names = {model._meta.model_name if name == "__str__" else name for name in names}
+        fields = {field.name: field.attname for field in model._meta.concrete_fields}
+        assert {fields.get(name, name) for name in names} - {"action_checkbox"} <= {*columns}, page
+        assert not {name for name in columns if "password" in name or "secret" in name}, page
+        assert not {*columns} & {"embedding", "quantized", "tenant_id", "token", "bot_token"}, page
+        assert "<a " not in text
+        assert not re.search(r":[0-9]{2}(\.[0-9]{6})?\+00:00", text) or reader is operator, page
+
+
+def test_an_export_of_the_access_log_and_of_facts_says_what_the_list_says(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(populated_a.tenant)
+    client.cookies["time_zone"] = "Asia%2FKolkata"
+    agent_page = f"/admin/orchestrator/agent/{populated_a.agent.pk}/change/"
+    client.post(agent_page, {**AGENT_FORM, "name": "eve"})
+    with tenant_scope(populated_a.tenant.id):
+        event = AccessEvent.objects.filter(action="edit").latest("pk")
+    page = client.get("/admin/audit/accessevent/?action__exact=edit").text
+    row = exported(client, "csv", "?action__exact=edit", page="/admin/audit/accessevent/")[0]
+    assert row["exact_time"].endswith(" IST")
+    assert row["exact_time"] in page
+    assert datetime.fromisoformat(row["created_at"]) == event.created_at
+    assert row["created_at"].endswith("+05:30")
+    assert (row["what"], row["subject"], row["subject_label"]) == ("edited", "agent", "agent")
+    assert json.loads(row["detail"])["after"]["name"] == "eve"
+    (fact,) = exported(client, "json", page="/admin/memory/memoryentry/")
+    assert (fact["status"], fact["state"], fact["agent"]) == ("current", "active", "eve")
+    (key,) = exported(client, "json", page="/admin/api/apikey/")
+    assert key["state"] == "valid"
+    assert key["scope_names"]
 
 
 @pytest.mark.parametrize(

@@ -3,29 +3,30 @@
 import csv
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
 from datetime import time as clock
+from html import unescape
 from typing import Any, ClassVar, Final
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.utils import flatten
+from django.contrib.admin.utils import lookup_field
 from django.core.exceptions import PermissionDenied
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import DateTimeField, GeneratedField, QuerySet
+from django.db.models import DateTimeField, GeneratedField, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, path
+from django.urls import URLPattern, get_urlconf, path, set_urlconf
 from django.utils import timezone
 from django.utils.dateparse import parse_date
+from django.utils.html import strip_tags
 from django.utils.http import content_disposition_header
-from django.utils.translation import gettext
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language, gettext, override
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import BitField, VectorField
 
-from konstruct.admin.lists import model_page
-from konstruct.api.http.lists import keyset_condition
 from tenants.admin.recorded_admin import RecordedAdmin
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import is_secret
@@ -38,6 +39,7 @@ BATCH_ROWS: Final = 1_000
 FORMULA_PREFIXES: Final = tuple("=+-@\t\r\n＝＋－＠")
 _SKIPPED_CATEGORIES: Final = ("C", "Z", "M")
 FIRST_YEAR: Final = 1970
+UNREADABLE_FIELDS: Final = (VectorField, BitField, GeneratedField)
 
 
 class DateRangeFilter(admin.ListFilter):
@@ -105,7 +107,7 @@ def list_tools(
         paging: the parameters of a place in the list, which another range begins without.
     """
     dates_and_paging = {"from", "to", *paging}
-    kinds = EXPORT_FORMATS if request.user.has_perm(EXPORT) else ()
+    kinds = EXPORT_FORMATS if may_export(request) else ()
     return {
         "has_time": has_time,
         "from": request.GET.get("from", "")[:10],
@@ -114,6 +116,11 @@ def list_tools(
         "query": request.GET.urlencode(),
         "kinds": [(kind.upper(), f"{request.path}export/{kind}/") for kind in kinds],
     }
+
+
+def may_export(request: HttpRequest) -> bool:
+    """Return whether the user may export the lists that they see; an operator always may."""
+    return getattr(request, "tenant", None) is None or request.user.has_perm(EXPORT)
 
 
 def check_export(request: HttpRequest, kind: str) -> None:
@@ -125,7 +132,7 @@ def check_export(request: HttpRequest, kind: str) -> None:
     """
     if kind not in EXPORT_FORMATS:
         raise Http404("Lists are exported as csv or json.")
-    if not request.user.has_perm(EXPORT):
+    if not may_export(request):
         raise PermissionDenied
 
 
@@ -138,15 +145,45 @@ def export_response(
         kind: a key of EXPORT_FORMATS.
         name: the beginning of the file's name.
         columns: the names of the columns.
-        rows: the values of each row.
+        rows: the values of each row. Times get the offset of the current time zone.
     """
     content_type, write = EXPORT_FORMATS[kind]
     name = f"{name}-{timezone.localtime():%Y-%m-%d}.{kind}"
     return StreamingHttpResponse(
-        write(columns, rows),
+        keep_locale(write(columns, rows), "en"),
         content_type=content_type,
         headers={"Content-Disposition": content_disposition_header(True, name) or ""},
     )
+
+
+def keep_locale(pieces: Iterable[str], language: str | None = None) -> Iterator[str]:
+    """Return the pieces of a response, made in the time zone, language and addresses of now.
+
+    A response is sent in pieces after these were reset.
+
+    Args:
+        pieces: the pieces.
+        language: another language than that of now.
+    """
+    zone, addresses = timezone.get_current_timezone(), get_urlconf()
+    return _made_in(zone, language or get_language(), addresses, iter(pieces))
+
+
+def _made_in(
+    zone: tzinfo, language: str, addresses: str | None, pieces: Iterator[str]
+) -> Iterator[str]:
+    # Ends with the pieces.
+    while True:
+        other_addresses = get_urlconf()
+        set_urlconf(addresses)
+        try:
+            with timezone.override(zone), override(language):
+                piece = next(pieces, None)
+        finally:
+            set_urlconf(other_addresses)
+        if piece is None:
+            return
+        yield piece
 
 
 class ListToolsAdmin(RecordedAdmin):
@@ -155,6 +192,8 @@ class ListToolsAdmin(RecordedAdmin):
     list_before_template = "konstruct/list_tools.html"
     time_column: ClassVar[str] = "created_at"
     """Column of the range of dates, and of the order of an export."""
+    not_exported: ClassVar[Sequence[str]] = ()
+    """Large columns that neither the list nor an export has."""
 
     def has_date_range(self) -> bool:
         """Return whether the model has the column."""
@@ -188,52 +227,96 @@ class ListToolsAdmin(RecordedAdmin):
         try:
             rows = self.get_changelist_instance(request).queryset
         except IncorrectLookupParameters:
-            return redirect(model_page(self.model, "changelist"))
+            return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
         columns = self.export_columns(request)
-        order = [self.time_column, "pk"] if self.has_date_range() else ["pk"]
+        order = self.time_column if self.has_date_range() else "pk"
         self.record(request, "export", asked=request.GET.dict(), format=kind)
         return export_response(
-            kind, self.opts.model_name or "", columns, in_batches(rows, columns, order)
+            kind,
+            self.opts.model_name or "",
+            list(columns),
+            self.export_rows(request, rows, columns, order),
         )
 
-    def export_columns(self, request: HttpRequest) -> list[str]:
-        """Return the columns of an export: those that the list and the page of a row show."""
-        columns = (getattr(column, "__name__", column) for column in self.get_list_display(request))
-        shown_names = {*flatten(self.get_fields(request)), *columns}
-        excluded_types = (VectorField, BitField, GeneratedField)
-        return [
-            column.attname
+    def export_columns(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the columns of an export: the stored ones, and those that the list computes.
+
+        Returns:
+            For each name, the name of the field, or the column of the list.
+        """
+        stored = {
+            column.attname: column.attname
             for column in self.opts.concrete_fields
-            if (column.name in shown_names or column.attname in shown_names or column.primary_key)
-            and not (is_secret(column.name) or isinstance(column, excluded_types))
+            if not is_secret(column.name) and not isinstance(column, UNREADABLE_FIELDS)
+        }
+        for name in ("tenant_id", *self.not_exported):
+            stored.pop(name, None)
+        fields = {field.name for field in self.opts.concrete_fields}
+        computed = {
+            getattr(column, "__name__", column): column for column in self.get_list_display(request)
+        }
+        if "__str__" in computed:
+            computed[self.opts.model_name or ""] = computed.pop("__str__")
+        return stored | {
+            name: computed[name] for name in computed if name not in {*fields, *stored}
+        }
+
+    def export_rows(
+        self,
+        request: HttpRequest,
+        rows: QuerySet[Any],
+        columns: Mapping[str, Any],
+        order: str,
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of the columns of rows."""
+        unreadable = [
+            field.name
+            for field in self.opts.concrete_fields
+            if isinstance(field, UNREADABLE_FIELDS) or field.name in self.not_exported
         ]
+        for batch in in_batches(rows.defer(*unreadable), order):
+            self.prepare_rows(request, batch)
+            for row in batch:
+                yield tuple(self._exported_value(row, column) for column in columns.values())
+
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Read what the columns of the list need of these rows."""
+
+    def _exported_value(self, row: Any, column: Any) -> Any:
+        if isinstance(column, str) and column in row.__dict__:
+            return row.__dict__[column]
+        value = lookup_field(column, row, self)[2]
+        # A label with a colour is a pair, the colour first.
+        text = value[1] if isinstance(value, tuple) else value
+        return unescape(strip_tags(text)) if isinstance(text, SafeString) else text
 
 
 def in_batches(
-    rows: QuerySet[Any], columns: list[str], order: list[str]
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of rows, newest first, in batches.
+    rows: QuerySet[Any], first: str, last: str = "pk", *, is_ascending: bool = False
+) -> Iterator[list[Any]]:
+    """Yield rows, by default the newest first, in lists of at most BATCH_ROWS.
 
-    Each batch is one statement, so that a slow reader holds no transaction open.
+    Each list is one statement, so that a slow reader holds no transaction open.
+
+    Args:
+        rows: the rows.
+        first: the column of the order.
+        last: a unique column, which orders rows that are equal in the first one.
+        is_ascending: whether the oldest are first.
     """
-    pk = rows.model._meta.pk.attname
-    names = [pk if name == "pk" else name for name in order]
-    selected = list(dict.fromkeys([*columns, *names]))
-    rows = rows.order_by(*(f"-{name}" for name in names)).values_list(*selected)
-    position: list[Any] = []
+    sign, after = ("", "gt") if is_ascending else ("-", "lt")
+    rows = following = rows.order_by(f"{sign}{first}", f"{sign}{last}")
     # Ends: each batch begins after the one before, and one that is not full is the last.
-    while True:
-        following = (
-            rows.filter(keyset_condition(rows, names, position, descending=True))
-            if position
-            else rows
-        )
-        batch = list(following[:BATCH_ROWS])
-        for row in batch:
-            yield row[: len(columns)]
+    while batch := list(following[:BATCH_ROWS]):
+        yield batch
         if len(batch) < BATCH_ROWS:
             return
-        position = [batch[-1][selected.index(name)] for name in names]
+        end = {name: getattr(batch[-1], name) for name in (first, last)}
+        # An index scan starts at the bound of the first column; the rest filters its rows.
+        following = rows.filter(
+            Q(**{f"{first}__{after}": end[first]}) | Q(**{f"{last}__{after}": end[last]}),
+            **{f"{first}__{after}e": end[first]},
+        )
 
 
 class _Echo:
@@ -255,7 +338,7 @@ def _csv_cell(value: Any) -> Any:
     if isinstance(value, dict | list):
         value = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
     elif isinstance(value, datetime):
-        return value.isoformat()
+        return timezone.localtime(value).isoformat()
     if isinstance(value, str):
         begins = next(
             (sign for sign in value if unicodedata.category(sign)[0] not in _SKIPPED_CATEGORIES), ""
@@ -270,16 +353,16 @@ def as_json(columns: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[str
     separator = "[\n"
     for row in rows:
         document = dict(zip(columns, row, strict=True))
-        yield separator + json.dumps(document, cls=_Encoder, ensure_ascii=False)
+        yield separator + json.dumps(document, cls=ExportEncoder, ensure_ascii=False)
         separator = ",\n"
     yield "\n]\n" if separator != "[\n" else "[]\n"
 
 
-class _Encoder(DjangoJSONEncoder):
-    """Moments with all of their digits."""
+class ExportEncoder(DjangoJSONEncoder):
+    """Times in the current time zone, with all of their digits."""
 
     def default(self, o: Any) -> Any:
-        return o.isoformat() if isinstance(o, datetime) else super().default(o)
+        return timezone.localtime(o).isoformat() if isinstance(o, datetime) else super().default(o)
 
 
 WriteRows = Callable[[list[str], Iterable[tuple[Any, ...]]], Iterator[str]]
