@@ -4,7 +4,7 @@ The cost depends on the users of a page and the agents, not on their messages: e
 of an index, and counts have limits.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -13,24 +13,10 @@ from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
-
 from memory.browse.index_order import rows_in_order
 from memory.conversations.names import fold
-from memory.models import (
-    ConversationItem,
-    MemoryEntry,
-    Message,
-    PersonName,
-    RecallEvent,
-    WindowClear,
-)
+from memory.models import PersonName
 from tenants.context import fetch_all, fetch_column, required_tenant_id
-
-BATCH: Final = 200
-# Items of frameworks can be large.
-ITEM_BATCH: Final = 20
-
 
 # Limits of counts for one agent and user: for a single user, and in a list.
 MAX_COUNTED: Final = 10_000
@@ -299,86 +285,6 @@ def displayed_names(user_ids: Iterable[str]) -> dict[str, str]:
     """Return the displayed name of each user that has one, by its id."""
     users = sorted(set(user_ids))
     return dict(fetch_all(_NAME_OF_EACH, {"users": users})) if users else {}
-
-
-def messages_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """Yield the messages between the agent and the user, oldest first, with their embedded
-    pieces.
-    """
-    rows = Message.objects.filter(agent_id=agent_id, user_id=user_id)
-    for message in _in_batches(
-        rows.prefetch_related("embeddings"), "created_at", "number", size=BATCH
-    ):
-        yield {
-            **_fields(message, "id", "number", "thread_id", "channel", "role", "name"),
-            **_fields(message, "content", "created_at", "external_id", "in_reply_to_id"),
-            **_fields(message, "metadata"),
-            "embedded": [
-                _fields(piece, "piece", "content", "embedding_model", "created_at")
-                for piece in message.embeddings.all()
-            ],
-        }
-
-
-def recalls_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """Yield the recall of each reply, oldest first."""
-    rows = RecallEvent.objects.filter(agent_id=agent_id, user_id=user_id)
-    names = [field.attname for field in RecallEvent._meta.concrete_fields]
-    hidden = {"tenant_id", "agent_id", "user_id"}
-    for event in _in_batches(rows, "created_at", "id", size=BATCH):
-        yield _fields(event, *(name for name in names if name not in hidden))
-
-
-def items_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """Yield the conversation items of frameworks, thread by thread, oldest first."""
-    rows = ConversationItem.objects.filter(agent_id=agent_id, user_id=user_id)
-    for item in _in_batches(rows, "thread_id", "created_at", "number", size=ITEM_BATCH):
-        yield _fields(item, "id", "thread_id", "item", "message_id", "created_at")
-
-
-def facts_of(user_id: str) -> Iterator[dict[str, Any]]:
-    """Yield the facts about the user, with their old versions."""
-    facts = MemoryEntry.objects.defer("embedding").filter(user_id=user_id)
-    # The index begins with the agent, which is null for facts of all agents.
-    for agent_id in facts.order_by("agent_id").values_list("agent_id", flat=True).distinct():
-        for fact in _in_batches(
-            facts.filter(agent_id=agent_id), "created_at", "memory_id", size=BATCH
-        ):
-            yield {
-                **_fields(fact, "memory_id", "agent_id", "content", "metadata", "created_at"),
-                **_fields(fact, "updated_at", "valid_from", "valid_to", "expires_at", "version_of"),
-            }
-
-
-def _in_batches(rows: QuerySet[Any], *order: str, size: int) -> Iterator[Any]:
-    """Yield rows in the order of an index.
-
-    Each batch is one statement, so that a slow reader holds no transaction open.
-    """
-    following = rows.order_by(*order)
-    # Ends: each batch begins after the one before, and one that is not full is the last.
-    while batch := list(following[:size]):
-        yield from batch
-        if len(batch) < size:
-            return
-        following = rows.order_by(*order).filter(_after(batch[-1], *order))
-
-
-def _after(row: Any, column: str, *others: str) -> Q:
-    value = getattr(row, column)
-    later = Q(**{f"{column}__gt": value})
-    # An index can begin only at the first bound; the others filter its rows.
-    return Q(**{f"{column}__gte": value}) & (later | _after(row, *others)) if others else later
-
-
-def cleared_windows_of(user_id: str, agent_id: UUID) -> list[dict[str, Any]]:
-    """Return the times at which the window of the agent and the user was cleared."""
-    rows = WindowClear.objects.filter(agent_id=agent_id, user_id=user_id)
-    return [_fields(clear, "created_at", "last_number") for clear in rows.order_by("pk")]
-
-
-def _fields(row: Any, *names: str) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in names}
 
 
 @dataclass(slots=True)

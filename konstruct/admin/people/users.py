@@ -1,12 +1,9 @@
 """People: the list of end users, and the export and erasure of one."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
 from django.contrib import messages
-from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -15,11 +12,12 @@ from django.utils.http import content_disposition_header, urlencode
 from django.utils.translation import gettext
 
 from konstruct.admin.access import actor_of, log_access
-from konstruct.admin.list_tools import date_range, in_batches, list_tools
+from konstruct.admin.lists import agent_names
 from konstruct.admin.page_tools import date_range_query, export_page
 from konstruct.admin.pages import show_outcome
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.person import VIEW
+from konstruct.admin.people.person_export import PersonExport
 from konstruct.admin.query_parameters import as_user_id
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.channel_identities import (
@@ -28,22 +26,16 @@ from konstruct.orchestrator.identities.channel_identities import (
     users_of_accounts,
 )
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
-from memory.browse import people
 from memory.browse.people import UserSummary, list_users, similar_user_ids
-from memory.conversations.short_term import get_recent_messages
 from memory.ids import as_code_points
+from tenants.admin.list_tools import date_range, keep_locale, list_tools
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import AccessEvent, Action, ErasureRequest
-from tenants.context import required_tenant_id
+from tenants.audit.models import Action, ErasureRequest
 
-_encode: Callable[[Any], str] = DjangoJSONEncoder(ensure_ascii=False).encode
 PER_PAGE = 50
 EXPORT = "audit.export_person"
 ERASE = "audit.add_erasurerequest"
 RECEIPT = "audit.view_erasurerequest"
-MAX_EXPORTED_EVENTS: Final = 10_000
-_ACCESS_LOG_COLUMNS: Final = ("created_at", "actor_kind", "actor", "action", "subject")
 
 
 @tenant_site.page("people/", name="people", permission=VIEW)
@@ -101,7 +93,8 @@ def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
     while True:
         found = _matching_people(request, beyond=after, limit=PEOPLE_PER_BATCH)
         for person in found:
-            yield tuple(getattr(person, name) for name in EXPORT_COLUMNS)
+            columns = (getattr(person, name) for name in EXPORT_COLUMNS)
+            yield (*columns, len(person.messages_by_agent))
         if len(found) < PEOPLE_PER_BATCH:
             return
         after = found[-1].user_id
@@ -110,20 +103,27 @@ def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
 # Each person takes some probes of indexes.
 PEOPLE_PER_BATCH = 200
 EXPORT_COLUMNS = ["user_id", "name", "names", "channel", "messages", "facts", "first_at", "last_at"]
-export_page("people", permission=VIEW, columns=EXPORT_COLUMNS, rows=_export_rows)
+export_page("people", permission=VIEW, columns=[*EXPORT_COLUMNS, "agents"], rows=_export_rows)
 
 
 @tenant_site.page("people/person/export/", name="export_person", permission=EXPORT)
 def export(request: HttpRequest) -> HttpResponseBase:
-    """Send all data of a user as JSON."""
+    """Send all data of a person, with all their ids: as JSON, or as a page to print."""
     user_id = as_user_id(request.GET.get("user"))
-    agents = list(Agent.objects.all())
-    if request.method != "POST" or not user_id or not is_known([user_id]):
+    user_ids = linked_ids(user_id)
+    if request.method != "POST" or not user_id or not is_known(user_ids):
         return redirect(reverse("admin:person", query={"user": user_id}))
-    log_access(request, Action.EXPORT, "person", user_id=user_id)
+    as_page = request.POST.get("as") == "page"
+    kind = "html" if as_page else "json"
+    log_access(request, Action.EXPORT, "person", user_id=user_id, format=kind)
+    exported = PersonExport(user_ids, agent_names())
+    if as_page:
+        tenant = request.tenant  # type: ignore[attr-defined]  # set by TenantMiddleware
+        pieces = exported.as_page(tenant=tenant, user_ids=user_ids, made_at=timezone.now())
+        return StreamingHttpResponse(keep_locale(pieces))
     disposition = content_disposition_header(True, f"{user_id[:80]}.json")
     return StreamingHttpResponse(
-        person_as_json(user_id, agents),
+        keep_locale(exported.as_json()),
         content_type="application/json",
         headers={"Content-Disposition": disposition or "attachment"},
     )
@@ -172,57 +172,3 @@ def _request_erasure(request: HttpRequest, user_id: str) -> HttpResponseBase:
         if request.user.has_perm(RECEIPT):
             return redirect("admin:erasure_receipt", erasure.pk)
     return redirect(reverse("admin:person", query={"user": user_id}))
-
-
-def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
-    """Yield one JSON document in pieces, so that no export is too large for memory.
-
-    Args:
-        user_id: the user.
-        agents: the agents with memories of the user to include.
-    """
-    yield f'{{"user_id": {_encode(user_id)}, "exported_at": {_encode(timezone.now())}, "agents": ['
-    for number, agent in enumerate(agents):
-        yield ",\n" if number else "\n"
-        yield f'{{"id": {_encode(agent.pk)}, "name": {_encode(agent.name)}'
-        for name, rows in (
-            ("messages", people.messages_of(user_id, agent.pk)),
-            ("recalls", people.recalls_of(user_id, agent.pk)),
-            ("window", get_recent_messages(required_tenant_id(), agent.pk, user_id)),
-            ("items", people.items_of(user_id, agent.pk)),
-            ("cleared_windows", people.cleared_windows_of(user_id, agent.pk)),
-        ):
-            yield f', "{name}": '
-            yield from _array(rows)
-        yield "}"
-    yield '], "facts": '
-    yield from _array(people.facts_of(user_id))
-    for table, found in (
-        ("identities", _rows(ChannelIdentity, user_id)),
-        ("escalations", _rows(Escalation, user_id)),
-        ("tool_calls", _rows(ToolCall, user_id)),
-        (
-            "access_log",
-            islice(_rows(AccessEvent, user_id, *_ACCESS_LOG_COLUMNS), MAX_EXPORTED_EVENTS),
-        ),
-    ):
-        yield f', "{table}": '
-        yield from _array(found)
-    yield "}\n"
-
-
-def _array(rows: Iterable[Any]) -> Iterator[str]:
-    yield "["
-    for number, row in enumerate(rows):
-        yield (",\n" if number else "\n") + _encode(row)
-    yield "]"
-
-
-def _rows(model: type[Model], user_id: str, *columns: str) -> Iterator[dict[str, Any]]:
-    """Yield the user's rows in a table, newest first; all columns without a choice of them."""
-    names = columns or tuple(
-        field.attname for field in model._meta.concrete_fields if field.name != "tenant_id"
-    )
-    rows = model._default_manager.filter(user_id=user_id)
-    for row in in_batches(rows, list(names), ["pk"]):
-        yield dict(zip(names, row, strict=True))

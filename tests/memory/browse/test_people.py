@@ -1,16 +1,13 @@
 """People are found by their ids and by all names of their messages."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
-from memory.browse import people
 from memory.browse.people import list_users
 from memory.conversations.importing import ImportedTurn, import_turns
-from memory.conversations.items import add_items
 from memory.conversations.names import MAX_NAME_CHARACTERS, fold
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message, PersonName
@@ -124,29 +121,3 @@ def test_facts_count_only_while_they_are_active(
     with tenant_scope(tenant_a.id):
         MemoryEntry.objects.filter(content="Sings.").update(state="proposed")
         assert [user.facts for user in list_users(limit=2)] == [1]
-
-
-def test_an_export_has_each_row_once_in_order_whatever_the_size_of_a_batch(
-    tenant_a: Tenant, add_message: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(people, "BATCH", 2)
-    monkeypatch.setattr(people, "ITEM_BATCH", 2)
-    for number in range(5):
-        add_message(tenant_a.id, f"Message {number}")
-    texts = [f"Fact {number}" for number in range(5)]
-    for agent_id in (AGENT, None):
-        for text in texts:
-            LongTermMemory().store(
-                MemoryEntry(tenant_id=tenant_a.id, agent_id=agent_id, user_id=USER, content=text)
-            )
-    with tenant_scope(tenant_a.id):
-        for thread in ("a", "b"):
-            # The items of one call have the same time.
-            add_items(AGENT, USER, thread, [({"item": number}, None) for number in range(3)])
-        messages = [message["content"] for message in people.messages_of(USER, AGENT)]
-        items = [(item["thread_id"], item["item"]) for item in people.items_of(USER, AGENT)]
-        facts = [(fact["agent_id"], fact["content"]) for fact in people.facts_of(USER)]
-    assert messages == [f"Message {number}" for number in range(5)]
-    assert [thread for thread, _ in items] == ["a"] * 3 + ["b"] * 3
-    assert [json.loads(item)["item"] for _, item in items] == [0, 1, 2, 0, 1, 2]
-    assert facts == [(agent_id, text) for agent_id in (AGENT, None) for text in texts]
