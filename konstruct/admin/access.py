@@ -165,6 +165,11 @@ class AuditedAdmin(ListToolsAdmin):
         first, *others = super().get_list_display(request)
         return (first, *(id_column(column) if column in LONG_IDS else column for column in others))
 
+    def export_columns(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the columns of an export, with the name that the list shows for a user's id."""
+        columns = super().export_columns(request)
+        return columns | ({"person_name": "person_name"} if "user_id" in columns else {})
+
     def last_change(self, row: Any) -> tuple[str, datetime] | None:
         """Return who changed a row last, by the end of the access log, and when."""
         events = AccessEvent.objects.filter(

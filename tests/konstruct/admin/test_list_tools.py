@@ -160,6 +160,7 @@ def test_every_list_is_exported_with_its_columns_and_without_vectors_and_secrets
         assert {fields.get(name, name) for name in names} - {"action_checkbox"} <= {*columns}, page
         assert not {name for name in columns if "password" in name or "secret" in name}, page
         assert not {*columns} & {"embedding", "quantized", "tenant_id", "token", "bot_token"}, page
+        assert ("user_id" in columns and reader is client) == ("person_name" in columns), page
         assert "<a " not in text
         assert not re.search(r":[0-9]{2}(\.[0-9]{6})?\+00:00", text) or reader is operator, page
 
