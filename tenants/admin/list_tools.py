@@ -172,7 +172,7 @@ def keep_locale(pieces: Iterable[str], language: str | None = None) -> Iterator[
 def _made_in(
     zone: tzinfo, language: str, addresses: str | None, pieces: Iterator[str]
 ) -> Iterator[str]:
-    # Ends with the pieces.
+    # Ends: with the pieces.
     while True:
         other_addresses = get_urlconf()
         set_urlconf(addresses)
