@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 
 from memory.arguments import (
     id_argument,
@@ -27,6 +28,18 @@ from memory.ids import new_id_argument
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.context import asynchronous, known_tenant
+
+# Postgres' clock may have been set back since the last turn of the conversation, or since its last
+# clear: then this turn gets the time of that one, so that it is after it.
+_NOW = """greatest(
+    now(),
+    (SELECT max(created_at) FROM memory_message
+     WHERE ((agent_id = %s AND user_id = %s) OR thread_id = %s)
+       AND created_at > now() AND created_at < now() + interval '1 day'),
+    (SELECT max(created_at) FROM memory_windowclear
+     WHERE agent_id = %s AND user_id = %s
+       AND created_at > now() AND created_at < now() + interval '1 day')
+)"""
 
 
 def record_message(
@@ -57,7 +70,8 @@ def record_message(
 
     Args:
         answered_by: the agent that wrote this reply, which may be in another agent's thread.
-        created_at: the original time, for imported turns; by default now(), by Postgres.
+        created_at: the original time, for imported turns; by default now(), by Postgres,
+            or the time of the last turn or clear of the conversation if that is later.
         recall_trace: the recall for this reply; becomes a RecallEvent when the reply is embedded.
         metadata: labels of the program, up to the size in memory.conf.
         usage: tokens that the language model reports for this reply.
@@ -91,6 +105,10 @@ def record_message(
     )
     if created_at is not None:
         message.created_at = time_argument("created_at", created_at)
+    else:
+        scope = (message.agent_id, message.user_id)
+        now: Any = RawSQL(_NOW, (*scope, message.thread_id, *scope))  # noqa: S611
+        message.created_at = now
     with known_tenant(tenant_id):
         try:
             with transaction.atomic():

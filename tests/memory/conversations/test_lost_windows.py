@@ -1,11 +1,13 @@
 """After any loss of the cache, the window equals the transcript."""
 
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 from django_redis import get_redis_connection
 
+from memory import arguments
 from memory.conversations.short_term import (
     append_message,
     append_turns,
@@ -13,6 +15,8 @@ from memory.conversations.short_term import (
     get_recent_messages,
 )
 from memory.conversations.transcript import Conversation
+from memory.models import WindowClear
+from tenants.context import tenant_scope
 from tests.memory.conversations.window import AGENT, USER, contents, key_of
 
 
@@ -43,6 +47,27 @@ def test_a_lost_window_is_rebuilt_when_it_is_appended_to(tenant_a, add_exchange)
     get_redis_connection("default").flushdb()
     append_message(tenant_a.id, AGENT, USER, "user", "direct")
     assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2", "direct"]
+
+
+def test_turns_stay_in_order_after_the_clock_was_set_back(
+    tenant_a, add_exchange, add_message, monkeypatch
+):
+    hour = timedelta(hours=1)
+    monkeypatch.setattr(arguments, "MAX_TIME_AHEAD", 2 * hour)
+    add_exchange(tenant_a.id, "q1", "a1", created_at=timezone.now() + hour)
+    add_exchange(tenant_a.id, "q2", "a2")
+    assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2"]
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2"]
+    with tenant_scope(tenant_a.id):
+        WindowClear.objects.create(
+            agent_id=AGENT, user_id=USER, last_number=0, created_at=timezone.now() + 2 * hour
+        )
+    add_exchange(tenant_a.id, "q3", "a3")
+    get_redis_connection("default").flushdb()
+    assert contents(tenant_a.id) == ["q3", "a3"]
+    other = add_message(tenant_a.id, "q4", user_id="another user", thread_id="C9")
+    assert other.created_at < timezone.now() + timedelta(minutes=1)
 
 
 def test_a_rebuild_takes_pairs_in_the_order_of_their_replies(tenant_a, add_message):
