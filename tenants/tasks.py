@@ -1,6 +1,5 @@
 """Celery tasks: one claims and does jobs, one wakes workers for due jobs, one mails links."""
 
-import functools
 import logging
 import threading
 import time
@@ -17,6 +16,7 @@ from tenants import jobs
 from tenants.context import public_scope, release_connections, tenant_scope
 from tenants.jobs import KINDS
 from tenants.limits.fair_shares import FairShares
+from tenants.once import Once
 from tenants.outages import OUTAGES, outage_reason
 from tenants.servers import MAIN
 from tenants.serving import require_serving
@@ -52,7 +52,7 @@ class Slots:
             return claimed
 
 
-@functools.cache
+@Once
 def slots(queue: str) -> Slots:
     """Return the slots of this process for jobs of a queue."""
     return Slots(queue)

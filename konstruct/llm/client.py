@@ -5,7 +5,6 @@ loop in another thread, which can cancel a request at its deadline.
 """
 
 import asyncio
-import functools
 import json
 import logging
 import os
@@ -49,6 +48,7 @@ from tenants.context import current_tenant_id, release_connections
 from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares
 from tenants.metrics import LimitedValues, counter, histogram
+from tenants.once import Once
 
 if TYPE_CHECKING:
     import openai
@@ -358,7 +358,7 @@ def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInR
     )
 
 
-@functools.cache
+@Once
 def _shares(url: str, max_concurrent: int) -> FairShares | None:
     """Return the limit of parallel requests of this process to the server; None if it is 0."""
     return FairShares(max_concurrent, max_concurrent // 10) if max_concurrent else None
@@ -388,7 +388,7 @@ def _status_error(
     )
 
 
-@functools.cache
+@Once
 def _connection(process_id: int) -> tuple[asyncio.AbstractEventLoop, "openai.AsyncOpenAI"]:
     """Return the event loop and the client of this process. They are created on first use.
 

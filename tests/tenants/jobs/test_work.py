@@ -1,8 +1,10 @@
 """Threads of a process claim job after job, and tenants share its slots."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -71,6 +73,22 @@ def finish(threads: list[threading.Thread]) -> None:
     released.set()
     for thread in threads:
         thread.join()
+
+
+def test_the_slots_of_a_queue_are_created_once(
+    waits: jobs.JobKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = []
+
+    def create(queue: str) -> object:
+        created.append(queue)
+        time.sleep(0.01)
+        return object()
+
+    monkeypatch.setattr(tasks, "Slots", create)
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(tasks.slots, ["a queue"] * 8))) == 1
+    assert created == ["a queue"]
 
 
 def test_a_tenant_with_much_leaves_slots_to_another(
