@@ -6,6 +6,7 @@ continue. The start of a batch is recorded before. A message whose job has faile
 has died, is tried alone from then on, so that it fails no other message.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,10 +24,12 @@ from memory.indexing.service import index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
 from tenants import traces, transaction
 from tenants.context import asynchronous, connection, known_tenant, required_tenant_id, tenant_scope
-from tenants.exceptions import reason_of
+from tenants.exceptions import detail_of, reason_of
 from tenants.jobs import GRACE, Lease
 from tenants.metrics import counter, histogram
 from tenants.models import Job, JobQuerySet
+
+logger = logging.getLogger(__name__)
 
 MESSAGES: Final = counter(
     "konstruct_embedded_messages_total", "Messages that were embedded and indexed."
@@ -146,17 +149,23 @@ def _is_fresh(job: Job) -> bool:
     return not job.attempts and (begun_at is None or timezone.now() - begun_at < OUTBOX_SUSPECT)
 
 
-def _store_batch(message_ids: Sequence[UUID]) -> int:
+def _store_batch(message_ids: Sequence[UUID], *, is_half: bool = False) -> int:
     """Store these together; if that fails, one by one. Return the number of stored messages."""
     try:
         return _store(message_ids)
-    except Exception:
+    except Exception as error:
+        if not is_half:
+            logger.warning(
+                "A batch of %s messages failed, and is stored in halves: %s",
+                *(len(message_ids), detail_of(error)),
+            )
         if not connection.is_usable():
             raise
         if len(message_ids) == 1:
             return _store_alone(message_ids[0])
         half = len(message_ids) // 2
-        return _store_batch(message_ids[:half]) + _store_batch(message_ids[half:])
+        halves = (message_ids[:half], message_ids[half:])
+        return sum(_store_batch(ids, is_half=True) for ids in halves)
 
 
 def _store_alone(message_id: UUID) -> int:

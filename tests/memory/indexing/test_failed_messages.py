@@ -60,7 +60,7 @@ def test_failed_message_does_not_fail_others(tenant_a, add_message, failing, cap
     for number in range(5, 8):
         add_message(tenant_a.id, sentence(number))
     failing("poison")
-    with caplog.at_level(logging.WARNING, logger="tenants"):
+    with caplog.at_level(logging.WARNING):
         assert drain(tenant_a.id) == DrainResult(stored=8, more=False)
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(8)}
     row = job_of(tenant_a.id, "This is poison.")
@@ -70,6 +70,8 @@ def test_failed_message_does_not_fail_others(tenant_a, add_message, failing, cap
     )
     assert row.due_at > timezone.now()
     assert "will be tried again: ValueError: cannot index poison" in caplog.text
+    assert caplog.text.count("A batch of 9 messages failed") == 1
+    assert caplog.text.count("stored in halves: ValueError: cannot index poison") == 1
 
 
 def test_failed_message_is_retried_with_growing_delays(tenant_a, add_message, failing, monkeypatch):
