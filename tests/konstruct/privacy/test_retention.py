@@ -20,7 +20,8 @@ from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.indexing import embedding_jobs
 from memory.models import ConversationItem, Message, Scope, WindowClear
-from tenants.audit.models import AccessEvent, RetentionRule
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import AccessEvent, Action, ActorKind, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
@@ -191,3 +192,18 @@ def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
         window = get_recent_messages(tenant_a.id, agent.id, user_id)
         assert window[0]["content"] == "Today."
     assert verify(tenant_a.id, "a").findings == []
+
+
+@pytest.mark.xfail(strict=True, reason="S8")
+def test_the_log_quotes_no_removed_message(tenant_a: Tenant, history: Callable[..., None]) -> None:
+    history("maria", 50)
+    with tenant_scope(tenant_a.id):
+        actor = Actor(ActorKind.PERSON, "1", "eva")
+        record_access(Action.SEARCH, "memories", by=actor, query="Turn of day 50.")
+        event = AccessEvent.objects.latest("pk")
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        RetentionRule.objects.create(days=30)
+    assert applied(tenant_a)[0].messages == 1
+    with tenant_scope(tenant_a.id):
+        event.refresh_from_db()
+    assert "day 50" not in str(event.detail)

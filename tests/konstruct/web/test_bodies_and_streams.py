@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 
 from konstruct.web.handler import MAX_URL_BYTES, Handler
 from konstruct.web.responses import Body, BodyTooSlow, read_body
@@ -107,3 +107,24 @@ def test_an_address_that_is_too_long_is_a_problem() -> None:
     start, body = sent
     assert start["status"] == 414
     assert json.loads(body["body"])["type"] == "urn:konstruct:problem:address-too-long"
+
+
+@pytest.mark.xfail(strict=True, reason="B2")
+def test_the_body_of_a_caller_without_credentials_is_not_read() -> None:
+    def respond(request: Any) -> HttpResponse:
+        request.close()  # as Django does
+        return HttpResponse(status=401)
+
+    handler, taken = Handler(), []
+    handler.get_response = respond
+    pieces = receiving(*[PIECE] * 3)
+
+    async def receive() -> dict[str, Any]:
+        taken.append(message := await pieces())
+        return message
+
+    async def send(message: dict[str, Any]) -> None: ...
+
+    scope = {**SCOPE, "path": "/api/v1/messages/", "raw_path": b"/api/v1/messages/"}
+    asyncio.run(handler(scope, receive, send))
+    assert len(taken) <= 1

@@ -139,3 +139,51 @@ def test_waiting_ends_with_the_time_and_with_the_process() -> None:
         await waiters.close()
 
     run(test())
+
+
+@pytest.mark.xfail(strict=True, reason="B6")
+def test_a_tenant_that_cannot_be_read_does_not_delay_others() -> None:
+    async def test() -> None:
+        looked_up: list[UUID] = []
+
+        async def look(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
+            looked_up.append(tenant_id)
+            if len(looked_up) == 1:
+                raise OSError("its server is down")
+            return message_ids
+
+        waiters = make(look)
+        tenants = [uuid.uuid4(), uuid.uuid4()]
+        waits = [asyncio.create_task(waiters.wait(id, uuid.uuid4(), 60)) for id in tenants]
+        await until(lambda: looked_up)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert sorted(looked_up) == sorted(tenants)
+        await waiters.close()
+        await asyncio.gather(*waits)
+
+    run(test())
+
+
+@pytest.mark.xfail(strict=True, reason="B6")
+def test_reading_of_partial_replies_goes_on_after_any_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        partial = PartialReplies(str(settings.CACHES["default"]["LOCATION"]))
+        reads = []
+
+        async def read(*_: Any) -> None:
+            reads.append(1)
+            raise ValueError("an entry that cannot be read")
+
+        monkeypatch.setattr(module, "RETRY_SECONDS", 0)
+        monkeypatch.setattr(partial, "_read_from", read)
+        for count in (1, 2):
+            with partial.watch(TENANT, uuid.uuid4()):
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            assert len(reads) >= count
+        await partial.close()
+
+    run(test())

@@ -21,6 +21,7 @@ from tenants.models import Job, Tenant
 from tenants.schemas.provisioning import resume_tenant, suspend_tenant
 from tenants.servers import MAIN
 from tenants.serving import TenantTask
+from tests import database
 from tests.jobs import claimed
 
 SECOND = timedelta(seconds=1)
@@ -302,3 +303,14 @@ def test_only_claims_are_possible_outside_of_a_tenant(
         assert Job.objects.exists()
         assert refused(change)
     assert vars(entry_of(tenant_a)).items() - {("_state", None)} >= {("sweep_at", before.sweep_at)}
+
+
+@pytest.mark.xfail(strict=True, reason="B1")
+def test_jobs_of_a_tenant_with_an_outdated_schema_are_not_claimed(
+    notes: jobs.JobKind, tenants: list[Tenant]
+) -> None:
+    for tenant in tenants:
+        put(notes, tenant)
+    with database.as_owner(), public_scope():
+        Tenant.objects.filter(pk=tenants[0].pk).update(migrated_to="a failed migration")
+    assert len(claimed(notes)) == len(tenants) - 1

@@ -1,6 +1,7 @@
 """Leases: one worker runs a job, and a worker with a lost lease writes nothing."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 from unittest.mock import Mock
 from uuid import UUID, uuid4
@@ -9,7 +10,7 @@ import pytest
 from django.db import OperationalError, ProgrammingError, connections
 
 from tenants.context import connection, public_scope, tenant_scope
-from tenants.jobs import JobKind, Lease, LeaseLost, Outcome, WorkerLost, worker
+from tenants.jobs import JobKind, Lease, LeaseLost, Outcome, WorkerLost, lease, worker
 from tenants.models import Job, Tenant
 from tenants.servers import servers
 from tests import database
@@ -251,3 +252,20 @@ def test_no_tenant_reaches_workers_and_other_tenants_leases(
         assert cursor.rowcount == 0
     with tenant_scope(tenant_a.id):
         assert Job.objects.get().worker == process.id
+
+
+@pytest.mark.xfail(strict=True, reason="B4")
+def test_every_abandoned_lease_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = {"tenant_id": uuid4(), "key": 1}, {"tenant_id": uuid4(), "key": 2}
+    ended = []
+
+    def end(values: dict[str, Any]) -> None:
+        if not ended:
+            lease._abandoned.append(second)  # another thread fails at the same time
+        ended.append(values)
+
+    monkeypatch.setattr(lease, "_abandoned", [first])
+    monkeypatch.setattr(lease, "_abandon", end)
+    monkeypatch.setattr(lease, "tenant_scope", lambda _: nullcontext())
+    lease.end_abandoned()
+    assert ended == [first, second]

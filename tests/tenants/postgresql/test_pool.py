@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import psycopg
@@ -438,3 +440,18 @@ print("done")
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.xfail(strict=True, reason="B4")
+def test_two_threads_discard_an_abandoned_connection_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class TakenByAnother(deque[Any]):
+        def __bool__(self) -> bool:
+            found = len(self) > 0
+            self.clear()
+            return found
+
+    monkeypatch.setattr(pool_module, "_abandoned", TakenByAnother(["a connection"]))
+    monkeypatch.setattr(pool_module, "is_alive", lambda _: True)
+    assert pool_module.take_from_pool(Mock(), lambda: "another") == "another"

@@ -1,10 +1,12 @@
 """Deliveries: the posts in Slack follow the message, each once, after any fault."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from konstruct.channels.delivery import queue, rendering
@@ -12,9 +14,11 @@ from konstruct.channels.delivery.adapter import View
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.replies import partial_reply
+from memory.models import Message
+from tenants.context import connection
 from tests.jobs import expire_leases
 from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.channels.delivery.conftest import Post
@@ -239,3 +243,20 @@ def test_worker_with_a_lost_lease_posts_and_records_nothing(
     show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
     assert not queue.DELIVERIES.jobs().exists()
+
+
+@pytest.mark.xfail(strict=True, reason="X12")
+def test_a_change_of_a_message_locks_the_job_before_the_delivery(
+    program_with_message: Program,
+) -> None:
+    """As a worker does, which delivers the message and holds the lease of the job."""
+    message = konstruct_message(Message.objects.get(role="user"))
+    with CaptureQueriesContext(connection) as queries:
+        queue.HOOK.on_change(message)
+    written = [
+        table
+        for query in queries
+        for table in ("tenants_job", "channels_delivery")
+        if re.match(rf'(UPDATE|INSERT INTO|WITH .* (UPDATE|INTO)) "?{table}"?', query["sql"], re.S)
+    ]
+    assert written[0] == "tenants_job"

@@ -27,6 +27,7 @@ from konstruct.privacy.archive import export_memory, import_memory, read_manifes
 from memory.archive import MemoryManager
 from memory.context import SessionStore
 from memory.conversations.short_term import clear_window, get_recent_messages
+from memory.conversations.transcript import record_message
 from memory.facts import (
     Author,
     LongTermMemory,
@@ -42,6 +43,7 @@ from memory.models import (
     MemoryEntry,
     Message,
     PendingEmbedding,
+    RecallEvent,
 )
 from memory.models.facts import SYSTEM
 from memory.recall import recall
@@ -308,3 +310,25 @@ def test_conflicting_rows_prevent_the_import(
     import_memory(tenant_a, path)
     with tenant_scope(tenant_a.id):
         assert Agent.objects.get().persona == "Changed since."
+
+
+@pytest.mark.xfail(strict=True, reason="S8")
+def test_archive_of_one_person_quotes_no_words_of_another(
+    tenant_a: Tenant, agent: Agent, tmp_path: Path
+) -> None:
+    said: Any = {
+        "tenant_id": tenant_a.id, "agent_id": agent.id, "thread_id": "shared", "channel": "slack",
+    }  # fmt: skip
+    record_message(**said, user_id="bob", role="user", content="I like cheese.")
+    asked, _ = record_message(**said, user_id="maria", role="user", content="And I?")
+    reply, _ = record_message(
+        **said, user_id="maria", role="assistant", content="Olives.", in_reply_to=asked.id
+    )
+    with tenant_scope(tenant_a.id):
+        RecallEvent.objects.create(
+            agent_id=agent.id, user_id="maria", reply=reply, query="And I?", hits=[], cut=[],
+            injected=[], abstained=True, embedding_model="test", milliseconds=1.0,
+            prompt={"messages": [{"role": "user", "content": "bob: I like cheese."}]},
+        )  # fmt: skip
+    export_memory(tenant_a, tmp_path / "maria.db", user_id="maria")
+    assert b"cheese" not in (tmp_path / "maria.db").read_bytes()

@@ -87,3 +87,20 @@ def test_returning_person_is_found_and_erased_again(
         assert receipt["found"]
         event = AccessEvent.objects.filter(subject="facts").latest("pk")
         assert event.detail == {"query": "(erased)"}
+
+
+@pytest.mark.xfail(strict=True, reason="S1")
+@pytest.mark.usefixtures("files_left_alone")
+def test_no_text_of_the_log_names_or_quotes_an_erased_person(
+    tenant_a: Tenant, send_message: Callable[..., Message]
+) -> None:
+    send_message("I have a walnut allergy.", "u07-luz", "of luz", name="Luz Vega")
+    with tenant_scope(tenant_a.id):
+        queries = ("Has U07-LUZ paid?", "Has Luz Vega paid?", "a walnut allergy")
+        events = [written(query=query) for query in queries]
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        carry_out(request_erasure("u07-luz", by=EVA))
+        for event in events:
+            event.refresh_from_db()
+    text = str([event.detail for event in events]).casefold()
+    assert [word for word in ("u07", "luz", "vega", "walnut") if word in text] == []
