@@ -319,22 +319,6 @@ class Undo(Operation):
         return f"Undo: {self.operation.describe()}"
 
 
-class AppendOnly(TableOperation):
-    """Let the application role add rows to a public table, but not change or remove them.
-
-    A database set up by an earlier deploy/bootstrap.sql grants it all privileges by default.
-    """
-
-    def forwards_sql(self, table: str) -> list[str]:
-        return [f"REVOKE UPDATE, DELETE ON {table} FROM {APP_ROLE}"]
-
-    def backwards_sql(self, table: str) -> list[str]:
-        return [f"GRANT UPDATE, DELETE ON {table} TO {APP_ROLE}"]
-
-    def describe(self) -> str:
-        return f"Let the application only add to {self.table}"
-
-
 class LetTenantsClaim(TableOperation):
     """Let a tenant add and remove its own rows of a public table. No session may change one.
 
