@@ -10,7 +10,7 @@ from uuid import UUID
 
 from benchmarks.facts.harness import extract_all, make_agent, record_session, run_with_review
 from benchmarks.facts.injection_cases import AGENT, ANNA, fact, injections
-from benchmarks.facts.model_server import Session, serving
+from benchmarks.facts.model_server import Session, fact_key, serving
 
 HOME = "Anna lives in Oslo."
 FIRST, SECOND = datetime(2024, 1, 10, 9, tzinfo=UTC), datetime(2024, 6, 10, 9, tzinfo=UTC)
@@ -36,7 +36,7 @@ def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
                 f"attack-{number}",
                 {**texts, "greeting": f"{greeting} Again."},
                 case.facts,
-                {"home": HOME},
+                {"home": fact_key(home)},
                 case.raw,
             )
         )

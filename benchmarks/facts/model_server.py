@@ -18,6 +18,14 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any
 
+# Subject, slot and value.
+FactKey = tuple[str, str, str]
+
+
+def fact_key(fact: Mapping[str, Any]) -> FactKey:
+    """Return the key of a recorded fact, or of a known fact of a prompt."""
+    return fact["subject"], fact["slot"], fact["value"]
+
 
 @dataclass(frozen=True)
 class Session:
@@ -27,8 +35,8 @@ class Session:
     texts: Mapping[str, str]
     """Texts of the messages by their ids."""
     facts: Sequence[Mapping[str, Any]] = ()
-    earlier: Mapping[str, str] = field(default_factory=dict)
-    """Sentences of facts by ids, of this and of earlier sessions: `supersedes` names them."""
+    earlier: Mapping[str, FactKey] = field(default_factory=dict)
+    """Facts by ids, of this and of earlier sessions: `supersedes` names them."""
     raw: str = ""
     """An answer as it is, instead of one with the facts."""
 
@@ -42,7 +50,7 @@ def read_recordings(
         path: of JSON lines with "dialogue", "session" and "facts".
         texts: of the messages of each dialogue and session, by their ids.
     """
-    earlier: dict[int, dict[str, str]] = {}
+    earlier: dict[int, dict[str, FactKey]] = {}
     sessions = []
     for line in path.read_text().splitlines():
         recorded = json.loads(line)
@@ -50,7 +58,7 @@ def read_recordings(
         if (dialogue, name) not in texts:
             continue
         of_dialogue = earlier.setdefault(dialogue, {})
-        of_dialogue |= {fact["id"]: fact["fact"] for fact in recorded["facts"]}
+        of_dialogue |= {fact["id"]: fact_key(fact) for fact in recorded["facts"]}
         sessions.append(
             Session(
                 f"{dialogue}/{name}", texts[dialogue, name], recorded["facts"], dict(of_dialogue)
@@ -141,9 +149,9 @@ def _asked_for(
 
 
 def _answer(session: Session, asked: Mapping[str, Any]) -> str:
-    labels = {message["text"]: message["id"] for message in asked["messages"]}
+    labels = {message["text"]: f"m{n}" for n, message in enumerate(asked["messages"], start=1)}
     messages = {name: labels.get(text, name) for name, text in session.texts.items()}
-    known = {fact["fact"]: fact["id"] for fact in asked["known_facts"]}
+    known = {fact_key(fact): fact["id"] for fact in asked["known_facts"]}
     if session.raw:
         return session.raw
     in_answer = {fact["id"] for fact in session.facts}
@@ -157,7 +165,7 @@ def _answer(session: Session, asked: Mapping[str, Any]) -> str:
             continue
         former = fact.get("supersedes")
         if former and former not in in_answer:
-            former = known.get(session.earlier.get(former, ""), former)
+            former = known.get(session.earlier.get(former, ("", "", "")), former)
         evidence = [
             {**evidence, "message": messages.get(evidence["message"], evidence["message"])}
             for evidence in fact["evidence"]

@@ -24,7 +24,7 @@ from benchmarks.facts.harness import (
     run_with_review,
     states,
 )
-from benchmarks.facts.model_server import Session, serving
+from benchmarks.facts.model_server import FactKey, Session, serving
 
 FIRST, SECOND = datetime(2024, 1, 10, 9, tzinfo=UTC), datetime(2024, 6, 10, 9, tzinfo=UTC)
 NAMES = [
@@ -202,7 +202,8 @@ def cases() -> list[Case]:
         for kind in kinds(person, number):
             name = f"case-{len(made)}"
             first = _session(f"{name}-1", person, (kind.former,), {})
-            former = {"former": kind.former.fact}
+            known = kind.former
+            former = {"former": (known.subject or person, known.slot, known.value)}
             made.append(
                 Case(kind, person, name, (first, _session(f"{name}-2", person, kind.later, former)))
             )
@@ -210,7 +211,7 @@ def cases() -> list[Case]:
 
 
 def _session(
-    name: str, person: str, statements: tuple[Statement, ...], earlier: dict[str, str]
+    name: str, person: str, statements: tuple[Statement, ...], earlier: dict[str, FactKey]
 ) -> Session:
     texts = {"greeting": f"Hello again, this is conversation {name}."}
     facts = []

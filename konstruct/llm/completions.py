@@ -186,17 +186,21 @@ def read_completion(data: Any, *, with_calls: bool) -> Completion:
         raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
     reason = _finish_reason(data)
     if not text and not requested:
+        error: LLMRefused | LLMReplyInvalid | None = None
         if reason == "length":
-            raise LLMRefused(
+            error = LLMRefused(
                 "The language model reached its limit of tokens before it wrote any text. Raise "
                 "max_completion_tokens, of the request or of the agent."
             )
-        if reason != "content_filter":
-            raise LLMReplyInvalid(
+        elif reason != "content_filter":
+            error = LLMReplyInvalid(
                 "The language model's answer holds no text.",
                 detail='Expected JSON such as {"content": "…"} or '
                 '{"choices": [{"message": {"content": "…"}}]}.',
             )
+        if error is not None:
+            error.usage = _usage(data)
+            raise error
         text = FILTERED_REPLY
     return Completion(text, requested, _usage(data), reason)
 

@@ -1,5 +1,7 @@
 """Errors of the language model's client."""
 
+from collections.abc import Mapping
+
 from tenants.exceptions import KonstructError
 
 
@@ -14,6 +16,8 @@ class LLMError(KonstructError):
     """Whether the client retries the request."""
     requests = 1
     """The number of requests that were sent, with retries."""
+    usage: Mapping[str, int] | None = None
+    """Numbers of tokens of an answer that cannot be used, if the server has reported them."""
 
     def __init__(self, message: str, *, detail: str = "") -> None:
         super().__init__(message)

@@ -19,7 +19,7 @@ from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion
-from konstruct.llm.exceptions import LLMError
+from konstruct.llm.exceptions import LLMError, LLMReplyTooLong, LLMTimeout
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from konstruct.orchestrator.usage import ADD
 from memory.context import tokens
@@ -69,6 +69,18 @@ class Call:
             self.prompt_tokens = completion.usage["prompt_tokens"]
             self.completion_tokens = completion.usage["completion_tokens"]
 
+    def count_failure(self, messages: Sequence[Mapping[str, Any]], error: LLMError) -> None:
+        """Set the tokens of an answer that cannot be used; those of a refused request are 0.
+
+        Of an answer without an end, only the prompt's are known.
+        """
+        self.requests = error.requests
+        if error.usage is not None:
+            self.prompt_tokens = error.usage["prompt_tokens"]
+            self.completion_tokens = error.usage["completion_tokens"]
+        elif isinstance(error, LLMTimeout | LLMReplyTooLong):
+            self.prompt_tokens = estimated_tokens(messages)
+
 
 def cost(prompt_tokens: int, completion_tokens: int) -> Decimal:
     """Return the price of tokens by LLM_PRICE_PROMPT and LLM_PRICE_COMPLETION."""
@@ -85,13 +97,16 @@ def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
 
 
 @contextmanager
-def record_call(*, agent_id: UUID | None, purpose: str, model: str) -> Iterator[Call]:
+def record_call(
+    messages: Sequence[Mapping[str, Any]], *, agent_id: UUID | None, purpose: str, model: str
+) -> Iterator[Call]:
     """Record a call of a language model in the block.
 
     Call it outside of a transaction, so that a rollback does not remove the record. The block sets
     the tokens of the answer with `Call.count`. If it raises, the call has failed.
 
     Args:
+        messages: the prompt.
         agent_id: the agent of the call; None: no agent.
         purpose: the purpose, such as "extraction".
         model: the name of the language model; "": the default of the deployment.
@@ -103,7 +118,7 @@ def record_call(*, agent_id: UUID | None, purpose: str, model: str) -> Iterator[
         yield call
         outcome = CallOutcome.DONE
     except LLMError as error:
-        call.requests = error.requests
+        call.count_failure(messages, error)
         raise
     finally:
         finish_call(row.pk, outcome, call, cost=call.cost)

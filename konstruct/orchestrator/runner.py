@@ -120,6 +120,7 @@ def run_agent(
     )
     if settings.LLM_POOL_URL and current_tenant_id() is not None:
         with metering.record_call(
+            messages,
             agent_id=run_options.agent_id,
             purpose=run_options.purpose,
             model=agent.model or settings.LLM_MODEL or agent.model_tier,

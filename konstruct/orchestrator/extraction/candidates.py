@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from konstruct.orchestrator.extraction.wording import (
+    has_words_of,
     is_instruction,
     is_limited_in_time,
     is_other_language,
@@ -40,7 +41,10 @@ MAX_OBJECT_STARTS: Final = 20
 MAX_YEARS_AHEAD: Final = 50
 
 _SLOT: Final = re.compile(r"[a-z][a-z0-9]{0,39}(?:_[a-z0-9]{1,20}){0,6}")
-_DATE: Final = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+# A date, also with a time or a weekday, as a prompt shows them.
+_DATE: Final = re.compile(
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[ T]\d\d:\d\d(?::\d\d)?)?(?:, \w{6,9})?)?)?"
+)
 _DAYS_BY_PRECISION: Final = {"day": 1, "month": 31, "year": 366}
 # Unicode categories of invisible characters.
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
@@ -52,6 +56,7 @@ CONFLICT: Final = "conflict"
 LOW_CONFIDENCE: Final = "low confidence"
 UNCERTAIN_PERIOD: Final = "past, planned or temporary"
 ENDS_ONE_VALUE: Final = "ends one of several values"
+NOT_IN_QUOTE: Final = "not in the quote"
 ALL: Final = "all facts are reviewed"
 
 
@@ -67,7 +72,7 @@ class Evidence(NamedTuple):
     """A quote from a message that supports a candidate."""
 
     message: str
-    """The label of the message."""
+    """The label of the message; "": the message that contains the quote."""
     quote: str
 
 
@@ -84,6 +89,7 @@ class Candidate:
     kind: str
     """observed or inferred."""
     speaker: str
+    """"": the author of the quotes."""
     evidence: tuple[Evidence, ...]
     valid_from: date | None = None
     """A date, or a datetime with a time zone."""
@@ -190,10 +196,25 @@ def parse(answer: str) -> tuple[list[Candidate], list[RefusedCandidate]]:
     refused: list[RefusedCandidate] = []
     for position, entry in enumerate(facts, start=1):
         try:
-            candidates.append(parse_candidate(entry))
+            candidates.append(parse_candidate(entry, position))
         except ValueError as error:
             refused.append(RefusedCandidate(f"#{position}", "malformed", str(error)))
     return candidates, refused
+
+
+def complete_facts(answer: str) -> str:
+    """Return an answer with the complete facts of an answer that was cut at a limit."""
+    decoder = json.JSONDecoder()
+    facts: list[str] = []
+    at = answer.find("{", answer.find("["))
+    while at >= 0 and len(facts) < MAX_CANDIDATES:
+        try:
+            _, end = decoder.raw_decode(answer, at)
+        except (ValueError, RecursionError):
+            break
+        facts.append(answer[at:end])
+        at = answer.find("{", end)
+    return f'{{"facts": [{", ".join(facts)}]}}'
 
 
 def _only_object(answer: str) -> dict[str, Any]:
@@ -220,8 +241,11 @@ def _only_object(answer: str) -> dict[str, Any]:
     return dict(document)
 
 
-def parse_candidate(entry: Any) -> Candidate:
+def parse_candidate(entry: Any, position: int = 1) -> Candidate:
     """Read one object of an answer. Unknown members are ignored.
+
+    The members that the prompt does not ask for are optional: the id is that of the position, the
+    speaker is the author of the quote, and the kind is observed.
 
     Raises:
         ValueError: a member is missing, has another type, or is too long (MalformedCandidate).
@@ -230,6 +254,7 @@ def parse_candidate(entry: Any) -> Candidate:
         raise MalformedCandidate("it is not an object")
     valid_from, precision = _date(entry.get("valid_from"), entry.get("precision"))
     supersedes = entry.get("supersedes")
+    entry = {"id": f"f{position}", "kind": FactKind.OBSERVED, **entry}
     return Candidate(
         id=_text(entry, "id", MAX_ID_CHARACTERS),
         subject=_text(entry, "subject", MAX_NAME_CHARACTERS),
@@ -238,8 +263,8 @@ def parse_candidate(entry: Any) -> Candidate:
         value=_text(entry, "value", MAX_VALUE_CHARACTERS),
         fact=_text(entry, "fact", MAX_FACT_CHARACTERS),
         kind=_text(entry, "kind", MAX_NAME_CHARACTERS),
-        speaker=_text(entry, "speaker", MAX_NAME_CHARACTERS),
-        evidence=_evidence(entry.get("evidence")),
+        speaker=_text(entry, "speaker", MAX_NAME_CHARACTERS) if "speaker" in entry else "",
+        evidence=_evidence(entry.get("evidence", [{"quote": entry.get("quote")}])),
         valid_from=valid_from,
         precision=precision,
         supersedes=_text(entry, "supersedes", MAX_ID_CHARACTERS) if supersedes else None,
@@ -276,7 +301,8 @@ def _evidence(value: Any) -> tuple[Evidence, ...]:
         # A quote is compared unchanged, with its white space.
         if not 0 < len(quote["quote"]) <= MAX_QUOTE_CHARACTERS:
             raise MalformedCandidate(f"a quote has not 1 to {MAX_QUOTE_CHARACTERS} characters")
-        quotes.append(Evidence(_text(quote, "message", MAX_NAME_CHARACTERS), quote["quote"]))
+        label = _text(quote, "message", MAX_NAME_CHARACTERS) if "message" in quote else ""
+        quotes.append(Evidence(label, quote["quote"]))
     return tuple(quotes)
 
 
@@ -340,7 +366,10 @@ def check_candidates(
     accepted: list[AcceptedCandidate] = []
     refused: list[RefusedCandidate] = []
     for candidate in candidates:
-        cited = [by_label.get(evidence.message) for evidence in candidate.evidence]
+        cited = [
+            by_label.get(evidence.message) or _containing(evidence, sources)
+            for evidence in candidate.evidence
+        ]
         spans = tuple(_spans(candidate, cited))
         if None in cited:
             reason = "unknown message"
@@ -355,6 +384,16 @@ def check_candidates(
         accepted.append(checked)
         facts.setdefault(candidate.id, _as_known(checked))
     return accepted, refused
+
+
+def _containing(evidence: Evidence, sources: Sequence[Source]) -> Source | None:
+    """Return the message with a quote without a label: the newest of users, or else of others."""
+    if evidence.message or not sources:
+        return None
+    found = [source for source in sources if evidence.quote in source.content]
+    of_users = [source for source in found if source.role == Role.USER]
+    # Without one, any message: the check of the quote refuses it.
+    return (of_users or found or sources)[-1]
 
 
 def _spans(candidate: Candidate, cited: Sequence[Source | None]) -> Iterator[Span]:
@@ -416,6 +455,10 @@ def _accept(
     is_contradicted = not is_multi_valued and any(
         fact is not superseded and fact.valid_from <= (begins or _latest(spans)) for fact in others
     )
+    quotes = " ".join(map(_quote, spans))
+    is_in_quote = has_words_of(f"{quotes} {asserter} {Role.USER}", candidate.subject) and (
+        has_words_of(f"{quotes} {asserter}", candidate.value)
+    )
     has_low_confidence = candidate.confidence is not None and candidate.confidence < MIN_CONFIDENCE
     doubts = [
         CONFLICT if is_contradicted else "",
@@ -425,6 +468,7 @@ def _accept(
         INFERRED if candidate.kind == FactKind.INFERRED and not is_unverified else "",
         sensitive_topic(candidate.slot, f"{candidate.value} {candidate.fact}"),
         LOW_CONFIDENCE if has_low_confidence else "",
+        "" if is_in_quote else NOT_IN_QUOTE,
     ]
     return AcceptedCandidate(
         candidate=candidate,
@@ -469,7 +513,8 @@ def _asserters(candidate: Candidate, spans: Sequence[Span]) -> set[str]:
     return {
         span.source.speaker
         for span in spans
-        if _is_same_text(candidate.speaker, span.source.speaker)
+        if not candidate.speaker
+        or _is_same_text(candidate.speaker, span.source.speaker)
         or _is_same_text(candidate.speaker, span.source.role)
     }
 

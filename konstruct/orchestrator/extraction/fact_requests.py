@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 
 from konstruct.llm.completions import Completion, split_credentials
-from konstruct.llm.exceptions import LLMRefused
+from konstruct.llm.exceptions import LLMError, LLMRefused
 from konstruct.orchestrator import metering, runner, usage
 from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.extraction import prompt
@@ -19,6 +19,7 @@ from konstruct.orchestrator.extraction.candidates import (
     KnownFact,
     RefusedCandidate,
     Source,
+    complete_facts,
     parse,
 )
 from konstruct.orchestrator.messages import KonstructMessage, Thread
@@ -36,6 +37,8 @@ MAX_KNOWN_FACTS: Final = 100
 MAX_BATCH_CHARACTERS: Final = 60_000
 # HTTP statuses with which servers refuse an unknown response_format.
 UNKNOWN_FORMAT_STATUSES: Final = frozenset({400, 415, 422, 501})
+# In the result of a run: the answer was cut at its limit of tokens.
+CUT: Final = "cut"
 NO_MODEL: Final = "No facts are extracted: no language model is configured (LLM_POOL_URL)."
 
 # The slots of parallel requests for which clients wait, each in a thread of the web process. A
@@ -131,9 +134,10 @@ def _model(agent: Agent) -> str:
 
 
 def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
-    """Return the answer of the language model.
+    """Return the answer of the language model; of a cut one, the complete facts.
 
-    The answer, its format and its tokens are set on the run, which is not saved.
+    The answer, its format and its tokens are set on the run, which is not saved. The result of a
+    cut one has CUT.
 
     Args:
         batch: the messages.
@@ -142,7 +146,7 @@ def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None
 
     Raises:
         LLMError: there is no answer.
-        ExtractionFailed: the answer was cut at a limit, or withheld by a content filter.
+        ExtractionFailed: the answer was withheld by a content filter.
     """
     first = prompt.FORMATS.index(supported_format(run.endpoint, run.model))
     for response_format in prompt.FORMATS[first:]:
@@ -157,10 +161,7 @@ def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None
     supported_formats[run.endpoint, run.model] = run.response_format
     run.output = completion.text
     if completion.finish_reason == "length":
-        raise ExtractionFailed(
-            "The answer of the language model was cut at its limit of tokens. Lower"
-            " extraction_batch_size, or raise the model's limit."
-        )
+        run.output, run.result = complete_facts(completion.text), {CUT: True}
     if completion.finish_reason == "content_filter":
         raise ExtractionFailed("The content filter of the language model withheld its answer.")
     return run.output
@@ -193,17 +194,22 @@ def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Complet
         **batch.thread.as_filter,  # type: ignore[arg-type]
     )
     options = runner.RunOptions(
-        options=prompt.options(run.response_format),
+        options=prompt.options(run.response_format, batch.sources, batch.known),
         timeout=timeout,
         purpose=PURPOSE,
         agent_id=None if batch.agent._state.adding else batch.agent.id,
     )
-    completion = runner.complete(message, agent, messages, options)
     call = metering.Call()
-    call.count(messages, completion)
-    run.prompt_tokens += call.prompt_tokens
-    run.completion_tokens += call.completion_tokens
-    run.cost += call.cost
+    try:
+        completion = runner.complete(message, agent, messages, options)
+        call.count(messages, completion)
+    except LLMError as error:
+        call.count_failure(messages, error)
+        raise
+    finally:
+        run.prompt_tokens += call.prompt_tokens
+        run.completion_tokens += call.completion_tokens
+        run.cost += call.cost
     return completion
 
 
@@ -233,7 +239,7 @@ def parse_facts(output: str) -> Answer:
 def known_facts(
     agent_id: UUID | None, user_id: str, slots: set[str] | None = None
 ) -> list[KnownFact]:
-    """Return active facts of the agent and the user that have a slot, latest change first.
+    """Return active facts of the agent and the user that have a slot, latest change last.
 
     Args:
         agent_id: the agent; None: facts of all agents.
@@ -256,7 +262,7 @@ def known_facts(
             fact=row.content,
             valid_from=row.valid_from,
         )
-        for row in rows
+        for row in reversed(rows)
     ]
 
 

@@ -77,6 +77,7 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
         notify_of_reviews()
     run.candidates = documents
     run.result = {
+        **run.result,
         "candidates": len(documents),
         **{name: count for name, count in counts.items() if count},
         "refused": dict(Counter(refusal.reason for refusal in all_refused)),

@@ -27,6 +27,7 @@ from konstruct.orchestrator.extraction.candidates import (
     check_candidates,
 )
 from konstruct.orchestrator.extraction.fact_requests import (
+    CUT,
     Answer,
     Batch,
     build_run,
@@ -124,12 +125,16 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         thread = Thread(cursor.agent_id, cursor.user_id, cursor.thread_id)
         messages = Message.objects.filter(**thread.as_filter)
         later = messages.filter(number__gt=cursor.last_number).order_by("number")
-        new = list(later[: agent.extraction_batch_size])
+        size = agent.extraction_batch_size
+        last = runs.filter(state=RunState.APPLIED).order_by("-created_at").first()
+        if last is not None and last.result.get(CUT):
+            size = max(later.filter(pk__in=last.message_ids).count() // 2, 1)
+        new = list(later[:size])
         if not new:
             lease.finish()
             return None
         pause = queue.time_until_idle(agent, max(message.created_at for message in new))
-        if pause and len(new) < agent.extraction_batch_size:
+        if pause and len(new) < size:
             queue.EXTRACTIONS.postpone(cursor.pk, pause)
             return None
         new = truncate_batch(new)
@@ -185,11 +190,15 @@ def _apply(
         record(batch, run, answer)
         end(run, RunState.APPLIED)
         if lease is not None and cursor is not None:
-            _advance(cursor, batch)
+            new = [message for message in batch.messages if message.number > cursor.last_number]
+            # The messages of a cut answer are processed again, in smaller batches.
+            is_again = CUT in run.result and len(new) > 1
+            if not is_again:
+                _advance(cursor, batch)
             later = Message.objects.filter(
                 **batch.thread.as_filter, number__gt=batch.messages[-1].number
             )
-            if later.exists():
+            if is_again or later.exists():
                 queue.EXTRACTIONS.postpone(cursor.pk, timedelta(0))
             else:
                 lease.finish()

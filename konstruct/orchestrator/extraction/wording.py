@@ -14,6 +14,8 @@ from memory.text.english import STOP_WORDS
 # A language is recognized by this many of its stop words, and this lead over the other one.
 MIN_STOP_WORDS: Final = 2
 MIN_LEAD: Final = 2
+# Shorter words of a text are ignored if it has longer ones.
+MIN_WORD_LETTERS: Final = 4
 # Fewer letters do not show a script.
 MIN_LETTERS: Final = 6
 
@@ -28,6 +30,18 @@ def _plain(text: str) -> str:
         character for character in shown if unicodedata.category(character) not in ("Cf", "Mn")
     )
     return " ".join(shown.casefold().split())
+
+
+def has_words_of(quote: str, text: str) -> bool:
+    """Return whether a quote has all numbers of a text and one of its words.
+
+    Inflected words count: the last two letters of a long word may differ.
+    """
+    quote, words = _plain(quote), re.findall(r"\w+", _plain(text))
+    long_words = [word for word in words if len(word) >= MIN_WORD_LETTERS] or words
+    return all(word in quote for word in words if word.isdecimal()) and any(
+        word[: max(MIN_WORD_LETTERS, len(word) - 2)] in quote for word in long_words
+    )
 
 
 # --- Instructions ---------------------------------------------------------------------------------
@@ -223,9 +237,17 @@ TOPIC_WORDS: Final = {
         bipolar therap(?:y|ist\w*) psych\w* surger\w* surgical hospital\w* pregnan\w*
         miscarr\w* abortion\w* disab\w* hiv aids epilep\w* asthma\w* addict\w* alcoholi\w*
         overdos\w* prescri\w* injur\w* vaccin\w* symptom\w* chronic\w* insulin antidepress\w*
-        blood_pressure infertil\w* ivf suicid\w* self_harm gesundheit\w* krank\w* krebs\w*
+        blood_pressure infertil\w* ivf suicid\w* self_harm intoleran\w* co?eliac fractur\w*
+        (?:broke|broken)_(?:\w+_)?(?:arm|leg|wrist|hand|foot|ankle|knee|rib|hip|nose|bone)s?
+        gesundheit\w* krank\w* krebs\w* \w+allerg\w* unverträglich\w* \w*zöliakie
+        (?:arm|bein|knochen|rippen|hand|fuss)bruch
+        (?:arm|bein|hand|finger|fuss|rippe|knie|nase|knöchel)_gebrochen
         schwanger\w* behinder\w* operation medikament\w* santé malad\w* enceinte cancer\w*
-        handicap\w* salud enferm\w* embaraz\w* cáncer discapacid\w*
+        intoléran\w* cœliaque (?:bras|jambe|main|pied|doigt|nez|poignet|côte|cheville)_cassée?
+        cassée?_(?:le_|la_|un_|une_)?(?:bras|jambe|main|pied|doigt|nez|poignet|côte|cheville)
+        handicap\w* salud enferm\w* embaraz\w* cáncer discapacid\w* alergi\w* alérgic\w*
+        celíac\w* (?:brazo|pierna|mano|pie|dedo|nariz|muñeca|costilla|tobillo)_rot[oa]
+        roto_(?:el_|la_|un_|una_)?(?:brazo|pierna|mano|pie|dedo|nariz|muñeca|costilla|tobillo)
     """,
     "religion": r"""
         religio\w* faith christian\w* catholic\w* protestant\w* muslims? islam\w* jew(?:s|ish)?
@@ -272,7 +294,15 @@ _TOPICS: Final = re.compile(
 )
 
 
+# A nurse's job tells nothing about the nurse's health.
+_JOB_SLOTS: Final = _words("job job_title employer occupation profession workplace company")
+_TOPICS_OF_JOBS: Final = _words("health crime")
+
+
 def sensitive_topic(slot: str, text: str) -> str:
     """Return the first sensitive topic of a slot or a text, such as "health"; empty: none."""
-    match = _TOPICS.search(f"{slot.replace('_', ' ')} | {_plain(text)}")
-    return "" if match is None else str(match.lastgroup).replace("_", " ")
+    ignored = _TOPICS_OF_JOBS if slot in _JOB_SLOTS else ()
+    for match in _TOPICS.finditer(f"{slot.replace('_', ' ')} | {_plain(text)}"):
+        if match.lastgroup not in ignored:
+            return str(match.lastgroup).replace("_", " ")
+    return ""

@@ -172,6 +172,33 @@ def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
     assert porto.review_reason == "past, planned or temporary"
 
 
+def test_the_messages_of_a_cut_answer_are_processed_again_in_smaller_batches(
+    add_message: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    for text in ("I live in Oslo.", "I like tea.", "I have a cat.", "I run."):
+        add_message(text)
+    cut = json.dumps({"facts": [fact("Oslo", "I live in Oslo"), fact("tea", "tea")]})[:-30]
+    for text, reason in ((cut, "length"), ('{"facts": []}', "stop"), ('{"facts": []}', "stop")):
+        choice = {"message": {"content": text}, "finish_reason": reason}
+        llm_server.answers.append(Answer({"choices": [choice]}))
+        runs.extract(cursor_id())
+    assert [entry.value for entry in MemoryEntry.objects.all()] == ["Oslo"]
+    rows = ExtractionRun.objects.order_by("created_at")
+    assert [("cut" in row.result, len(row.message_ids)) for row in rows] == [
+        (True, 4), (False, 2), (False, 4),
+    ]  # fmt: skip
+    assert not queue.EXTRACTIONS.jobs().exists()
+    first, second, _ = (request.body for request in llm_server.requests)
+    assert first["max_completion_tokens"] == 1_600
+    schemas = [
+        body["response_format"]["json_schema"]["schema"]["properties"]["facts"]
+        for body in (first, second)
+    ]
+    assert [schema["maxItems"] for schema in schemas] == [5, 5]
+    # The former value is asked for if there are known facts.
+    assert [len(schema["items"]["required"]) for schema in schemas] == [7, 8]
+
+
 def test_same_input_again_changes_nothing(
     add_message: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
@@ -388,7 +415,7 @@ def test_text_of_an_assistant_is_unverified(
     program.agent.fact_review = "doubtful"
     program.agent.save()
     add_message("You live in Oslo, I think.", role="assistant", name="")
-    answer(fact("Oslo", "You live in Oslo", speaker="assistant"))
+    answer(fact("Oslo", "You live in Oslo", speaker="assistant", subject="user"))
     runs.extract(cursor_id())
     entry = MemoryEntry.objects.get()
     assert (entry.kind, entry.state) == (FactKind.INFERRED, FactState.PROPOSED)

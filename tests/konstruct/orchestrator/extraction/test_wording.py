@@ -2,7 +2,11 @@
 
 import pytest
 
-from konstruct.orchestrator.extraction.wording import is_limited_in_time, is_other_language
+from konstruct.orchestrator.extraction.wording import (
+    is_limited_in_time,
+    is_other_language,
+    sensitive_topic,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +41,21 @@ def test_names_show_no_language(fact: str, evidence: str, expected: bool) -> Non
 )
 def test_limited_times_are_recognized(text: str, expected: bool) -> None:
     assert is_limited_in_time(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("slot", "text", "topic"),
+    [
+        ("job_title", "She is a nurse at the children's hospital.", ""),
+        ("employer", "She works for the catholic church.", "religion"),
+        ("sport", "She broke her arm.", "health"),
+        ("diet", "Sie hat eine Nussallergie.", "health"),
+        ("sport", "Sie hat sich den Arm gebrochen.", "health"),
+        ("diet", "Elle est intolérante au lactose.", "health"),
+        ("sport", "Elle s'est cassé le bras.", "health"),
+        ("diet", "Es alérgica a las nueces.", "health"),
+        ("sport", "Se ha roto el brazo.", "health"),
+    ],
+)
+def test_topics_are_those_of_the_value(slot: str, text: str, topic: str) -> None:
+    assert sensitive_topic(slot, text) == topic
