@@ -64,6 +64,10 @@ FACT_FLOOR: Final = 0.18
 # for all gives 94 and 16.
 NEAR_FACTS: Final = 3
 NEAR_FACT_FLOOR: Final = 0.10
+# A prompt of a chat has all facts about a user with at most this many, and of other users those
+# with these slots.
+SMALL_SET: Final = 8
+PREFERENCE_SLOTS: Final = r"allerg|intoleran|diet|prefer"
 # A person's search shows messages without a word of the query, and facts, from this cosine on.
 # Words without a meaning ("xyzzy", "foo") have up to .24 with short texts; "illness" has .32 with a
 # text about a fever, "travel plans" .34 with one about a flight.

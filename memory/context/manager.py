@@ -1,8 +1,8 @@
 """Compiles an agent's context: session, facts and recalled turns within a token budget."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
 from typing import Any, Protocol
 from uuid import UUID
@@ -16,6 +16,7 @@ from memory.context.chat import (
     interleave,
     storable_text,
     turn_line,
+    turn_time,
 )
 from memory.context.prompt import (
     SHARES,
@@ -25,7 +26,7 @@ from memory.context.prompt import (
     PromptParts,
     reserved_tokens,
 )
-from memory.context.search import relevant_facts
+from memory.context.search import relevant_facts, with_turn_before
 from memory.context.task import Task, TaskArgument
 from memory.context.working import CompiledContext, WorkingContextCompiler
 from memory.embedding.embedder import model_version
@@ -172,12 +173,18 @@ class ContextManager:
         policy: RecallPolicy | None = None,
         exclude: Iterable[UUID | str] = (),
         instructions: str = "",
+        pause: timedelta | None = None,
     ) -> PromptParts:
         """Return the turns and memories that `compile_working_context` fits into the budget.
 
         Turns of the prompt are not recalled; older ones can be. `instructions` is a system message
         that the prompt has in full, besides the system prompt: its tokens are taken from the shares
         of turns and memories.
+
+        With a `pause` the context is that of a chat. Turns before the last pause of this length are
+        no turns of the prompt; the last two of them are memories, with their day, in a prompt
+        without turns. A follow-up, such as "How much of it?", is searched with the turn before. The
+        memories begin with the facts of `LongTermMemory.always_given`.
         """
         compiler, task = self._compiler(model_tier, instructions), Task.of(task)
         text_argument("task", task.text)
@@ -187,9 +194,16 @@ class ContextManager:
             if session_messages is None:
                 session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
             turns = _conversation_turns(session_messages, query)
+            turns, earlier = _split_at_pause(turns, pause)
             # The prompt omits answers whose questions are not in the window.
             prompt_turns = dropwhile(_is_answer, compiler.fitting_turns(turns))
-            excluded = {*map(str, exclude), *_message_ids(prompt_turns)}
+            excluded = {*map(str, exclude), *_message_ids([*prompt_turns, *earlier])}
+            always: list[PromptFact] = []
+            if pause is not None:
+                query = with_turn_before(query, turns)
+                if user_id is not None and isinstance(self.memory, LongTermMemory):
+                    given = self.memory.always_given(tenant_id, agent_id, user_id)
+                    always = [PromptFact.from_entry(entry) for entry in given]
             recalled = empty_recall(query)
             facts: list[PromptFact] = []
             if query.strip():
@@ -198,15 +212,23 @@ class ContextManager:
                 )
         recalled_facts = [PromptFact.from_hit(hit) for hit in recalled.facts]
         recalled_contents = {fact.content for fact in recalled_facts}
+        always = [fact for fact in always if fact.content not in recalled_contents]
+        recalled_contents |= {fact.content for fact in always}
         facts = [fact for fact in facts if fact.content not in recalled_contents]
-        relevant = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
+        relevant = [
+            *always,
+            *relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor),
+        ]
         return PromptParts(
             task=task,
             session_messages=turns,
-            memories=interleave(
-                [PromptItem(fact_line(fact.content), fact=fact) for fact in relevant],
-                _prompt_items(recalled.ranking, excluded),
-            ),
+            memories=[
+                *_earlier_items(earlier),
+                *interleave(
+                    [PromptItem(fact_line(fact.content), fact=fact) for fact in relevant],
+                    _prompt_items(recalled.ranking, excluded),
+                ),
+            ],
             facts=[*recalled_facts, *relevant],
             below_floor=[fact for fact in facts if fact not in relevant],
             recalled=recalled,
@@ -388,6 +410,28 @@ def _conversation_turns(messages: Iterable[Any], task: str) -> list[dict[str, An
     if turns and (turns[-1]["role"], turns[-1]["content"]) == ("user", task):
         turns.pop()
     return turns
+
+
+def _split_at_pause(
+    turns: Sequence[dict[str, Any]], pause: timedelta | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the turns since the last pause, and without any the last exchange before it.
+
+    A turn without a time is at the time of the next one.
+    """
+    later, first = datetime.now(UTC), len(turns)
+    while pause is not None and first:
+        at = turn_time(turns[first - 1]) or later
+        if later - at > pause:
+            return list(turns[first:]), list(turns[-2:] if first == len(turns) else ())
+        later, first = min(at, later), first - 1
+    return list(turns), []
+
+
+def _earlier_items(turns: Iterable[Mapping[str, Any]]) -> Iterator[PromptItem]:
+    for turn in turns:
+        speaker = turn.get("name") or turn["role"]
+        yield PromptItem(turn_line(turn["content"], speaker, turn_time(turn)))
 
 
 def _is_answer(turn: Mapping[str, Any]) -> bool:

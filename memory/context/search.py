@@ -1,9 +1,10 @@
 """Searches messages and facts with one vector of the query."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
@@ -12,6 +13,17 @@ from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
 from memory.recall import RecallResult, recall
 from memory.recall.policy import RecallPolicy
+
+MAX_WORDS_OF_FRAGMENT: Final = 3
+MAX_WORDS_OF_FOLLOW_UP: Final = 10
+MAX_CHARACTERS_BEFORE: Final = 300
+_WORD: Final = re.compile(r"\w+")
+# English, German, French and Spanish.
+_PRONOUNS: Final = re.compile(
+    r"it|its|that|this|these|those|they|them|their|he|him|his|she|her|there|ones?"
+    r"|es|das|dies|diese|davon|dafür|damit|er|ihn|ihm|sie|ihr|ihnen|dort"
+    r"|ça|cela|il|elle|ils|elles|lui|leur|eux|en|eso|esto|ello|él|ella|ellos|ellas|allí"
+)
 
 
 class Scored(Protocol):
@@ -33,6 +45,19 @@ class SearchResult:
 
     messages: RecallResult | None
     facts: list[MemoryEntry] | None
+
+
+def with_turn_before(query: str, turns: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text to search for a message: a follow-up after the user's turn before.
+
+    A follow-up is short and refers to something by a pronoun, or has few words.
+    """
+    words = _WORD.findall(query.casefold())
+    is_short = len(words) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, words))
+    before = [turn["content"] for turn in turns if turn["role"] == "user"]
+    if not before or not words or not (is_short or len(words) <= MAX_WORDS_OF_FRAGMENT):
+        return query
+    return f"{before[-1][:MAX_CHARACTERS_BEFORE]} {query}"
 
 
 def relevant_facts(

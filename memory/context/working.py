@@ -13,7 +13,6 @@ import structlog
 from memory.arguments import count_argument
 from memory.context import tokens
 from memory.context.chat import (
-    NO_REPLY,
     ChatMessage,
     as_turn,
     chat_sections,
@@ -33,7 +32,7 @@ logger = structlog.get_logger(__name__)
 MESSAGE_OVERHEAD_TOKENS = 4
 REPLY_OVERHEAD_TOKENS = 3
 # The tokens of the two lines that introduce the memories, with a reserve.
-HEADING_OVERHEAD_TOKENS = 40
+HEADING_OVERHEAD_TOKENS = 80
 # Turns are dropped rather than cut to fewer tokens than this.
 MIN_TURN_TOKENS = 16
 # The sections that give up tokens for other messages of the prompt.
@@ -241,7 +240,7 @@ class WorkingContextCompiler:
     def fitting_turns(self, session_messages: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the newest turns that fit into the session's share."""
         turns = [as_turn(message) for message in session_messages]
-        return _newest_turns(turns, self.share("session_history") - _reply_note_tokens(turns))
+        return _newest_turns(turns, self.share("session_history"))
 
 
 def chat_messages(compiled: CompiledContext) -> list[ChatMessage]:
@@ -267,12 +266,6 @@ def _usage(
         memory=memory,
         task=task_tokens,
     )
-
-
-def _reply_note_tokens(turns: Iterable[Mapping[str, Any]]) -> int:
-    """Return the tokens of the note that follows a last question without a reply."""
-    roles = [turn["role"] for turn in turns if turn["role"] in ("user", "assistant")]
-    return tokens.count(NO_REPLY) + MESSAGE_OVERHEAD_TOKENS if roles[-1:] == ["user"] else 0
 
 
 def _most_relevant_first(memories: Iterable[Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """Facts: statements that are stored apart from conversations, with versions and validity."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db.models import Q
+from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils import timezone
 
 from memory.arguments import (
@@ -19,7 +20,7 @@ from memory.arguments import (
     uuid_argument,
     vector_argument,
 )
-from memory.conf import NEAR_DUPLICATE
+from memory.conf import NEAR_DUPLICATE, PREFERENCE_SLOTS, SMALL_SET
 from memory.configuration_checks import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import FactBusy, FactNotFound
@@ -327,6 +328,26 @@ class LongTermMemory:
                 facts = nearest_facts(rows, vector, limit * MAX_COPIES, threshold=threshold)
                 return _without_repeated_texts(facts, user_id)[:limit]
             return facts
+        return []
+
+    def always_given(
+        self, tenant_id: UUID | str, agent_id: UUID | str | None, user_id: str
+    ) -> list[MemoryEntry]:
+        """Return the facts about a user that each prompt of a chat has, whatever the question is.
+
+        These are allergies and preferences, by their slots; if the user has at most SMALL_SET
+        facts, all of them.
+        """
+        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+            rows = filter_facts(tenant, agent_id=agent_id, user_id=user_id, shared=False)
+            is_preference = Q(slot__iregex=PREFERENCE_SLOTS)
+            rows = rows.defer("embedding").alias(
+                is_preference=ExpressionWrapper(is_preference, output_field=BooleanField())
+            )
+            facts = [*rows.order_by("-is_preference", "-updated_at", "memory_id")[: SMALL_SET + 1]]
+            if len(facts) > SMALL_SET:
+                facts = [fact for fact in facts if re.search(PREFERENCE_SLOTS, fact.slot)]
+            return facts[:SMALL_SET]
         return []
 
     def list_by_tenant(

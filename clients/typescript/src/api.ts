@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 de517e9fb6f6e8f2485ebe66f08ca336db1344aa17820c729ce189b68f50057c
+// Written by `make typescript` from docs/openapi.yaml, sha256 d525bded1a264f600b5a9105fdffe65be5a94372239f725e161209c3e22ffdbb
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1326,6 +1326,8 @@ export interface components {
             max_completion_tokens?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
+            /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
+            conversation_pause_hours?: number;
             /**
              * @description How the agent searches memories.
              *
@@ -1432,6 +1434,8 @@ export interface components {
             max_completion_tokens?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
+            /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
+            conversation_pause_hours?: number;
             /**
              * @description How the agent searches memories.
              *
@@ -3429,6 +3433,8 @@ export interface components {
             max_completion_tokens?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
+            /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
+            conversation_pause_hours?: number;
             /**
              * @description How the agent searches memories.
              *

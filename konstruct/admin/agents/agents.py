@@ -186,7 +186,8 @@ class AgentAdmin(AuditedAdmin):
                 "A blank field has the measured default, which suits most agents."
                 " The page “Memories” shows the effect of a preset at once."
             ),
-            *("recall_mode", "recall_top_k", "recall_neighbours", "recall_gate", "recall_preset"),
+            *("conversation_pause_hours", "recall_mode", "recall_top_k", "recall_neighbours"),
+            *("recall_gate", "recall_preset"),
         ),
         _fieldset(
             _("Own thresholds and weights of recall"),

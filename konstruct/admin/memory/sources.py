@@ -17,7 +17,6 @@ from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.conf import ERASED_TEXT, IMPORT_CHANNEL, STORED_CHANNEL
-from memory.context.chat import NO_REPLY
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry, Message, RecallExclusion, Role
 from memory.models.facts import FactState
@@ -266,8 +265,6 @@ def _turns(turns: Sequence[Mapping[str, Any]], candidates: Sequence[Any]) -> lis
     remaining = list(candidates)
     for turn in reversed(turns):
         text = turn["content"]
-        if text == NO_REPLY:
-            continue
         found = [
             message
             for message in remaining

@@ -291,6 +291,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "conversation_pause_hours",
+                    models.PositiveIntegerField(
+                        db_default=12,
+                        default=12,
+                        help_text="After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt.",
+                    ),
+                ),
+                (
                     "extraction_batch_size",
                     models.PositiveSmallIntegerField(
                         db_default=40,

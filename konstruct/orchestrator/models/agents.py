@@ -220,6 +220,11 @@ class Agent(TenantModel):
     is_active = flag(
         default=True, help_text="An inactive agent accepts no messages; its memory stays."
     )
+    conversation_pause_hours = number(
+        12,
+        help_text="After this many hours without a message, a new conversation begins: earlier "
+        "turns are recalled, instead of being turns of the prompt.",
+    )
     recall_mode = models.CharField(
         choices=RecallMode,
         default=RecallMode.HYBRID,

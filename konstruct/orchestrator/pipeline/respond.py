@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from itertools import groupby
 from typing import Any, Final
@@ -159,9 +160,9 @@ def gather_context(
 ) -> PromptParts:
     """Load the turns, and recall facts and earlier messages of the agent.
 
-    The window has the user's recent turns with this agent, from all threads and channels. If the
-    thread was handed over to the agent, the turns of the thread follow. Turns in the prompt and the
-    message itself are not recalled.
+    The window has the user's recent turns with this agent, from all threads and channels, since
+    their last pause. If the thread was handed over to the agent, the turns of the thread follow,
+    and pauses make no difference. Turns in the prompt and the message itself are not recalled.
     """
     return context.gather(
         message.tenant_id,
@@ -174,6 +175,7 @@ def gather_context(
         policy=recall_policy(agent),
         exclude=[message.id, *exclude],
         instructions=instructions,
+        pause=timedelta.max if session else timedelta(hours=agent.conversation_pause_hours),
     )
 
 

@@ -7,7 +7,7 @@ from konstruct.orchestrator.builder import (
     build_messages_with_memory,
     build_system_prompt,
 )
-from memory.context.chat import CONTEXT_NOTICE, NO_REPLY
+from memory.context.chat import CONTEXT_NOTICE
 
 
 @dataclass
@@ -89,7 +89,5 @@ def test_window_is_changed_to_alternating_roles() -> None:
     assert build_messages_with_memory(Ada(), "?", window, [])[1:] == [
         user("a\n\nb"),
         assistant("c"),
-        user("d"),
-        assistant(NO_REPLY),
-        user("?"),
+        user("d\n\n?"),
     ]

@@ -5,7 +5,6 @@ import pytest
 from memory.context.chat import (
     CONTEXT_NOTICE,
     CONTEXT_OPENING,
-    NO_REPLY,
     alternating_turns,
     chat_sections,
     flatten,
@@ -35,6 +34,13 @@ def test_sections_have_the_order_of_the_prompt() -> None:
     ]
 
 
+def test_a_turn_without_an_answer_is_in_the_message_of_the_task() -> None:
+    turns = [user("Hi"), assistant("Hello"), user("Is it late?")]
+    sections = chat_sections("You are Ada.", "", turns, "Hello?")
+    assert sections["session"] == turns[:2]
+    assert sections["task"] == [user("Is it late?\n\nHello?")]
+
+
 def test_instructions_of_an_application_are_a_message_after_the_system_prompt() -> None:
     sections = chat_sections("You are Ada.", "- tea", [], "Why?", instructions="Be brief.")
     messages = flatten(sections)
@@ -53,7 +59,7 @@ def test_instructions_of_an_application_are_a_message_after_the_system_prompt() 
         ([user("a"), assistant("b"), assistant("c")], [user("a"), assistant("b\n\nc")]),
         (
             [user("a"), assistant("b"), user("c")],
-            [user("a"), assistant("b"), user("c"), assistant(NO_REPLY)],
+            [user("a"), assistant("b"), user("c")],
         ),
         ([assistant("a")], []),
         ([{"role": "system", "content": "obey"}, user("a"), assistant("b")],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from memory.context import (
     WorkingContextCompiler,
 )
 from memory.context.exceptions import UnknownModelTier
+from memory.context.prompt import PromptParts
 from memory.conversations.short_term import append_message
 from memory.indexing.embedding_jobs import drain
 from tenants.exceptions import TenantPinned
@@ -107,6 +109,63 @@ def test_a_node_of_a_graph_hands_over_the_turns_that_it_has(tenant_a: Tenant) ->
     )
 
     assert [message["content"] for message in compiled["messages"]] == ["Hello", "Hi."]
+
+
+def test_turns_before_a_pause_are_memories_with_their_day(tenant_a: Tenant) -> None:
+    now = datetime.now(UTC)
+
+    def gather(*hours_ago: int, task: str = "Why?") -> PromptParts:
+        turns = [
+            {
+                "role": role,
+                "content": f"{role} {hours}",
+                "at": (now - timedelta(hours=hours)).isoformat(),
+            }
+            for hours in hours_ago
+            for role in ("user", "assistant")
+        ]
+        return MANAGER.gather(
+            tenant_a.id, "t", task, agent_id=AGENT, user_id=USER, session_messages=turns,
+            pause=timedelta(hours=12),
+        )  # fmt: skip
+
+    parts = gather(30, 13)
+    assert parts.session_messages == []
+    assert [line.partition("] ")[2] for line in parts.lines] == [
+        "user: user 13", "assistant: assistant 13",
+    ]  # fmt: skip
+    parts = gather(30, 10, 1)
+    assert [turn["content"] for turn in parts.session_messages] == [
+        "user 10", "assistant 10", "user 1", "assistant 1",
+    ]  # fmt: skip
+    assert parts.lines == []
+    # A follow-up is searched with the turn before.
+    assert (
+        gather(1, task="How much of it per day?").recalled.query == "user 1 How much of it per day?"
+    )
+    assert gather(1, task="Where does Bob live?").recalled.query == "Where does Bob live?"
+
+
+def test_small_sets_of_facts_and_preferences_are_given_always(tenant_a: Tenant) -> None:
+    def given() -> list[str]:
+        parts = MANAGER.gather(
+            tenant_a.id, "t", "Hello", agent_id=AGENT, user_id=USER, pause=timedelta(hours=12)
+        )
+        return [fact.content for fact in parts.facts][:2]
+
+    def store(content: str, slot: str) -> None:
+        entry = MemoryEntry(
+            tenant_id=tenant_a.id, agent_id=AGENT, user_id=USER, content=content, slot=slot
+        )
+        MANAGER.memory.store(entry)
+
+    store("Ann eats no nuts.", "food_allergy")
+    store("Ann's car is red.", "car")
+    assert given() == ["Ann eats no nuts.", "Ann's car is red."]
+    for number in range(8):
+        store(f"Ann's friend number {number} likes chess.", "friend")
+    assert MANAGER.memory.always_given(tenant_a.id, AGENT, USER)[0].content == given()[0]
+    assert len(MANAGER.memory.always_given(tenant_a.id, AGENT, USER)) == 1
 
 
 def test_a_manager_without_graphs_needs_no_session_store(tenant_a: Tenant) -> None:

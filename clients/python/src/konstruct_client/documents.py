@@ -40,6 +40,9 @@ class Agent(TypedDict):
     fewer. Blank: only the model's own limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
+    conversation_pause_hours: NotRequired[int]
+    """After this many hours without a message, a new conversation begins: earlier turns are
+    recalled, instead of being turns of the prompt."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
@@ -119,6 +122,9 @@ class NewAgent(TypedDict):
     fewer. Blank: only the model's own limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
+    conversation_pause_hours: NotRequired[int]
+    """After this many hours without a message, a new conversation begins: earlier turns are
+    recalled, instead of being turns of the prompt."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
@@ -1087,6 +1093,9 @@ class AgentChanges(TypedDict):
     fewer. Blank: only the model's own limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
+    conversation_pause_hours: NotRequired[int]
+    """After this many hours without a message, a new conversation begins: earlier turns are
+    recalled, instead of being turns of the prompt."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]

@@ -46,6 +46,7 @@ MAX_PROMPT_CHARACTERS = 100_000
 MAX_RULES = 100
 MAX_INTEGER = 2**31 - 1
 MAX_IDLE_SECONDS = 7 * 24 * 3600
+MAX_PAUSE_HOURS = 365 * 24
 MAX_BATCH_SIZE = 200
 
 ETAG = response_header("ETag", "The ETag of the agent, for If-Match and If-None-Match.", 200, 201)
@@ -107,6 +108,7 @@ class AgentFields(StrictSerializer):
     accepts_client_instructions = _optional(StrictBooleanField, "accepts_client_instructions")
     max_completion_tokens = _number(StrictIntegerField, "max_completion_tokens", 1, MAX_INTEGER)
     is_active = _optional(StrictBooleanField, "is_active")
+    conversation_pause_hours = _whole_number("conversation_pause_hours", 1, MAX_PAUSE_HOURS)
     recall_mode = _optional(serializers.ChoiceField, "recall_mode", choices=RecallMode.choices)
     recall_top_k = _number(StrictIntegerField, "recall_top_k", 1, MAX_TOP_K)
     recall_gate = _optional(StrictBooleanField, "recall_gate")
@@ -188,6 +190,7 @@ class AgentSerializer(serializers.ModelSerializer):
         fields = [
             *("id", "url", "name", "system_prompt", "identity", "persona", "model", "model_tier"),
             *("accepts_client_instructions", "max_completion_tokens", "is_active"),
+            "conversation_pause_hours",
             *("recall_mode", "recall_top_k", "recall_gate", "recall_preset", "recall_open_at"),
             *("recall_keep_at", "recall_neighbours", "recall_weights", "tools", "escalate_on"),
             *("escalate_after_failures", "hands_to", "hand_over_on", "hand_back_on"),

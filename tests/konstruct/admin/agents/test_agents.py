@@ -14,6 +14,7 @@ from tests.konstruct.conftest import Program
 AGENTS = "/admin/orchestrator/agent/"
 # Fields of facts in the form of any agent.
 FACT_FIELDS = {
+    "conversation_pause_hours": "12",
     "extraction_idle_seconds": "600",
     "extraction_batch_size": "40",
     "fact_review": "doubtful",
