@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST
 
 from konstruct.admin.access import author_of, log_row_access
 from konstruct.admin.memory.fact_review import ReasonForm
@@ -81,12 +80,11 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
 
 
-@tenant_site.page(
+@tenant_site.post_page(
     "messages/<uuid:message_id>/include/<uuid:exclusion_id>/",
     name="include_message",
     permission=INCLUDE,
 )
-@require_POST
 def include(request: HttpRequest, message_id: UUID, exclusion_id: UUID) -> HttpResponseBase:
     """Remove an exclusion."""
     message = get_object_or_404(Message, pk=message_id)
