@@ -39,7 +39,7 @@ M = TypeVar("M", bound=Model)
 
 
 # Columns of the list of tenants.
-TENANT_COLUMNS: Final = ("slug", "state", "migrated_to", "quotas", "usage")
+TENANT_COLUMNS: Final = ("slug", "state", "moving_to", "migrated_to", "quotas", "usage")
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,9 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
         raise UnknownTenant(f"no tenant has the id {text.tenant_id}")
     tenant_values, values = row[: len(TENANT_COLUMNS)], row[len(TENANT_COLUMNS) :]
     if server == MAIN:
-        slug, state, migrated_to, quotas, usage = tenant_values
+        slug, state, moving_to, migrated_to, quotas, usage = tenant_values
         tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
+        tenant.moving_to = moving_to
         tenant.quotas, tenant.usage = json.loads(quotas), json.loads(usage)
     elif tenant is None:
         tenant = find_tenant(text.tenant_id)
@@ -132,7 +133,7 @@ def _statement(column: str, *, has_list: bool) -> str:
     """Return the statement. Servers without the table of tenants return empty columns of it."""
     columns = [f"api_key.{name}" for name in _columns(ApiKey)]
     columns += [f"agent.{name}" for name in _columns(Agent)]
-    tenants = "SELECT id, slug, state, migrated_to, quotas::text, usage::text"
+    tenants = "SELECT id, slug, state, moving_to, migrated_to, quotas::text, usage::text"
     tenants += f" FROM {Tenant._meta.db_table}"
     if not has_list:
         tenants = "SELECT %(tenant_id)s::uuid AS id, " + ", ".join(
