@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d525bded1a264f600b5a9105fdffe65be5a94372239f725e161209c3e22ffdbb
+// Written by `make typescript` from docs/openapi.yaml, sha256 dd9547d03081bf599ee019e2fc3863aa7dace65df2c1b95f440e72387ab16694
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
