@@ -11,15 +11,11 @@ from django.db.models import deletion
 from django.db.models.functions import Cast, Concat, Now, Replace
 
 from tenants.operations.comments import CommentOnTables
-from tenants.operations.policies import (
-    GrantToApp,
-    HideFromTenants,
-    LetTenantsClaim,
-    LetWorkersClaim,
-)
+from tenants.operations.policies import POLICY, GrantToApp
 from tenants.postgresql.expressions import CURRENT_TENANT, IS_CURRENT_TENANT, CurrentTenant
 from tenants.roles import APP_ROLE, OWNER_ROLE
 
+CURRENT = f"(SELECT {CURRENT_TENANT})"
 # Rows of the operators, and which of them a tenant sees.
 HIDDEN = {
     "auth_group": "false",
@@ -29,8 +25,8 @@ HIDDEN = {
     "auth_user_user_permissions": "false",
     "django_admin_log": "false",
     "django_session": "false",
-    "tenants_tenant": "id = {current_tenant}",
-    "tenants_domain": "tenant_id = {current_tenant}",
+    "tenants_tenant": f"id = {CURRENT}",
+    "tenants_domain": f"tenant_id = {CURRENT}",
     "tenants_operatorevent": "false",
     # A tenant may read which migrations a state has. The owner runs the SQL of this table.
     "tenants_schemastate": "true",
@@ -73,6 +69,73 @@ def policy(table, name, clauses):
     return migrations.RunSQL(
         f"CREATE POLICY {name} ON public.{table} {clauses}", f"DROP POLICY {name} ON public.{table}"
     )
+
+
+def force(table):
+    return migrations.RunSQL(
+        f"ALTER TABLE public.{table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        f"ALTER TABLE public.{table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY",
+    )
+
+
+def hide(table, own_rows):
+    """Hide rows of a public table from tenants, except those of a condition.
+
+    Without it, a tenant that lacks a table (or does not exist) would read the operators' table.
+    """
+    visible = f"{CURRENT} IS NULL OR {own_rows}"
+    clauses = f"USING ({visible}) WITH CHECK ({CURRENT} IS NULL)"
+    return [force(table), policy(table, POLICY, clauses)]
+
+
+# A tenant adds and removes its own claims; no session may change one. Sessions without a tenant
+# read all of them, to find a tenant by them; only the owner removes them there, with the tenant.
+CLAIMS = [
+    force("tenants_workspaceclaim"),
+    policy(
+        "tenants_workspaceclaim",
+        POLICY,
+        f"FOR SELECT USING ({CURRENT} IS NULL OR {IS_CURRENT_TENANT})",
+    ),
+    policy(
+        "tenants_workspaceclaim", "tenant_claims", f"FOR INSERT WITH CHECK ({IS_CURRENT_TENANT})"
+    ),
+    policy("tenants_workspaceclaim", "tenant_releases", f"FOR DELETE USING ({IS_CURRENT_TENANT})"),
+    policy(
+        "tenants_workspaceclaim",
+        "owner_removes",
+        f"FOR DELETE TO {OWNER_ROLE} USING ({CURRENT} IS NULL)",
+    ),
+    migrations.RunSQL(
+        f"REVOKE UPDATE ON public.tenants_workspaceclaim FROM {APP_ROLE}",
+        f"GRANT UPDATE ON public.tenants_workspaceclaim TO {APP_ROLE}",
+    ),
+]
+# A tenant has all privileges on its own jobs. A session without a tenant sees jobs that can be
+# tried, and may only move a due sweep_at from the past into the future. No session may change the
+# tenant or subject of a row.
+CAN_BE_TRIED = f"{CURRENT} IS NULL AND failed_at IS NULL"
+JOBS = [
+    force("tenants_job"),
+    policy("tenants_job", POLICY, f"USING ({IS_CURRENT_TENANT}) WITH CHECK ({IS_CURRENT_TENANT})"),
+    policy(
+        "tenants_job",
+        "workers_look",
+        f"FOR SELECT USING ({CAN_BE_TRIED} AND sweep_at IS NOT NULL)",
+    ),
+    policy(
+        "tenants_job",
+        "workers_claim",
+        f"FOR UPDATE USING ({CAN_BE_TRIED} AND sweep_at <= statement_timestamp())"
+        f" WITH CHECK ({CAN_BE_TRIED} AND sweep_at > statement_timestamp())",
+    ),
+    migrations.RunSQL(
+        f"REVOKE UPDATE ON public.tenants_job FROM {APP_ROLE};"
+        "GRANT INSERT, DELETE, UPDATE (attempts, begun_at, error_code, last_error, due_at, sweep_at,"
+        f" failed_at, held_for) ON public.tenants_job TO {APP_ROLE}",
+        f"REVOKE INSERT, UPDATE, DELETE ON public.tenants_job FROM {APP_ROLE}",
+    ),
+]
 
 
 # Functions of the owner's that do for a tenant what its SQL may not do, and the view of replies.
@@ -786,9 +849,9 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
-        *(HideFromTenants(table, own_rows) for table, own_rows in HIDDEN.items()),
-        LetTenantsClaim("tenants_workspaceclaim"),
-        LetWorkersClaim("tenants_job"),
+        *(operation for table, own_rows in HIDDEN.items() for operation in hide(table, own_rows)),
+        *CLAIMS,
+        *JOBS,
         *(GrantToApp(table, *privileges) for table, privileges in PRIVILEGES.items()),
         policy("tenants_tenant", "operators_delete", OPERATORS_DELETE),
         policy("tenants_domain", "operators_delete", OPERATORS_DELETE),

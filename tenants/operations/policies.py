@@ -1,4 +1,4 @@
-"""Reversible migration operations: policies, grants, column storage, vacuum.
+"""Reversible migration operations: policies, grants, column storage.
 
 They change the current schema only. Names of tables are always qualified, so that a missing table
 of a tenant is an error instead of the table with that name in public.
@@ -14,7 +14,7 @@ from django.db.migrations.operations.base import Operation
 
 from tenants.naming import tenant_id_of
 from tenants.postgresql.expressions import CURRENT_TENANT, IS_CURRENT_TENANT
-from tenants.roles import APP_ROLE, OWNER_ROLE
+from tenants.roles import APP_ROLE
 
 POLICY = "tenant_isolation"
 CHECK = "tenant_of_schema"
@@ -212,138 +212,3 @@ class VectorStoragePlain(TableOperation):
 
     def describe(self) -> str:
         return f"Store {self.table}.{self.column} inside the row"
-
-
-class Vacuum(TableOperation):
-    """Update the visibility map and the statistics of a table.
-
-    For a migration without a transaction. In a transaction it is left out, since Postgres does not
-    allow it: a tenant's schema is created in one transaction, with empty tables.
-    """
-
-    def forwards_sql(self, table: str) -> list[str]:
-        return [f"VACUUM (ANALYZE) {table}"]
-
-    def backwards_sql(self, table: str) -> list[str]:
-        return []
-
-    def _run(
-        self, app_label: str, schema_editor: Any, statements: Callable[[str], list[str]]
-    ) -> None:
-        if not schema_editor.connection.in_atomic_block:
-            super()._run(app_label, schema_editor, statements)
-
-    def describe(self) -> str:
-        return f"Vacuum {self.table}"
-
-
-class HideFromTenants(TableOperation):
-    """Hide the rows of a public table from tenants, except those of the condition ``own_rows``.
-
-    Every search_path ends with the public schema. Without this operation, a tenant that lacks a
-    table (or does not exist) would read the operators' table with that name.
-    """
-
-    def __init__(self, table: str, own_rows: str = "false") -> None:
-        super().__init__(table)
-        self.own_rows = own_rows
-
-    def forwards_sql(self, table: str) -> list[str]:
-        current = f"(SELECT {CURRENT_TENANT})"
-        visible = f"{current} IS NULL OR {self.own_rows.format(current_tenant=current)}"
-        return [
-            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-            f"CREATE POLICY {POLICY} ON {table} USING ({visible}) WITH CHECK ({current} IS NULL)",
-        ]
-
-    backwards_sql = ForceRowLevelSecurity.backwards_sql
-
-    def describe(self) -> str:
-        return f"Hide the rows of {self.table} from tenants"
-
-
-class LetWorkersClaim(TableOperation):
-    """Give a tenant all privileges on its own jobs, and let sessions without a tenant claim them.
-
-    A session without a tenant sees jobs that can be tried, and may only move a due `sweep_at` from
-    the past into the future. No session may change the tenant or subject of a row.
-    """
-
-    def forwards_sql(self, table: str) -> list[str]:
-        nobody = f"(SELECT {CURRENT_TENANT}) IS NULL AND failed_at IS NULL"
-        return [
-            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-            f"CREATE POLICY {POLICY} ON {table} USING ({IS_CURRENT_TENANT})"
-            f" WITH CHECK ({IS_CURRENT_TENANT})",
-            f"CREATE POLICY workers_look ON {table} FOR SELECT"
-            f" USING ({nobody} AND sweep_at IS NOT NULL)",
-            f"CREATE POLICY workers_claim ON {table} FOR UPDATE"
-            f" USING ({nobody} AND sweep_at <= statement_timestamp())"
-            f" WITH CHECK ({nobody} AND sweep_at > statement_timestamp())",
-            f"REVOKE UPDATE ON {table} FROM {APP_ROLE}",
-            f"GRANT INSERT, DELETE, UPDATE (attempts, begun_at, error_code, last_error, due_at,"
-            f" sweep_at, failed_at, held_for) ON {table} TO {APP_ROLE}",
-        ]
-
-    def backwards_sql(self, table: str) -> list[str]:
-        policies = (POLICY, "workers_look", "workers_claim")
-        return [
-            f"REVOKE INSERT, UPDATE, DELETE ON {table} FROM {APP_ROLE}",
-            *(f"DROP POLICY {policy} ON {table}" for policy in policies),
-            f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY",
-        ]
-
-    def describe(self) -> str:
-        return f"Let workers claim rows of {self.table}"
-
-
-class Undo(Operation):
-    """The reverse of an operation on one table, for a table that is removed."""
-
-    reduces_to_sql = True
-    reversible = True
-
-    def __init__(self, operation: TableOperation) -> None:
-        self.operation = operation
-
-    def state_forwards(self, app_label: str, state: Any) -> None:
-        """Nothing: Django's models do not change."""
-
-    def database_forwards(self, *args: Any) -> None:
-        self.operation.database_backwards(*args)
-
-    def database_backwards(self, *args: Any) -> None:
-        self.operation.database_forwards(*args)
-
-    def describe(self) -> str:
-        return f"Undo: {self.operation.describe()}"
-
-
-class LetTenantsClaim(TableOperation):
-    """Let a tenant add and remove its own rows of a public table. No session may change one.
-
-    Sessions without a tenant can read all rows, to find a tenant by them. Only the owner removes
-    rows there, together with the tenant.
-    """
-
-    def forwards_sql(self, table: str) -> list[str]:
-        nobody = f"(SELECT {CURRENT_TENANT}) IS NULL"
-        return [
-            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-            f"CREATE POLICY {POLICY} ON {table} FOR SELECT USING ({nobody} OR {IS_CURRENT_TENANT})",
-            f"CREATE POLICY tenant_claims ON {table} FOR INSERT WITH CHECK ({IS_CURRENT_TENANT})",
-            f"CREATE POLICY tenant_releases ON {table} FOR DELETE USING ({IS_CURRENT_TENANT})",
-            f"CREATE POLICY owner_removes ON {table} FOR DELETE TO {OWNER_ROLE} USING ({nobody})",
-            f"REVOKE UPDATE ON {table} FROM {APP_ROLE}",
-        ]
-
-    def backwards_sql(self, table: str) -> list[str]:
-        policies = (POLICY, "tenant_claims", "tenant_releases", "owner_removes")
-        return [
-            f"GRANT UPDATE ON {table} TO {APP_ROLE}",
-            *(f"DROP POLICY {policy} ON {table}" for policy in policies),
-            f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY",
-        ]
-
-    def describe(self) -> str:
-        return f"Let tenants claim rows of {self.table}"

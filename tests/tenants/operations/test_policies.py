@@ -6,13 +6,12 @@ from contextlib import AbstractContextManager
 import pytest
 from django.db.migrations.state import ProjectState
 
-from tenants.context import connection, public_scope, tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.operations.policies import (
     AddTenantColumn,
     ForceRowLevelSecurity,
     GrantToApp,
-    HideFromTenants,
     TableOperation,
     VectorStoragePlain,
 )
@@ -125,17 +124,6 @@ def test_vectors_inside_the_row(table: str) -> None:
     unapply(VectorStoragePlain("notes"))
     assert execute(storage) == [before]
     assert before != ("p",)
-
-
-@pytest.mark.of_one_server(reason="several tenants ask one table")
-def test_hidden_rows_are_seen_outside_of_tenants_alone(table: str, tenant_b: Tenant) -> None:
-    execute("INSERT INTO notes (id) VALUES (1)")
-    apply(HideFromTenants("notes", own_rows=f"{{current_tenant}} = '{tenant_b.id}'"))
-    assert execute("SELECT id FROM notes") == []
-    with tenant_scope(tenant_b.id):
-        assert execute(f"SELECT id FROM {table}") == [(1,)]
-    with public_scope():
-        assert execute(f"SELECT id FROM {table}") == [(1,)]
 
 
 def test_app_outside_of_the_schema_changes_nothing(table: str) -> None:
