@@ -7,11 +7,13 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.lists import agent_choices
+from konstruct.admin.person_choice import PersonChoice
 from konstruct.api.models import valid_id
 from tenants.exceptions import KonstructError
 
@@ -46,19 +48,31 @@ class AgentField(forms.TypedChoiceField):
 
 
 class UserField(forms.CharField):
-    """The id of a user, or none."""
+    """A user by an id or a name, or none.
 
-    def __init__(self, **options: Any) -> None:
+    Args:
+        is_known: whether the user must exist. Otherwise a text that is neither an id nor a whole
+            name is the id of a new user.
+    """
+
+    def __init__(self, *, is_known: bool = False, **options: Any) -> None:
+        self._is_known = is_known
         super().__init__(
-            label=_("User"),
-            required=False,
+            **{"label": _("User"), "required": False, **options},
             strip=False,
             max_length=255,
             empty_value=None,
             validators=[valid_id],
             widget=UnfoldAdminTextInputWidget,
-            **options,
         )
+
+    def clean(self, value: Any) -> Any:
+        """Return the id of the user."""
+        typed = super().clean(value)
+        choice = PersonChoice.of(typed or "", whole=not self._is_known)
+        if choice.people or (self._is_known and choice.problem):
+            raise ValidationError(choice.problem)
+        return choice.user_id or typed
 
 
 @contextmanager

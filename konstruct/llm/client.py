@@ -30,6 +30,7 @@ from konstruct.llm.completions import (
     OnText,
     StreamedAnswer,
     endpoints,
+    host_of,
     read_completion,
     retry_after_seconds,
     split_credentials,
@@ -136,8 +137,7 @@ class HttpLanguageModel:
     @property
     def host(self) -> str:
         """Host and port of the server, without credentials: the endpoint in metrics."""
-        _, _, rest = split_credentials(self.url)[0].partition("://")
-        return rest.partition("/")[0]
+        return host_of(self.url)
 
     @release_connections()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:

@@ -142,6 +142,12 @@ def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return f"{scheme}{separator}{host}{slash}{path}", (unquote(user), unquote(password))
 
 
+def host_of(url: str) -> str:
+    """Return the host and the port of a URL, without credentials."""
+    _, _, rest = split_credentials(url)[0].partition("://")
+    return rest.partition("/")[0]
+
+
 def endpoints(url: str, api: str, *, known_api: str | None = None) -> list[Endpoint]:
     """Return the addresses to try, in order.
 

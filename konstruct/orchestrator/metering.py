@@ -5,7 +5,7 @@ statement each. If the process is killed in between, the outcome is unknown. Dai
 of the tenant's days. Prices are those of the settings at the time of the call.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -23,7 +23,9 @@ from konstruct.llm.exceptions import LLMError, LLMReplyTooLong, LLMTimeout
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from konstruct.orchestrator.usage import ADD
 from memory.context import tokens
+from memory.models import Message
 from tenants.context import execute
+from tenants.exceptions import reason_of
 
 MILLION: Final = 1_000_000
 REPLY: Final = "reply"
@@ -32,8 +34,9 @@ PURPOSES: Final = (REPLY, "extraction", "dry run", "saved questions", "asking ag
 _RECORD: Final = """
 WITH finished AS (
     UPDATE orchestrator_modelcall
-    SET outcome = %(outcome)s, requests = %(requests)s, prompt_tokens = %(prompt_tokens)s,
-        completion_tokens = %(completion_tokens)s, cost = %(cost)s
+    SET outcome = %(outcome)s, error = %(error)s, requests = %(requests)s,
+        prompt_tokens = %(prompt_tokens)s, completion_tokens = %(completion_tokens)s,
+        cost = %(cost)s
     WHERE id = %(id)s AND outcome = ''
     RETURNING created_at
 )
@@ -53,6 +56,8 @@ class Call:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     requests: int = 1
+    error: str = ""
+    """The reason of a failure."""
 
     @property
     def cost(self) -> Decimal:
@@ -97,9 +102,7 @@ def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
 
 
 @contextmanager
-def record_call(
-    messages: Sequence[Mapping[str, Any]], *, agent_id: UUID | None, purpose: str, model: str
-) -> Iterator[Call]:
+def record_call(messages: Sequence[Mapping[str, Any]], **fields: Any) -> Iterator[Call]:
     """Record a call of a language model in the block.
 
     Call it outside of a transaction, so that a rollback does not remove the record. The block sets
@@ -107,21 +110,21 @@ def record_call(
 
     Args:
         messages: the prompt.
-        agent_id: the agent of the call; None: no agent.
-        purpose: the purpose, such as "extraction".
-        model: the name of the language model; "": the default of the deployment.
+        fields: the fields of `ModelCall` that are known before the call.
     """
-    row = ModelCall.objects.create(agent_id=agent_id, purpose=purpose, model=model)
+    call_id = ModelCall.objects.create(**fields).pk
     call = Call()
     outcome = CallOutcome.FAILED
     try:
         yield call
         outcome = CallOutcome.DONE
-    except LLMError as error:
-        call.count_failure(messages, error)
+    except Exception as error:
+        call.error = reason_of(error)
+        if isinstance(error, LLMError):
+            call.count_failure(messages, error)
         raise
     finally:
-        finish_call(row.pk, outcome, call, cost=call.cost)
+        finish_call(call_id, outcome, call, cost=call.cost)
 
 
 def finish_call(call_id: UUID, outcome: CallOutcome, call: Call, *, cost: Decimal) -> None:
@@ -130,12 +133,32 @@ def finish_call(call_id: UUID, outcome: CallOutcome, call: Call, *, cost: Decima
         "id": call_id,
         "outcome": outcome.value,
         "failed": int(outcome == CallOutcome.FAILED),
+        "error": call.error,
         "requests": call.requests,
         "prompt_tokens": call.prompt_tokens,
         "completion_tokens": call.completion_tokens,
         "cost": cost,
     }
     execute(_FINISH, values)
+
+
+def last_calls(messages: Iterable[Message]) -> dict[UUID, ModelCall]:
+    """Return the last call for each message of a user, and the call that wrote each reply.
+
+    Args:
+        messages: messages of the current tenant.
+
+    Returns:
+        The calls by the ids of the messages; a message without a known call is left out.
+    """
+    asked = {message.pk: message.in_reply_to_id or message.pk for message in messages}
+    calls = ModelCall.objects.filter(message_id__in=asked.values()).order_by("created_at")
+    last = {call.message_id: call for call in calls}
+    last_done = {call.message_id: call for call in calls if call.outcome == CallOutcome.DONE}
+    found = {
+        pk: (last if asked_id == pk else last_done).get(asked_id) for pk, asked_id in asked.items()
+    }
+    return {pk: call for pk, call in found.items() if call is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from konstruct.llm.completions import (
     Completion,
     CompletionRequest,
     OnText,
+    host_of,
     make_storable,
     total_usage,
 )
@@ -56,6 +57,10 @@ class RunOptions:
     purpose: str = metering.REPLY
     agent_id: UUID | None = None
     """The agent to which the meter counts the calls."""
+    agent_version: int | None = None
+    """The number of the agent's version that answers, for the meter."""
+    message_id: UUID | None = None
+    """The message that is answered, for the meter."""
 
 
 # The keywords of the pipeline's call. A replacement of `run_agent` with the three documented
@@ -124,6 +129,9 @@ def run_agent(
             agent_id=run_options.agent_id,
             purpose=run_options.purpose,
             model=agent.model or settings.LLM_MODEL or agent.model_tier,
+            endpoint=host_of(settings.LLM_POOL_URL),
+            message_id=run_options.message_id,
+            agent_version=run_options.agent_version,
         ) as call:
             completion = language_model(run_options.timeout).complete(request, run_options.on_text)
             call.count(messages, completion)

@@ -16,7 +16,7 @@ from memory.browse.index_order import rows_in_order
 from memory.browse.people import displayed_names
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations.copies import COPY_PREFIX
-from memory.models import Message, PendingEmbedding, RecallEvent, Scope
+from memory.models import Message, PendingEmbedding, RecallEvent, RecallExclusion, Scope
 from memory.text import lexical
 from tenants.context import fetch_all, fetch_column, fetch_value
 from tenants.models import jobs_of
@@ -438,11 +438,14 @@ def _beside(
 def _turns(rows: QuerySet[Message]) -> QuerySet[Message]:
     reply = Message.objects.filter(in_reply_to=OuterRef("pk")).values("pk")[:1]
     trace = PendingEmbedding.objects.filter(message=OuterRef("pk"), recall_trace__isnull=False)
+    exclusions = RecallExclusion.objects.filter(message=OuterRef("pk"))
     return rows.defer("content").annotate(
         shown=Left("content", SHOWN_CHARACTERS),
         length=Length("content"),
         reply_pk=Subquery(reply),
         waits_for_embedding=Exists(PendingEmbedding.objects.filter(message=OuterRef("pk"))),
         embedding_error=Subquery(jobs_of("embedding", OuterRef("pk")).values("last_error")),
+        is_excluded=Exists(exclusions.filter(start__isnull=True)),
+        has_excluded_words=Exists(exclusions),
         has_trace=Exists(RecallEvent.objects.filter(reply=OuterRef("pk"))) | Exists(trace),
     )

@@ -193,8 +193,8 @@ def exclude_corrected(
     of_user = "true" if fact.user_id is None else "user_id = %(user)s"
     with connection.cursor() as cursor:
         cursor.execute(_EXCLUDE_EVIDENCE.format(of_user=of_user), values)
-        wrong_stems = _wrong_stems(fact, new_content)
-        replies = [pk for pk, content in cursor.fetchall() if _has_half_of(content, wrong_stems)]
+        stems = wrong_stems(fact, new_content) or set(lexemes(fact.content))
+        replies = [pk for pk, content in cursor.fetchall() if _has_half_of(content, stems)]
         if replies:
             cursor.execute(_EXCLUDE_REPLIES, {**values, "replies": replies})
 
@@ -205,12 +205,12 @@ def include_corrected(facts: Sequence[UUID] | MemoryEntryQuerySet) -> int:
     return RecallExclusion.objects.filter(memory_id__in=ids).delete()[0]
 
 
-def _wrong_stems(fact: MemoryEntry, new_content: str) -> set[str]:
+def wrong_stems(fact: MemoryEntry, new_content: str) -> set[str]:
     """Return the stems of the words of the wrong value that the corrected fact does not have."""
     content, value = set(lexemes(fact.content)), set(lexemes(fact.value))
     # An update of the content has an older value.
     stems = value if value and value <= content else content
-    return stems - set(lexemes(new_content)) or content
+    return stems - set(lexemes(new_content))
 
 
 def _has_half_of(reply: str, stems: set[str]) -> bool:

@@ -97,7 +97,8 @@ def filter_facts(
     """Return the facts that `LongTermMemory.search` searches, as a lazy query.
 
     Args:
-        state: for any other state than active, the facts in that state, valid or not.
+        state: for any other state than active, the facts in that state, valid or not. Proposed
+            facts are those that wait for a review.
 
     Raises:
         InvalidArgument: a value is invalid.
@@ -105,6 +106,8 @@ def filter_facts(
     rows = MemoryEntry.objects.of_tenant(tenant_id)
     if state == FactState.ACTIVE:
         rows = rows.as_of(time_argument("at", at))
+    elif state == FactState.PROPOSED:
+        rows = rows.waiting_for_review()
     else:
         rows = rows.entries().filter(state=state)
     if agent_id is not None:

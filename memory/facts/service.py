@@ -213,7 +213,8 @@ class LongTermMemory:
         after the old version's) the old version was valid until then. With a new content the fact
         is the author's: its evidence stays with the old version, and recall excludes it, with the
         replies that used the fact and repeat the old value. An update to the old content includes
-        them again. The value is kept if the new content has it, or if it is passed.
+        them again. Without a value, the slot gets the words of the new content that replace its
+        value, see `value_in`.
 
         Args:
             author: recorded in the fact's events, with the reason.
@@ -537,11 +538,13 @@ def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) 
     with transaction.atomic():
         if revived and existing.state in (FactState.PROPOSED, FactState.REJECTED):
             refuse_own_proposal(existing.memory_id, author)
-        merge_into(existing.memory_id, entry, revived=revived)
+        merge_into(existing.memory_id, entry, revived=revived, author=author)
         if revived:
             include_corrected([existing.memory_id])
         if revived or existing.kind != FactKind.ENTERED:
             # It no longer depends on evidence.
             MemoryEntry.objects.filter(pk=existing.memory_id).update(kind=FactKind.ENTERED)
             record_event(existing.memory_id, FactAction.ENTER, author=author)
+        elif existing.content != entry.content:
+            record_event(existing.memory_id, FactAction.CHANGE, author=author)
     return StoredFact(existing.memory_id, created=False)

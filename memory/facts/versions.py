@@ -1,5 +1,6 @@
 """Writes facts: an entry for each text, and a version for each change."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -71,11 +72,10 @@ class Change:
     def apply(self, entry: MemoryEntry) -> None:
         """Set the new values of the entry."""
         if self.content is not None and self.embedding is not None:
+            entry.value = value_in(self.content, entry)
             entry.content = self.content
             entry.embedding = self.embedding
             entry.embedding_model = model_version()
-            if entry.value.casefold() not in entry.content.casefold():
-                entry.value = ""  # of the old content
         if self.value is not None:
             entry.value = self.value
         if self.metadata is not None:
@@ -86,6 +86,23 @@ class Change:
             entry.expires_at = self.expires_at
         if self.from_now:
             entry.state, entry.retracted_at, entry.review_reason = FactState.ACTIVE, None, ""
+
+
+def value_in(content: str, fact: MemoryEntry) -> str:
+    """Return the value of a fact's slot in a new content of the fact; "" if it is not known.
+
+    It is the text that replaces the value, or else the value, if the new content has its words:
+    Oslo in "Ann lives in Oslo.", for "Ann lives in Rome." with the value Rome.
+    """
+    value = re.escape(fact.value)
+    place = re.search(rf"(?<!\w){value}(?!\w)", fact.content, re.IGNORECASE) if value else None
+    if place is None:
+        return ""
+    before, after = fact.content[: place.start()], fact.content[place.end() :]
+    new = content.removeprefix(before).removesuffix(after)
+    if new and before + new + after == content:
+        return new
+    return fact.value if re.search(rf"(?<!\w){value}(?!\w)", content, re.IGNORECASE) else ""
 
 
 def merge_metadata(stored: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,13 +156,16 @@ def insert(entry: MemoryEntry) -> MemoryEntry | None:
     return entry
 
 
-def merge_into(memory_id: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
+def merge_into(
+    memory_id: UUID, entry: MemoryEntry, *, revived: bool, author: Author = SYSTEM
+) -> MemoryEntry:
     """Merge the fields of `entry` into the fact that it is. Call it in a transaction.
 
     Args:
         memory_id: the fact with the same external id, or else the same text.
         entry: the fields. With an external id, its text and metadata replace the stored ones.
         revived: make the fact valid from now until the end of `entry`.
+        author: of the exclusions from recall of a new text.
     """
     # Locked, so that two simultaneous additions are both kept.
     existing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
@@ -162,6 +182,7 @@ def merge_into(memory_id: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryE
         valid_to=entry.valid_to if revived or entry.valid_to is not None else UNCHANGED,
         expires_at=entry.expires_at if revived or entry.expires_at is not None else UNCHANGED,
         from_now=revived,
+        author=author,
     )
     return update_entry(memory_id, change)
 

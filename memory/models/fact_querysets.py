@@ -50,6 +50,19 @@ class MemoryEntryQuerySet(models.QuerySet):
             valid_from__lte=time,
         )
 
+    def waiting_for_review(self) -> Self:
+        """Return the proposed facts, without those of which recall excludes all evidence."""
+        evidence = apps.get_model("memory", "FactEvidence").objects
+        exclusions = apps.get_model("memory", "RecallExclusion").objects
+        of_message = exclusions.filter(message_id=models.OuterRef("message_id"))
+        whole = models.Q(start__isnull=True)
+        words = models.Q(start__lt=models.OuterRef("end"), end__gt=models.OuterRef("start"))
+        of_fact = evidence.filter(memory_id=models.OuterRef("memory_id"))
+        included = of_fact.exclude(models.Exists(of_message.filter(whole | words)))
+        return self.entries().filter(
+            models.Exists(included) | ~models.Exists(of_fact), state="proposed"
+        )
+
     def visible_to_agent(self, agent_id: UUID | str) -> Self:
         """Return the facts of this agent, and those of all agents."""
         return self.filter(models.Q(agent_id=agent_id) | models.Q(agent_id__isnull=True))

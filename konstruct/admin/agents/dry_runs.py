@@ -117,7 +117,9 @@ class MessageForm(NewRowForm, PageForm):
         validators=[MaxLengthValidator(MAX_MESSAGE_CHARACTERS)],
         widget=forms.Textarea(attrs={"rows": 3}),
     )
-    user_id = UserField(help_text=_("The person who writes. Blank: no person."))
+    user_id = UserField(
+        is_known=True, help_text=_("The id or name of the person who writes. Blank: no person.")
+    )
     user_id.widget.attrs |= {"class": "k-input", "list": "people"}
 
 

@@ -15,21 +15,30 @@ from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import log_access, log_row_access
 from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.exclusions import exclusion_label
 from konstruct.admin.memory.sources import is_written_by_person, sources_of
 from konstruct.admin.operations.escalations import transfer_targets
 from konstruct.admin.page_tools import date_range_query, export_page, with_date_range
 from konstruct.admin.pages import show_outcome
+from konstruct.admin.person_choice import PersonChoice
 from konstruct.admin.query_parameters import (
     agent_user_query,
     as_number,
     as_position,
-    as_user_id,
     as_uuid,
     position_text,
 )
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
-from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, HeldFor, PendingReply
+from konstruct.orchestrator.metering import last_calls
+from konstruct.orchestrator.models import (
+    Agent,
+    Escalation,
+    ExtractionCursor,
+    HeldFor,
+    ModelCall,
+    PendingReply,
+)
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies.queue import CLOSED
 from memory.browse.people import displayed_names
@@ -73,6 +82,8 @@ class MessageRow:
     status: str
     pending: PendingReply | None
     delivery: Delivery | None
+    call: ModelCall | None
+    """The last call of the language model for the reply, or for the message without a reply."""
     is_chosen: bool
 
     @property
@@ -86,6 +97,12 @@ class MessageRow:
         return _has_sources(self.message)
 
     @property
+    def excluded(self) -> str:
+        """Whether recall leaves it or words of it out, in words."""
+        is_excluded = self.message.has_excluded_words
+        return exclusion_label(is_whole=self.message.is_excluded) if is_excluded else ""
+
+    @property
     def is_guests(self) -> bool:
         """Whether another agent wrote it, to which the thread was transferred."""
         return self.message.answered_by_id not in (None, self.message.agent_id)
@@ -96,15 +113,16 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     """Threads by their latest turn."""
     names = agent_names()
     agent_id = as_uuid(request.GET.get("agent"))
-    user_id = as_user_id(request.GET.get("user")) or None
+    person = PersonChoice.of_request(request)
+    user_id = person.user_id or None
     log_access(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
     until, _ = as_position(request.GET.get("until")) or (None, "")
-    page = _threads(request, names, before=_position(request), until=until)
+    page = _threads(request, names, person, before=_position(request), until=until)
     if page.before and not page.threads:
         # All messages that were read are of conversations on newer pages, and reading is bounded:
         # the list begins anew with the messages before these.
         until = page.before.created_at + ONE_MICROSECOND
-        page = _threads(request, names, before=None, until=until)
+        page = _threads(request, names, person, before=None, until=until)
     place = {"until": until.isoformat()} if until else {}
     return tenant_site.render(
         request,
@@ -113,7 +131,8 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         rows=_rows(page.threads, names),
         agents=names.items(),
         agent_id=agent_id,
-        user_id=user_id or "",
+        user_id=person.typed,
+        person=person,
         is_first=not (until or request.GET.get("before")),
         until=until,
         older=with_date_range(
@@ -138,13 +157,16 @@ def _position(request: HttpRequest) -> ThreadPosition | None:
 def _threads(
     request: HttpRequest,
     names: dict[UUID, str],
+    person: PersonChoice,
     *,
     before: ThreadPosition | None,
     until: datetime | None = None,
     limit: int = 25,
 ) -> ThreadPage:
     """Return a page of the threads that the parameters ask for, of messages before `until`."""
-    agent_id, user_id = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
+    if person.problem:
+        return ThreadPage([], None)
+    agent_id, user_id = as_uuid(request.GET.get("agent")), person.user_id
     since, last = date_range(request.GET)
     return latest_threads(
         before=before,
@@ -158,10 +180,10 @@ def _threads(
 
 def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
     """Yield the threads by the time of their last messages, newest first."""
-    names, before = agent_names(), None
+    names, person, before = agent_names(), PersonChoice.of_request(request), None
     # Ends: each page begins where the one before ended, and the last has no end.
     while True:
-        page = _threads(request, names, before=before, limit=BATCH_ROWS)
+        page = _threads(request, names, person, before=before, limit=BATCH_ROWS)
         for row in _rows(page.threads, names):
             of_thread = (getattr(row["thread"], name) for name in EXPORT_COLUMNS)
             yield row["agent"], *of_thread, *(row.get(state, 0) for state in REPLY_STATES)
@@ -188,10 +210,15 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show a thread around a message, and beside it the sources of a reply."""
     anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     log_row_access(request, Action.VIEW, anchor, "conversation", thread_id=anchor.thread_id)
-    turns = turns_around(anchor)
+    turns: list[Any] = [*turns_around(anchor)]  # with annotations
     pending = PendingReply.objects.in_bulk([turn.pk for turn in turns])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
     deliveries = with_jobs.in_bulk([turn.pk for turn in turns])
+    calls = {}
+    if request.user.has_perm("orchestrator.view_modelcall"):
+        calls = last_calls(
+            turn for turn in turns if not turn.reply_pk and not is_written_by_person(turn)
+        )
     with_source_ids = [turn.pk for turn in turns if _has_sources(turn)]
     chosen = as_uuid(request.GET.get("why")) or next(reversed(with_source_ids), None)
     earlier, later = turns_beside(turns[0], turns[-1])
@@ -209,7 +236,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         "konstruct/conversation.html",
         title=gettext("Conversation"),
         anchor=anchor,
-        person=turns[-1].person_name,  # type: ignore[attr-defined]
+        person=turns[-1].person_name,
         channel=channel_of(anchor),
         is_shared=anchor.channel in shared_channels(),
         has_other_people=has_other_people(anchor),
@@ -221,6 +248,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 _status(message, pending.get(message.pk)),
                 pending.get(message.pk),
                 deliveries.get(message.pk),
+                calls.get(message.pk),
                 message.pk == chosen,
             )
             for message in turns
@@ -228,6 +256,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         earlier=earlier,
         later=later,
         why=_why(request, chosen, anchor),
+        call=calls.get(chosen) if chosen else None,
         chosen=chosen,
         extraction=extraction,
         escalation=escalation,

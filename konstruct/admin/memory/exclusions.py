@@ -1,19 +1,21 @@
 """Excluding a message, or a sentence of it, from recall by hand, and including it again."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
+from django.db.models import F
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import author_of, log_row_access
-from konstruct.admin.memory.fact_review import ReasonForm
+from konstruct.admin.memory.fact_review import WHOLE_MESSAGE, ReasonForm
 from konstruct.admin.pages import show_outcome
-from konstruct.admin.query_parameters import as_number
+from konstruct.admin.query_parameters import as_number, as_uuid
 from memory.facts import exclude_from_recall, include_again
 from memory.models import Message, RecallExclusion
 from memory.text.chunking import sentence_spans
@@ -24,23 +26,37 @@ EXCLUDE: Final = "memory.add_recallexclusion"
 INCLUDE: Final = "memory.delete_recallexclusion"
 # Sentences of a long message that can be chosen one by one.
 MAX_SENTENCES: Final = 200
-WHOLE: Final = "whole"
 
 
 class ExclusionForm(ReasonForm):
     """The words to exclude, and why."""
 
-    words = forms.ChoiceField(label=_("Exclude"), widget=forms.RadioSelect, initial=WHOLE)
+    words = forms.ChoiceField(label=_("Exclude"), widget=forms.RadioSelect, initial=WHOLE_MESSAGE)
 
     def __init__(self, *args: Any, message: Message, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         sentences = sentence_spans(message.content)[:MAX_SENTENCES]
-        choices = [(WHOLE, gettext("The whole message"))]
+        choices = [(WHOLE_MESSAGE, gettext("The whole message"))]
         if len(sentences) > 1:
             choices += [(f"{start}-{end}", text[:300]) for text, start, end in sentences]
         field: Any = self.fields["words"]
         field.choices = choices
         self.order_fields(["words", "reason"])
+
+
+def exclusion_label(*, is_whole: bool) -> str:
+    """Return in words that a message, or some of its words, is excluded."""
+    if is_whole:
+        return gettext("excluded from recall")
+    return gettext("words of it are excluded from recall")
+
+
+def excluded_labels(message_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """Return for each excluded message whether all of it is excluded, in words."""
+    rows = RecallExclusion.objects.filter(message_id__in=list(message_ids))
+    # Exclusions of whole messages are the last.
+    by_start = rows.order_by(F("start").desc(nulls_last=True)).values_list("message_id", "start")
+    return {pk: exclusion_label(is_whole=start is None) for pk, start in by_start}
 
 
 @tenant_site.page("messages/<uuid:message_id>/exclude/", name="exclude_message", permission=EXCLUDE)
@@ -59,6 +75,8 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 end=as_number(end),
                 reason=form.cleaned_data["reason"],
             )
+        if form.is_valid() and (fact_id := as_uuid(request.POST.get("fact"))):
+            return redirect("admin:memory_memoryentry_change", fact_id)
         if form.is_valid():
             return redirect("admin:exclude_message", message_id)
     log_row_access(request, Action.VIEW, message)

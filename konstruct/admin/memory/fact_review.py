@@ -1,5 +1,6 @@
 """The review of facts: the queue of proposed facts, and decisions about a fact."""
 
+from collections.abc import Collection
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,14 +22,20 @@ from konstruct.admin.access import AuditedReadOnlyAdmin, author_of, log_access, 
 from konstruct.admin.lists import agent_names, id_column
 from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import PageForm, show_outcome
-from konstruct.admin.query_parameters import as_user_id, as_uuid
+from konstruct.admin.person_choice import PersonChoice
+from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.usage import admit_memories
 from konstruct.templatetags.texts import translated
+from memory.browse.search import MessageFilter, search_messages
 from memory.browse.threads import turns_around
 from memory.facts import LongTermMemory, confirm, reject, restore, retract
-from memory.models import MemoryEntry
+from memory.facts.exclusions import wrong_stems
+from memory.facts.versions import value_in
+from memory.models import MemoryEntry, Message
 from memory.models.facts import AuthorKind, FactEvent, FactEvidence, FactState
+from memory.text.chunking import sentence_spans
+from memory.text.lexical import lexemes
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -41,6 +48,8 @@ TURNS_BEFORE, TURNS_AFTER = 3, 2
 # Counting stops here; the page then shows "500+".
 MAX_COUNT: Final = 500
 MAX_CHOICES: Final = 100
+# The choice of the form of exclusions for a whole message.
+WHOLE_MESSAGE: Final = "whole"
 
 
 def update_fact(request: HttpRequest, fact: MemoryEntry, **values: Any) -> MemoryEntry:
@@ -69,6 +78,21 @@ class RejectionForm(ReasonForm):
         self.fields["reason"].widget.attrs["placeholder"] = gettext("Reason, optional")
 
 
+def refuse_lost_value(form: forms.BaseForm, fact: MemoryEntry, changed: Collection[str]) -> None:
+    """Add an error to a form that changes the content, and from which no value follows.
+
+    Args:
+        form: a form with the fields `content` and `value`.
+        fact: the fact.
+        changed: the names of the changed fields.
+    """
+    content = form.cleaned_data.get("content")
+    is_unclear = fact.slot and fact.value and content and not value_in(content, fact)
+    if "content" in changed and "value" not in changed and is_unclear:
+        text = gettext("The new text does not have the value of %(slot)s. Give the new value.")
+        form.add_error("value", text % {"slot": fact.slot})
+
+
 class EditForm(ReasonForm):
     """A proposed fact that is changed before it is confirmed."""
 
@@ -80,19 +104,35 @@ class EditForm(ReasonForm):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
+    def __init__(self, *args: Any, fact: MemoryEntry, **kwargs: Any) -> None:
+        initial = {"content": fact.content, "value": fact.value}
+        super().__init__(*args, initial=initial, **kwargs)
+        self.fact = fact
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a content without the value of the slot."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        refuse_lost_value(self, self.fact, self.changed_data)
+        return cleaned
+
 
 @tenant_site.page("facts/review/", name="fact_review", permission=REVIEW)
 def review(request: HttpRequest) -> HttpResponseBase:
     """Show the oldest proposed fact, and take the decision about it."""
-    filters = _filters(request)
+    person = PersonChoice.of_request(request)
+    filters = _filters(request, person)
     queue = _queue(filters)
+    if person.problem:
+        queue = queue.none()
+    refused = None
     if request.method == "POST":
-        _handle_decision(request)
-        return redirect(reverse("admin:fact_review", query=filters))
+        refused = _handle_decision(request)
+        if refused is None:
+            return redirect(reverse("admin:fact_review", query=filters))
     skipped = as_uuid(request.GET.get("after"))
     after = None if skipped is None else MemoryEntry.objects.filter(pk=skipped).first()
     later = queue if after is None else queue.filter(created_at__gt=after.created_at)
-    fact = later.defer("embedding").first()
+    fact: Any = later.defer("embedding").first() if refused is None else refused.fact
     if fact is None:
         log_access(request, Action.LIST, "proposed facts", asked=filters)
     else:
@@ -109,26 +149,26 @@ def review(request: HttpRequest) -> HttpResponseBase:
         agent=fact and names.get(fact.agent_id, gettext("all agents")),
         choices=_choices(),
         filters=filters,
+        person=person,
         query=urlencode(filters),
         is_fullwidth=1,
-        **({} if fact is None else _fact_context(fact)),
+        **({} if fact is None else _fact_context(fact, refused)),
     )
 
 
-def _filters(request: HttpRequest) -> dict[str, str]:
+def _filters(request: HttpRequest, person: PersonChoice) -> dict[str, str]:
     """Return the filters of the address that are set and valid."""
-    agent, user = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
+    agent = as_uuid(request.GET.get("agent"))
     text_filters = {
         name: request.GET.get(name, "").replace("\0", "")[:255] for name in ("slot", "reason")
     }
-    filters = {"agent": str(agent or ""), "user": user, **text_filters}
+    filters = {"agent": str(agent or ""), "user": person.user_id, **text_filters}
     return {name: value for name, value in filters.items() if value}
 
 
 def proposed_facts() -> Any:
     """Return the proposed facts, oldest first."""
-    rows = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED)
-    return rows.order_by("created_at", "memory_id")
+    return MemoryEntry.objects.waiting_for_review().order_by("created_at", "memory_id")
 
 
 def _queue(filters: dict[str, str]) -> Any:
@@ -149,8 +189,8 @@ def _choices() -> dict[str, list[str]]:
     }
 
 
-def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
-    """Return the data for a reviewer's decision about a fact."""
+def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]:
+    """Return the data for a reviewer's decision about a fact, with a form that has errors."""
     evidence = list(_evidence(memory=fact))
     old = MemoryEntry.objects.entries().filter(pk=fact.replaces).first() if fact.replaces else None
     turns: list[dict[str, Any]] = []
@@ -173,7 +213,7 @@ def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
         "elsewhere": [item for item in evidence if item.message_id not in shown_ids],
         "old": old,
         "difference": mark_difference(old.content, fact.content) if old else "",
-        "editing": EditForm(initial={"content": fact.content, "value": fact.value}),
+        "editing": editing or EditForm(fact=fact),
         "rejecting": RejectionForm(auto_id="reject_%s"),
     }
 
@@ -192,23 +232,38 @@ def marked_spans(text: str, spans: list[tuple[int, int]]) -> SafeString:
     return mark_safe("".join([*parts, conditional_escape(text[position:])]))  # noqa: S308  (escaped)
 
 
-def _handle_decision(request: HttpRequest) -> None:
-    """Take the decision of a form, and show its outcome."""
+def _handle_decision(request: HttpRequest) -> EditForm | None:
+    """Take the decision of a form, and show its outcome; return a form with errors."""
     decision, memory_id = request.POST.get("decision", ""), as_uuid(request.POST.get("fact"))
     fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
-    form = (EditForm if decision == "edit" else ReasonForm)(request.POST)
-    if not form.is_valid() or decision not in ("confirm", "edit", "reject"):
-        messages.warning(
-            request, gettext("This cannot be saved: check the fact, its value and the reason.")
-        )
-        return
-    data = form.cleaned_data
-    content, value = data.get("content", fact.content), data.get("value", fact.value)
-    with show_outcome(request), transaction.atomic():
-        if (content, value) != (fact.content, fact.value):
-            new_content = content if content != fact.content else None
-            update_fact(request, fact, content=new_content, value=value, reason=data["reason"])
-        decide(request, fact, "reject" if decision == "reject" else "confirm", data["reason"])
+    if decision == "edit":
+        return _edit(request, fact)
+    form = ReasonForm(request.POST)
+    if form.is_valid() and decision in ("confirm", "reject"):
+        with show_outcome(request), transaction.atomic():
+            decide(request, fact, decision, form.cleaned_data["reason"])
+    else:
+        messages.warning(request, gettext("This cannot be saved: check the reason."))
+    return None
+
+
+def _edit(request: HttpRequest, fact: MemoryEntry) -> EditForm | None:
+    """Change a proposed fact and confirm it; return the form if it has errors."""
+    form = EditForm(request.POST, fact=fact)
+    if form.is_valid():
+        data = form.cleaned_data
+        changes = {name: data[name] for name in ("content", "value") if name in form.changed_data}
+        with show_outcome(request, form=form), transaction.atomic():
+            if changes:
+                update_fact(request, fact, reason=data["reason"], **changes)
+            decide(request, fact, "confirm", data["reason"])
+    if not form.is_valid():
+        return form
+    if changes and also_said(MemoryEntry.objects.get(pk=fact.pk)):
+        address = reverse("admin:memory_memoryentry_change", args=[fact.pk]) + "#also-said"
+        text = gettext("Other messages say the old value.")
+        messages.info(request, format_html('<a href="{}">{}</a>', address, text))
+    return None
 
 
 def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) -> MemoryEntry:
@@ -234,13 +289,6 @@ DONE: Final = {
     "retract": _("Retracted"),
     "restore": _("Restored"),
     "end": _("Ended"),
-}
-TITLES: Final = {
-    "confirm": _("Confirm a fact"),
-    "reject": _("Reject a fact"),
-    "retract": _("Retract a fact"),
-    "restore": _("Restore a fact"),
-    "end": _("End a fact"),
 }
 BUTTONS: Final = {
     "confirm": _("Confirm"),
@@ -287,12 +335,58 @@ def decide_fact(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/decide_fact.html",
-        title=TITLES[decision],
+        title=BUTTONS[decision],
         fact=fact,
         decision=BUTTONS[decision],
         consequence=CONSEQUENCES[decision],
         form=form,
     )
+
+
+MAX_ALSO_SAID: Final = 20
+MAX_OLD_VERSIONS: Final = 5
+
+
+def also_said(fact: MemoryEntry) -> list[tuple[Message, str, str]]:
+    """Return messages of the person that say a corrected value, and are not excluded from recall.
+
+    Returns:
+        Messages, each with the sentence and its position as the form of exclusions takes it.
+    """
+    if fact.user_id is None:
+        return []
+    is_retracted = fact.state == FactState.RETRACTED
+    versions = MemoryEntry.objects.versions_of(fact.pk)
+    wrong = versions if is_retracted else versions.filter(version_of__isnull=False)
+    found: dict[UUID, tuple[Message, str, str]] = {}
+    for version in wrong[:MAX_OLD_VERSIONS]:
+        stems = wrong_stems(version, "" if is_retracted else fact.content)
+        if not stems:
+            continue
+        result = search_messages(
+            " ".join(sorted(stems)),
+            message_filter=MessageFilter(agent_id=fact.agent_id, user_id=fact.user_id),
+            limit=MAX_ALSO_SAID,
+            query_embedding=list(version.embedding),
+        )
+        for hit in result.hits:
+            if (place := _included_sentence(hit.message, stems)) is not None:
+                found[hit.message.pk] = (hit.message, *place)
+    return sorted(found.values(), key=lambda said: said[0].created_at)
+
+
+def _included_sentence(message: Message, stems: set[str]) -> tuple[str, str] | None:
+    """Return the first sentence with these words that recall does not leave out, and its place."""
+    exclusions = list(message.recall_exclusions.all())
+    sentences = sentence_spans(message.content)
+    for text, start, end in sentences:
+        is_excluded = any(
+            row.start is None or row.end is None or (row.start < end and start < row.end)
+            for row in exclusions
+        )
+        if not is_excluded and stems <= set(lexemes(text)):
+            return text, f"{start}-{end}" if len(sentences) > 1 else WHOLE_MESSAGE
+    return None
 
 
 def evidence_of(fact: MemoryEntry) -> list[FactEvidence]:

@@ -1,6 +1,7 @@
 """Facts: edited with their history, ended, and merged if two are nearly equal."""
 
 import json
+from copy import copy
 from typing import Any, cast
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AgentNameAdmin, author_of, log_row_access
 from konstruct.admin.lists import (
@@ -28,10 +30,19 @@ from konstruct.admin.lists import (
     link,
     shortened,
 )
-from konstruct.admin.memory.fact_review import BUTTONS, decisions_for, evidence_of, update_fact
+from konstruct.admin.memory.fact_review import (
+    BUTTONS,
+    also_said,
+    decisions_for,
+    evidence_of,
+    refuse_lost_value,
+    update_fact,
+)
 from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import AgentField, PageForm, UserField, show_outcome
+from konstruct.admin.person_choice import MAX_CHOICES
 from konstruct.admin.query_parameters import as_uuid
+from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.usage import admit_memories
 from memory.arguments import is_blank
 from memory.conf import SEARCH_FLOOR
@@ -76,11 +87,18 @@ class FactForm(MetadataForm, forms.ModelForm):
         _("All agents"), help_text=_("The agent that knows the fact. Empty: all agents.")
     )
     user_id = UserField(help_text=_("The user that the fact is about. Empty: no user."))
+    reason = forms.CharField(
+        label=_("Reason"),
+        required=False,
+        max_length=2000,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=_("Why it is changed, for its history and for the exclusions from recall."),
+    )
 
     class Meta:
         model = MemoryEntry
         fields = (
-            *("content", "metadata", "agent_id", "user_id"),
+            *("content", "value", "metadata", "agent_id", "user_id"),
             *("valid_from", "valid_to", "expires_at"),
         )
         labels = {
@@ -103,6 +121,8 @@ class FactForm(MetadataForm, forms.ModelForm):
                 self.fields.pop(name, None)
         if "valid_from" in self.fields:
             self.fields["valid_from"].required = False
+        # Django sets the new values on the instance.
+        self.stored = copy(self.instance)
 
     def clean_valid_from(self) -> Any:
         """Refuse a start in the future, or before the version that it replaces."""
@@ -124,6 +144,8 @@ class FactForm(MetadataForm, forms.ModelForm):
         since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
         if "valid_to" in self.changed_data and since and until and until < since:
             self.add_error("valid_to", gettext("This is before Valid from. Give a later time."))
+        if "value" in self.fields:
+            refuse_lost_value(self, self.stored, self.changed_data)
         if self.errors.get("content"):
             return cleaned
         entry = MemoryEntry(
@@ -199,7 +221,8 @@ class MemoryEntryAdmin(AgentNameAdmin):
     list_filter = (StateFilter, FactAgentFilter, FactUserFilter, "updated_at")
     search_fields = ("content",)
     search_help_text = format_lazy(
-        _("In any words, from a similarity of {floor} on; or a user's id."), floor=SEARCH_FLOOR
+        _("In any words, from a similarity of {floor} on; or a person's id or name."),
+        floor=SEARCH_FLOOR,
     )
     ordering = ("-created_at", "-memory_id")
     readonly_fields = ("more", "agent", "created_at", "updated_at", "embedding_model", "memory_id")
@@ -238,7 +261,10 @@ class MemoryEntryAdmin(AgentNameAdmin):
         similar = nearest_facts(
             rows.order_by().defer("embedding"), vector, MAX_SEMANTIC_RESULTS, threshold=SEARCH_FLOOR
         )
-        found = rows.filter(Q(pk__in=[fact.pk for fact in similar]) | Q(user_id=query))
+        found = rows.filter(
+            Q(pk__in=[fact.pk for fact in similar])
+            | Q(user_id__in=find_people(query)[:MAX_CHOICES])
+        )
         return found.nearest(vector), False
 
     def get_list_display(self, request: HttpRequest) -> Any:
@@ -255,7 +281,8 @@ class MemoryEntryAdmin(AgentNameAdmin):
         if obj is None:
             return ("content", "metadata", "agent_id", "user_id", "valid_from", "expires_at")
         return (
-            *("content", "metadata", "more", "agent", "user_id", "valid_from", "valid_to"),
+            *(("content", "value") if obj.slot else ("content",)),
+            *("reason", "metadata", "more", "agent", "user_id", "valid_from", "valid_to"),
             *("expires_at", "created_at", "updated_at", "embedding_model", "memory_id"),
         )
 
@@ -284,6 +311,8 @@ class MemoryEntryAdmin(AgentNameAdmin):
             request,
             obj,
             content=given["content"] if "content" in changed else None,
+            value=given["value"] if "value" in changed else None,
+            reason=given.get("reason", ""),
             metadata=given["metadata"] if "metadata" in changed else None,
             replaces_metadata=True,
             valid_from=given["valid_from"] if "valid_from" in changed else None,
@@ -378,9 +407,12 @@ def _is_old(fact: MemoryEntry | None) -> bool:
 
 def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
     """Return the context of a fact's page."""
+    evidence = evidence_of(fact)
     return {
         "decisions": [(decision, BUTTONS[decision]) for decision in decisions_for(fact)],
-        "evidence": evidence_of(fact),
+        "evidence": [item for item in evidence if item.memory_id == fact.pk],
+        "former_evidence": [item for item in evidence if item.memory_id != fact.pk],
+        "also_said": also_said(fact),
         "events": FactEvent.objects.filter(memory=fact).order_by("-number")[:50],
         "replies": recalls_with(fact)
         .only("created_at", "query", "reply_id")

@@ -12,7 +12,9 @@ from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.recall_events import left_out_context, memory_context
 from konstruct.admin.page_tools import date_range_query, export_page
-from konstruct.admin.query_parameters import AgentAndUser, as_user_id, as_uuid
+from konstruct.admin.person_choice import PersonChoice
+from konstruct.admin.query_parameters import AgentAndUser, as_uuid
+from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.context.search import search_memory
 from memory.models import Scope
@@ -32,7 +34,8 @@ VIEW_FACTS = "memory.view_memoryentry"
 def memories(request: HttpRequest) -> HttpResponseBase:
     """Ask an agent's memory of a user."""
     names = agent_names()
-    target, query = AgentAndUser.from_query(request.GET), _query(request)
+    person = PersonChoice.of_request(request)
+    target, query = _target(request, person), _query(request)
     found: dict[str, Any] = {}
     if target and query:
         log_access(
@@ -53,13 +56,21 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         title=gettext("Memories"),
         agents=names.items(),
         agent_id=as_uuid(request.GET.get("agent")) or next(iter(names), None),
-        user_id=as_user_id(request.GET.get("user")),
+        user_id=person.typed,
+        person=person,
         query=query,
         found=found,
         days=date_range_query(request),
         list_tools=list_tools(request),
         users=Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS],
     )
+
+
+def _target(request: HttpRequest, person: PersonChoice) -> AgentAndUser | None:
+    """Return the agent and the person to ask about, or None if one is missing or unknown."""
+    agent_id = as_uuid(request.GET.get("agent"))
+    agent = Agent.objects.filter(pk=agent_id).first() if agent_id and person.user_id else None
+    return AgentAndUser(agent, person.user_id) if agent else None
 
 
 def _query(request: HttpRequest) -> str:
@@ -101,7 +112,7 @@ def _recall(request: HttpRequest, target: AgentAndUser, query: str) -> dict[str,
 
 def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
     """Yield the recalled messages, best first."""
-    target, query = AgentAndUser.from_query(request.GET), _query(request)
+    target, query = _target(request, PersonChoice.of_request(request)), _query(request)
     if target and query:
         for hit in _recall(request, target, query)["hits"]:
             yield tuple(hit[name] for name in EXPORT_COLUMNS)

@@ -15,7 +15,10 @@ from unfold.decorators import display
 from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.jobs import JobAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
+from konstruct.admin.person_choice import MAX_CHOICES
 from konstruct.orchestrator.activity import source_of_reply
+from konstruct.orchestrator.identities.channel_identities import find_people
+from konstruct.orchestrator.metering import last_calls
 from konstruct.templatetags.texts import speaker as speaker_name
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.embedding_queue import EMBEDDINGS
@@ -85,12 +88,14 @@ class MessageAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
     list_filter = (AgentFilter, UserFilter, "role", SourceFilter, "created_at")
     search_fields = ("content",)
-    search_help_text = _("Words of a message, in any form; a user's id; or a message's id.")
+    search_help_text = _(
+        "Words of a message, in any form; a person's id or name; or a message's id."
+    )
     ordering = ("-number",)
     inlines = (PieceInline,)
     fields = (
         *("content", "role", "name", "agent", "user_id", "thread_id", "channel", "created_at"),
-        *("metadata", "usage", "finish_reason"),
+        *("metadata", "usage", "finish_reason", "model_call"),
         *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
         "agent_id",
     )
@@ -109,13 +114,26 @@ class MessageAdmin(MemoryAdmin):
         try:
             return queryset.filter(pk=UUID(query)), False
         except ValueError:
-            numbers = {*numbers_of_messages_with(query), *numbers_of_messages_of(query)}
+            numbers = {*numbers_of_messages_with(query)}
+            numbers.update(*map(numbers_of_messages_of, find_people(query)[:MAX_CHOICES]))
             return queryset.filter(number__in=numbers), False
 
     @display(description=_("Speaker"), label=Colours({"user": "info", "assistant": "success"}))
     def speaker(self, message: Message) -> tuple[str, str]:
         """The author, as on the page of the conversation."""
         return message.role, speaker_name(message)
+
+    @display(description=_("Call of the language model"))
+    def model_call(self, message: Message) -> SafeString | str:
+        """A link to the call that wrote the reply, with its model, endpoint and agent version."""
+        call = last_calls([message]).get(message.pk)
+        if call is None:
+            return "-"
+        text = f"{call.model}, {call.endpoint}"
+        if call.agent_version:
+            number = {"number": call.agent_version}
+            text += ", " + gettext("version %(number)s of the agent") % number
+        return link(text, "orchestrator_modelcall_change", call.pk)
 
     @display(description=_("Conversation"))
     def conversation(self, message: Message) -> SafeString:

@@ -23,7 +23,7 @@ from konstruct.admin.lists import agent_choices, agent_names, model_page
 from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.sessions import find_sessions
-from konstruct.admin.pages import PageForm
+from konstruct.admin.pages import PageForm, UserField
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.users import VIEW as VIEW_PEOPLE
 from konstruct.admin.query_parameters import as_user_id, as_uuid
@@ -59,16 +59,13 @@ DATE: Final = forms.DateInput(attrs={"type": "date"})
 
 
 class FilterForm(PageForm):
-    """The filters of a search. An invalid value does not filter."""
+    """The filters of a search."""
 
     agent = forms.ChoiceField(
         label=_("Agent"), choices=agent_choices(_("All agents")), required=False
     )
-    user = forms.CharField(
-        label=_("Person"),
-        required=False,
-        widget=forms.TextInput(attrs={"placeholder": _("Id of the person")}),
-    )
+    user = UserField(is_known=True, label=_("Person"))
+    user.widget.attrs |= {"class": "k-input", "placeholder": _("Id or name")}
     channel = forms.CharField(label=_("Channel"), required=False)
     since = forms.DateField(label=_("From"), required=False, widget=DATE)
     until = forms.DateField(label=_("To"), required=False, widget=DATE)
@@ -79,7 +76,7 @@ class FilterForm(PageForm):
         values = self.cleaned_data
         return MessageFilter(
             agent_id=as_uuid(values.get("agent")),
-            user_id=as_user_id(values.get("user")) or None,
+            user_id=values.get("user"),
             channel=values.get("channel") or None,
             since=_start(values.get("since")),
             until=_start(values.get("until"), timedelta(days=1)),
@@ -109,6 +106,8 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     )
     if query and (exact := next(exact_links(request, query), None)):
         return redirect(exact.link)
+    # An unknown person must not widen the search to all people.
+    is_searched = query and "user" not in form.errors
     return tenant_site.render(
         request,
         "konstruct/search.html",
@@ -116,13 +115,11 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
         q=query,
         form=form,
         floor=SEARCH_FLOOR,
-        **(_search_results(request, query, message_filter) if query else {}),
+        **(_results(request, query, message_filter) if is_searched else {"messages_found": []}),
     )
 
 
-def _search_results(
-    request: HttpRequest, query: str, message_filter: MessageFilter
-) -> dict[str, Any]:
+def _results(request: HttpRequest, query: str, message_filter: MessageFilter) -> dict[str, Any]:
     """Return the results of each kind that the person may see."""
     names, vector = agent_names(), embed([query])[0]
     facts = []

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from konstruct.admin.memory.exclusions import excluded_labels
 from konstruct.admin.memory.recall_events import stored_trace_context
 from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
@@ -18,7 +19,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.conf import ERASED_TEXT, IMPORT_CHANNEL, STORED_CHANNEL
 from memory.exceptions import InvalidArgument
-from memory.models import MemoryEntry, Message, RecallExclusion, Role
+from memory.models import MemoryEntry, Message, Role
 from memory.models.facts import FactState
 from memory.recall.policy import RecallWeights
 
@@ -185,9 +186,7 @@ class _Changes:
             message.pk: message
             for message in Message.objects.filter(pk__in=ids).defer("content", "metadata")
         }
-        self.exclusions: dict[UUID, list[RecallExclusion]] = {}
-        for exclusion in RecallExclusion.objects.filter(message_id__in=ids):
-            self.exclusions.setdefault(exclusion.message_id, []).append(exclusion)
+        self.excluded = excluded_labels(ids)
         fact_ids = [pk for fact in facts if (pk := as_uuid(fact.get("memory_id")))]
         self.facts = {
             fact.pk: fact
@@ -198,14 +197,9 @@ class _Changes:
         """Return the context of a source that is a message."""
         pk = as_uuid(str(message_id or ""))
         message = self.messages.get(pk) if pk else None
-        excluded = self.exclusions.get(pk, []) if pk else []
-        changes = []
+        changes = [self.excluded[pk]] if pk in self.excluded else []
         if pk and message is None and self.since is not None:
             changes.append(gettext("erased since"))
-        if any(exclusion.start is None for exclusion in excluded):
-            changes.append(gettext("excluded from recall"))
-        elif excluded:
-            changes.append(gettext("words of it are excluded from recall"))
         return {
             "changes": changes,
             "is_here": message is not None,

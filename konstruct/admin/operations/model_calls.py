@@ -4,13 +4,15 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.contrib import admin
+from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin
-from konstruct.admin.lists import AgentFilter, ChoiceFilter, agent_names
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, agent_names, link
 from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.metering import PURPOSES
@@ -40,13 +42,13 @@ class ModelCallAdmin(AgentRowsAdmin):
 
     list_before_template = "konstruct/model_usage.html"
     list_display = (
-        "created_at", "outcome_label", "purpose_label", "agent", "model", "prompt_tokens",
-        "completion_tokens", "cost",
+        "created_at", "outcome_label", "error", "purpose_label", "agent", "agent_version", "model",
+        "prompt_tokens", "completion_tokens", "cost", "reply",
     )  # fmt: skip
     list_filter = ("outcome", PurposeFilter, AgentFilter, "created_at")
     fields = (
-        *("created_at", "outcome_label", "purpose_label", "agent", "model"),
-        *("prompt_tokens", "completion_tokens", "cost"),
+        *("created_at", "outcome_label", "error", "purpose_label", "agent", "agent_version"),
+        *("model", "endpoint", "requests", "prompt_tokens", "completion_tokens", "cost", "reply"),
     )
 
     @display(
@@ -68,6 +70,21 @@ class ModelCallAdmin(AgentRowsAdmin):
     def purpose_label(self, call: ModelCall) -> str:
         """The purpose in words."""
         return gettext(call.purpose)
+
+    @display(description=_("Reply"))
+    def reply(self, call: ModelCall) -> SafeString | str:
+        """A link to the reply, or to the message that it should answer."""
+        if call.message_id is None:
+            return ""
+        reply_id = call.reply_id  # type: ignore[attr-defined]  # an annotation
+        text = gettext("Open reply") if reply_id else gettext("Open message")
+        shown = reply_id or call.message_id
+        return link(text, "conversation", shown, fragment=f"m{shown}")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Return the calls with the ids of their replies."""
+        calls: QuerySet[Any] = super().get_queryset(request)
+        return calls.annotate(reply_id=F("message__reply__pk"))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None

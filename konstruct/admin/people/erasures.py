@@ -3,8 +3,9 @@
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django import forms
 from django.apps import apps
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -15,6 +16,7 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
 from konstruct.admin.lists import agent_names, link
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.identities.erasure_requests import (
     receipt_document,
     request_message_erasure,
@@ -26,6 +28,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 
 ERASE = "audit.add_erasurerequest"
+REQUESTED = _("The erasure is requested. An operator's process carries it out.")
 STATES = Colours(
     {
         "done": "success",
@@ -36,19 +39,40 @@ STATES = Colours(
 )
 
 
+class ErasureForm(PageForm):
+    """The reason of an erasure, for its receipt."""
+
+    reason = forms.CharField(
+        label=_("Reason"),
+        required=False,
+        max_length=2000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("It stays on the receipt: write no id and no name of the person."),
+    )
+
+
 @tenant_site.page("messages/<uuid:message_id>/erase/", name="erase_message", permission=ERASE)
 def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Ask for a reason and the scope, then request the erasure."""
     message = get_object_or_404(Message, pk=message_id)
-    if request.method != "POST":
-        with transaction.atomic():
-            log_row_access(request, Action.VIEW, message)
-        return tenant_site.render(
-            request,
-            "konstruct/erase_message.html",
-            title=gettext("Erase a message"),
-            message=message,
-        )
+    form = ErasureForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        with show_outcome(request, str(REQUESTED), form=form, field="reason"):
+            erasure = _erase(request, message, form.cleaned_data["reason"])
+            return redirect("admin:audit_messageerasure_change", erasure.pk)
+    log_row_access(request, Action.VIEW, message)
+    return tenant_site.render(
+        request,
+        "konstruct/erase_message.html",
+        title=gettext("Erase a message"),
+        message=message,
+        form=form,
+        is_whole=request.POST.get("what") == "conversation",
+    )
+
+
+def _erase(request: HttpRequest, message: Message, reason: str) -> MessageErasure:
+    """Request the erasure of a message, or of its conversation, and log it."""
     whole = request.POST.get("what") == "conversation"
     with transaction.atomic():
         erasure = request_message_erasure(
@@ -57,7 +81,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             thread_id=message.thread_id,
             message_id=None if whole else message.pk,
             by=actor_of(request),
-            reason=request.POST.get("reason", "").replace("\0", "")[:2000],
+            reason=reason,
         )
         log_row_access(
             request,
@@ -68,10 +92,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             thread_id=message.thread_id,
             erasure_id=str(erasure.pk),
         )
-    messages.success(
-        request, gettext("The erasure is requested. An operator's process carries it out.")
-    )
-    return redirect("admin:audit_messageerasure_change", erasure.pk)
+    return erasure
 
 
 class ErasureAdmin(AgentRowsAdmin):

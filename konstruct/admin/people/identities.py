@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django import forms
 from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
@@ -18,9 +17,8 @@ from unfold.decorators import display
 
 from konstruct.admin import lists
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, log_row_access
-from konstruct.admin.pages import PageForm, show_outcome
-from konstruct.api.models import valid_id
-from konstruct.orchestrator.identities.channel_identities import MAX_ID_CHARACTERS, link, unlink
+from konstruct.admin.pages import PageForm, UserField, show_outcome
+from konstruct.orchestrator.identities.channel_identities import link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -80,17 +78,14 @@ class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
 class LinkForm(PageForm):
     """The user to link to."""
 
-    user_id = forms.CharField(
-        label=_("User"),
-        max_length=MAX_ID_CHARACTERS,
-        strip=False,
-        validators=[valid_id],
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    user_id = UserField(
+        required=True,
         help_text=_(
-            "The id of a user, as shown under People. Earlier messages are moved within two "
-            "minutes, and cannot be separated again."
+            "The id or the name of a user, as shown under People. Earlier messages are moved "
+            "within two minutes, and cannot be separated again."
         ),
     )
+    user_id.widget.attrs |= {"class": "k-input", "autocomplete": "off"}
 
 
 @tenant_site.page("identities/<uuid:identity_id>/link/", name="link_identity", permission=LINK)

@@ -31,7 +31,7 @@ from memory.browse.threads import latest_threads
 from memory.facts.search import fact_uses
 from memory.ids import as_code_points
 from memory.models import MemoryEntry, Message
-from memory.models.facts import FactEvent, FactEvidence, FactState
+from memory.models.facts import FactAction, FactEvent, FactEvidence, FactState
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonym
@@ -149,7 +149,7 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str
                 gettext("Waits for consent"), text, _change_url(call), call.created_at
             )
     if request.user.has_perm("memory.view_memoryentry"):
-        proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED, **of_person)
+        proposed = MemoryEntry.objects.waiting_for_review().filter(**of_person)
         for fact in proposed.only("content", "created_at").order_by("created_at")[:MAX_WAITING]:
             yield _waiting_item(
                 gettext("Proposed fact"), fact.content, _change_url(fact), fact.created_at
@@ -228,7 +228,10 @@ def _former(rows: Any) -> QuerySet[MemoryEntry]:
 
 
 def _sources(facts: Iterable[MemoryEntry]) -> dict[UUID, dict[str, Any]]:
-    """Return the latest quoted message of each fact, and who stored or proposed it: two queries."""
+    """Return the latest quoted message of each fact, and the event that gave it its content.
+
+    The event of a version is the first one after it was written.
+    """
     facts = list(facts)
     ids = {pk for fact in facts for pk in (fact.pk, fact.fact_id)}
     evidence = FactEvidence.objects.filter(memory_id__in=ids).order_by("message__created_at")
@@ -236,12 +239,18 @@ def _sources(facts: Iterable[MemoryEntry]) -> dict[UUID, dict[str, Any]]:
         row["memory_id"]: row
         for row in evidence.values("memory_id", "message_id", "quote", "message__created_at")
     }
-    first_events = FactEvent.objects.filter(memory_id__in=ids).order_by("memory_id", "number")
-    authors = {event.memory_id: event for event in first_events.distinct("memory_id")}
+    actions = (FactAction.ENTER, FactAction.PROPOSE, FactAction.CHANGE)
+    events: dict[UUID, list[FactEvent]] = {}
+    for event in FactEvent.objects.filter(memory_id__in=ids, action__in=actions).order_by("number"):
+        events.setdefault(event.memory_id, []).append(event)
     return {
         fact.pk: {
             "quoted": quoted.get(fact.pk) or quoted.get(fact.fact_id),
-            "author": authors.get(fact.fact_id),
+            "author": next(
+                (event for event in written if event.created_at >= fact.updated_at),
+                written[-1] if written else None,
+            ),
         }
         for fact in facts
+        for written in [events.get(fact.fact_id, [])]
     }

@@ -3,18 +3,22 @@
 from collections.abc import Iterator
 from typing import Any
 
+from django import forms
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import actor_of, log_access
 from konstruct.admin.lists import agent_names
 from konstruct.admin.page_tools import date_range_query, export_page
 from konstruct.admin.pages import show_outcome
+from konstruct.admin.people.erasures import ERASE, REQUESTED, ErasureForm
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.person import VIEW
 from konstruct.admin.people.person_export import PersonExport
@@ -34,7 +38,6 @@ from tenants.audit.models import Action, ErasureRequest
 
 PER_PAGE = 50
 EXPORT = "audit.export_person"
-ERASE = "audit.add_erasurerequest"
 RECEIPT = "audit.view_erasurerequest"
 
 
@@ -129,6 +132,27 @@ def export(request: HttpRequest) -> HttpResponseBase:
     )
 
 
+class PersonErasureForm(ErasureForm):
+    """The reason, and the id of the person as a confirmation."""
+
+    typed = forms.CharField(
+        label=_("The user’s id, to confirm"),
+        strip=False,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, user_id: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user_id = user_id
+
+    def clean_typed(self) -> str:
+        """Refuse another id."""
+        typed: str = self.cleaned_data["typed"]
+        if typed != self._user_id:
+            raise ValidationError(gettext("This is not the id of the user."))
+        return typed
+
+
 @tenant_site.page("people/person/erase/", name="erase_person", permission=ERASE)
 def erase(request: HttpRequest) -> HttpResponseBase:
     """Request the erasure of a user, after the id was typed as a confirmation."""
@@ -138,11 +162,18 @@ def erase(request: HttpRequest) -> HttpResponseBase:
             request, gettext("Nothing is known of %(user_id)r.") % {"user_id": user_id}
         )
         return redirect("admin:people")
-    problem = ""
-    if request.method == "POST":
-        if request.POST.get("typed") == user_id:
-            return _request_erasure(request, user_id)
-        problem = gettext("This is not the id of the user.")
+    form = PersonErasureForm(request.POST if request.method == "POST" else None, user_id=user_id)
+    if request.method == "POST" and form.is_valid():
+        with show_outcome(request, str(REQUESTED), form=form, field="reason"):
+            erasure = request_erasure(
+                user_id,
+                by=actor_of(request),
+                reason=form.cleaned_data["reason"],
+                request_id=current_request_id(),
+            )
+            if request.user.has_perm(RECEIPT):
+                return redirect("admin:erasure_receipt", erasure.pk)
+            return redirect(reverse("admin:person", query={"user": user_id}))
     return tenant_site.render(
         request,
         "konstruct/erase_person.html",
@@ -155,20 +186,5 @@ def erase(request: HttpRequest) -> HttpResponseBase:
             (other, as_code_points(other), urlencode({"user": other}))
             for other in similar_user_ids(user_id)
         ],
-        problem=problem,
-        reason=request.POST.get("reason", ""),
+        form=form,
     )
-
-
-def _request_erasure(request: HttpRequest, user_id: str) -> HttpResponseBase:
-    success = gettext("The erasure is requested. An operator's process carries it out.")
-    with show_outcome(request, success):
-        erasure = request_erasure(
-            user_id,
-            by=actor_of(request),
-            reason=request.POST.get("reason", "").replace("\0", "")[:2000],
-            request_id=current_request_id(),
-        )
-        if request.user.has_perm(RECEIPT):
-            return redirect("admin:erasure_receipt", erasure.pk)
-    return redirect(reverse("admin:person", query={"user": user_id}))

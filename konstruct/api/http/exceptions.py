@@ -17,7 +17,11 @@ from konstruct.api.http.problems import MAX_ERRORS, FieldError, Problem, Refusal
 from konstruct.api.http.views import ChangedSince
 from konstruct.llm.exceptions import LLMError, LLMUnavailable
 from konstruct.orchestrator import exceptions as orchestrator
-from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, ThreadOfOthers
+from konstruct.orchestrator.identities.erasure_requests import (
+    AlreadyRequested,
+    ReasonNamesPerson,
+    ThreadOfOthers,
+)
 from memory import exceptions as memory
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from tenants.exceptions import KonstructError, TenantPaused
@@ -62,6 +66,7 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     AlreadyRequested: (409, "already-requested", "user_id"),
     orchestrator.PersonBeingErased: (409, "being-erased", "user_id"),
     ThreadOfOthers: (422, "thread-of-others", "threads"),
+    ReasonNamesPerson: (400, "invalid-fields", "reason"),
     UnreadableSession: (422, "unreadable-session", "thread_id"),
     CheckpointRefused: (422, "unreadable-session", "thread_id"),
     OutsideOfKey: (403, "outside-of-key", "user_id"),

@@ -13,6 +13,7 @@ from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
 from konstruct.channels.notifications.content import quota_id
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.models import Event, NotificationRecipient
+from memory.models import MemoryEntry
 from tenants.context import fetch_value, required_tenant_id
 from tenants.jobs import JobKind, Lease
 from tenants.limits.quotas import Quota
@@ -117,11 +118,6 @@ _REVIEW: Final = """
     SELECT date_trunc('day', now(), 'UTC') AS since, NULL::uuid AS agent_id, NULL AS user_id
     WHERE %(key)s::uuid = %(tenant_id)s
 """
-_PROPOSED: Final = """
-SELECT count(*) FROM (
-    SELECT FROM memory_memoryentry WHERE state = 'proposed' AND version_of IS NULL LIMIT %(limit)s
-) AS proposed
-"""
 
 
 def check_row(key: UUID) -> None:
@@ -177,7 +173,8 @@ def _queue_reviews(key: UUID) -> None:
     if not thresholds:
         return
     # Counted up to the highest threshold.
-    count = fetch_value(_PROPOSED, {"limit": max(thresholds)})
+    proposed = MemoryEntry.objects.waiting_for_review().order_by().values("pk")
+    count = proposed[: max(thresholds)].count()
     source = f"{_REVIEW} AND {int(count)} > 0"
     wait = f"CASE WHEN review_threshold <= {int(count)} THEN 0 END"
     _queue(Event.REVIEW_QUEUE, key, source, wait)

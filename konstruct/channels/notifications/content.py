@@ -21,7 +21,6 @@ from konstruct.orchestrator.models import (
     ToolCall,
 )
 from memory.models import MemoryEntry
-from memory.models.facts import FactState
 from tenants.audit.models import ErasureRequest, MessageErasure
 from tenants.context import public_scope, required_tenant_id
 from tenants.limits.quotas import Quota
@@ -158,7 +157,7 @@ def _erasure(row: Notification) -> Content | None:
 
 def _review(row: Notification) -> Content | None:
     threshold = row.recipient.review_threshold
-    proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED).order_by()
+    proposed = MemoryEntry.objects.waiting_for_review().order_by()
     if proposed.values("pk")[:threshold].count() < threshold:
         return None
     return Content(

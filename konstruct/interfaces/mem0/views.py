@@ -231,7 +231,7 @@ class MemoryView(Mem0View):
         fields = self.fields
         fact = _lock_facts(self.caller, [memory_id])[0]
         before = row_state(fact)
-        fact = _update(fact, fields)
+        fact = _update(self.caller, fact, fields)
         self.log(fact, before=before, after=row_state(fact))
         return Response({"message": "Memory updated successfully!"} | memory_documents([fact])[0])
 
@@ -267,7 +267,7 @@ class BatchView(Mem0View):
         memories = self.fields["memories"]
         changes = {change.pop("memory_id"): change for change in memories}
         for fact in _lock_facts(self.caller, list(changes)):
-            _update(fact, changes[fact.memory_id])
+            _update(self.caller, fact, changes[fact.memory_id])
         self.log(facts=sorted(map(str, changes)))
         return Response({"message": f"Successfully updated {len(changes)} memories"})
 
@@ -352,7 +352,7 @@ def _page(
     )
 
 
-def _update(fact: MemoryEntry, fields: dict[str, Any]) -> MemoryEntry:
+def _update(caller: Caller, fact: MemoryEntry, fields: dict[str, Any]) -> MemoryEntry:
     """Update a fact. The app and the run of a memory never change."""
     names = {"text": "content", "timestamp": "valid_from", "expiration_date": "expires_at"}
     change = {column: fields[name] for name, column in names.items() if name in fields}
@@ -362,7 +362,7 @@ def _update(fact: MemoryEntry, fields: dict[str, Any]) -> MemoryEntry:
         }
         change["metadata"] = {**fields["metadata"], **entities}
     with admit_memories(1):
-        return FACTS.update(fact.memory_id, required_tenant_id(), **change)
+        return FACTS.update(fact.memory_id, required_tenant_id(), author=caller.author, **change)
 
 
 def _lock_facts(caller: Caller, memory_ids: list[UUID]) -> list[MemoryEntry]:

@@ -5,15 +5,19 @@ moved to that user (konstruct/privacy/merge). All linked ids are one person.
 """
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID, uuid4
 
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Length, Now
 
 from konstruct.orchestrator.exceptions import IdentityNotFound, NothingToLink, PersonBeingErased
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from memory.arguments import text_argument
+from memory.browse.people import similar_user_ids
+from memory.conversations.names import fold
 from memory.ids import new_id_argument
+from memory.models import PersonName
 from tenants import transaction
 from tenants.audit.models import ErasureRequest
 from tenants.context import execute, fetch_column, fetch_value
@@ -64,6 +68,39 @@ def is_known(user_ids: Sequence[str]) -> bool:
         for subject in data.subjects
     )
     return bool(fetch_value(f"SELECT {probes}", {"users": list(user_ids)}))
+
+
+# A text that is a part of more names is no name of one person.
+MAX_NAMES: Final = 1_000
+
+
+def find_people(text: str, *, whole: bool = False) -> list[str]:
+    """Return the ids of the people that a text names, each person once, sorted.
+
+    The text is an id; or else a name, or the id of an account in its channel; or else words of a
+    name; or else an id in another case or with other white space. Case and accents of names make no
+    difference.
+
+    Args:
+        text: the typed text.
+        whole: whether words of a name and similar ids are no names of a person.
+    """
+    if is_known([text]):
+        return [text]
+    name = fold(text)
+    words = set(name.split())
+    holds_words = Q(*(("folded__contains", word) for word in words))
+    named = PersonName.objects.filter(holds_words).order_by(Length("folded"))
+    names = [*named.values_list("user_id", "folded")[:MAX_NAMES]] if words else []
+    accounts = ChannelIdentity.objects.filter(Q(native_id=text) | Q(name__iexact=text.strip()))
+    found = {user_id for user_id, folded in names if folded == name}
+    found |= {*accounts.values_list("user_id", flat=True)}
+    if not whole:
+        found = found or {user_id for user_id, folded in names if words <= {*folded.split()}}
+        found = found or {*similar_user_ids(text)}
+    linked = ChannelIdentity.objects.filter(own_id__in=found).values_list("own_id", "user_id")
+    main_ids = dict(linked)
+    return sorted({main_ids.get(user_id, user_id) for user_id in found})
 
 
 HISTORY_MERGES = owner_kind("history merge")

@@ -6,6 +6,8 @@ same id, if all messages are of one user.
 """
 
 import json
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,12 +16,16 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError
+from django.db.models import Q
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
+from konstruct.orchestrator.models import ChannelIdentity
 from konstruct.orchestrator.notifications import notify
 from memory.arguments import id_argument, text_argument
+from memory.conversations.names import fold
 from memory.exceptions import InvalidArgument
 from memory.ids import pseudonym_problem
+from memory.models import PersonName
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
@@ -39,6 +45,59 @@ class AlreadyRequested(KonstructError):
 
 class ThreadOfOthers(KonstructError):
     """A thread in a request for an erasure has messages or a session of another user."""
+
+
+class ReasonNamesPerson(KonstructError):
+    """The reason of an erasure has an id or a name of the person, and would stay on the receipt."""
+
+
+# Shorter words of a name, such as "of", are words of many reasons.
+MIN_NAME_WORD_CHARACTERS: Final = 3
+
+
+def refuse_name_in_reason(reason: str, user_id: str) -> None:
+    """Refuse a reason with an id, a name or a word of a name of a person, also in the genitive.
+
+    Case, accents, invisible characters and the form of Unicode make no difference.
+
+    Raises:
+        ReasonNamesPerson: the reason names the person.
+    """
+    if not reason:
+        return
+    user_ids = linked_ids(user_id)
+    own_accounts = Q(user_id__in=user_ids) | Q(own_id__in=user_ids)
+    accounts = ChannelIdentity.objects.filter(own_accounts).values_list("native_id", "name")
+    names = {*PersonName.objects.filter(user_id__in=user_ids).values_list("name", flat=True)}
+    names.update(name for _, name in accounts)
+    words = {word for name in names for word in re.findall(r"[^\W_]+", fold(name))}
+    searched = {word for word in words if len(word) >= MIN_NAME_WORD_CHARACTERS}
+    searched |= names | {*user_ids} | {native_id for native_id, _ in accounts}
+    text = _comparable(reason)
+    for name in sorted(filter(None, map(_comparable, searched)), key=len, reverse=True):
+        if _pattern_of(name).search(text):
+            raise ReasonNamesPerson(
+                f"The reason stays on the receipt, and names the person: {name!r}. Leave it out."
+            )
+
+
+def _comparable(text: str) -> str:
+    """Return a text without case, accents, and characters that nobody sees."""
+    return "".join(
+        character
+        for character in fold(text)
+        if unicodedata.category(character) not in ("Cf", "Mn", "Me")
+    )
+
+
+def _pattern_of(name: str) -> re.Pattern[str]:
+    """Return the pattern of a name as words of a text.
+
+    Scripts without case, such as Chinese and Arabic, write names together with other words.
+    """
+    first, last = (unicodedata.category(character) == "Lo" for character in (name[0], name[-1]))
+    before, after = "" if first else r"(?<![^\W_])", "" if last else r"s?(?![^\W_])"
+    return re.compile(f"{before}{re.escape(name)}{after}")
 
 
 def request_erasure(
@@ -67,11 +126,13 @@ def request_erasure(
         detail: further fields of the entry in the access log.
 
     Raises:
+        ReasonNamesPerson: the reason has an id or a name of the person.
         ThreadOfOthers: another user spoke in one of these threads, or its session is another's.
         AlreadyRequested: the same erasure is requested already, and not done yet.
     """
     if problem := pseudonym_problem(id_argument("user_id", user_id)):
         raise InvalidArgument(f"user_id={user_id[:80]!a} {problem}")
+    refuse_name_in_reason(reason, user_id)
     if threads:
         _refuse_threads_of_others(
             linked_ids(user_id), threads, agent_id=agent_id, by_bound_key=by_bound_key
@@ -125,7 +186,11 @@ def request_message_erasure(
 
     Returns:
         The new request, or the open request for the same messages.
+
+    Raises:
+        ReasonNamesPerson: the reason has an id or a name of the person.
     """
+    refuse_name_in_reason(reason, user_id)
     target = {
         "agent_id": agent_id,
         "user_id": user_id,

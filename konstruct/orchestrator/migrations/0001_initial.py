@@ -38,6 +38,11 @@ PRIVILEGES = {
     "orchestrator_questionanswer": ["INSERT", "DELETE"],
 }
 
+FORGET_ERASED_MESSAGES = """
+ALTER TABLE orchestrator_modelcall ADD CONSTRAINT model_call_message
+    FOREIGN KEY (message_id) REFERENCES memory_message (id) ON DELETE SET NULL
+"""
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -1396,12 +1401,42 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "agent_version",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Number of the agent's version that answered. Empty: it has none, or no reply was asked for.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        blank=True,
+                        db_constraint=False,
+                        db_index=False,
+                        help_text="The message that the call answers. Empty: none, or it was erased.",
+                        null=True,
+                        on_delete=deletion.DO_NOTHING,
+                        related_name="model_calls",
+                        to="memory.message",
+                    ),
+                ),
+                (
                     "purpose",
                     models.TextField(help_text="Purpose of the call, such as reply or extraction."),
                 ),
                 (
                     "model",
                     models.TextField(blank=True, default="", help_text="The language model."),
+                ),
+                (
+                    "endpoint",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Host and port of the language model's server.",
+                    ),
                 ),
                 (
                     "outcome",
@@ -1411,6 +1446,16 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         help_text="Empty: the process ended before the answer came.",
+                    ),
+                ),
+                (
+                    "error",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The reason of a failure.",
+                        verbose_name="reason",
                     ),
                 ),
                 (
@@ -1462,6 +1507,11 @@ class Migration(migrations.Migration):
                         fields=["created_at"],
                         condition=models.Q(outcome=""),
                         name="model_call_unknown",
+                    ),
+                    models.Index(
+                        fields=["message", "created_at"],
+                        condition=models.Q(("message__isnull", False)),
+                        name="model_call_of_message",
                     ),
                 ],
                 "constraints": [
@@ -2204,6 +2254,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.RunSQL(FORGET_ERASED_MESSAGES, migrations.RunSQL.noop),
         *protect_tables(PRIVILEGES),
         CommentOnTables(
             tables={

@@ -9,7 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
-from django.db.models import OuterRef
+from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
@@ -45,6 +45,11 @@ class AgentQuerySet(models.QuerySet["Agent"]):
     def active(self) -> Self:
         """Those that accept messages."""
         return self.filter(is_active=True)
+
+    def with_version(self) -> Self:
+        """With the number of the last version of each as `version`."""
+        versions = AgentVersion.objects.filter(agent_id=OuterRef("pk")).order_by("-number")
+        return self.annotate(version=Subquery(versions.values("number")[:1]))
 
     def named(self, name_or_id: str) -> Self:
         """The agent of that name or id; no name reads as an id, so one value is one agent."""
@@ -344,6 +349,9 @@ class Agent(TenantModel):
     created_at = models.DateTimeField(
         db_default=server_now(), editable=False, help_text="Time of creation."
     )
+
+    # Set by `with_version`.
+    version: int | None = None
 
     objects = AgentQuerySet.as_manager()
 

@@ -14,6 +14,7 @@ from tenants.fields import (
     json_list,
     json_object,
     optional_id,
+    optional_number,
     optional_text,
     optional_time,
     random_id,
@@ -190,8 +191,24 @@ class ModelCall(TenantModel):
 
     id = random_id()
     agent_id = optional_id("agent", help_text="The agent.")
+    agent_version = optional_number(
+        help_text="Number of the agent's version that answered. Empty: it has none, or no reply "
+        "was asked for."
+    )
+    message = models.ForeignKey(
+        Message,
+        # Postgres sets it to NULL when the message is erased: the call stays in the meter.
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="model_calls",
+        help_text="The message that the call answers. Empty: none, or it was erased.",
+    )
     purpose = models.TextField(help_text="Purpose of the call, such as reply or extraction.")
     model = models.TextField(blank=True, default="", help_text="The language model.")
+    endpoint = optional_text(help_text="Host and port of the language model's server.")
     requests = models.PositiveSmallIntegerField(
         default=1,
         db_default=1,
@@ -202,6 +219,7 @@ class ModelCall(TenantModel):
         blank=True,
         help_text="Empty: the process ended before the answer came.",
     )
+    error = optional_text("reason", help_text="The reason of a failure.")
     prompt_tokens = count(help_text="Tokens sent.")
     completion_tokens = count(help_text="Tokens received.")
     cost = models.DecimalField(
@@ -227,6 +245,11 @@ class ModelCall(TenantModel):
                 fields=["created_at"],
                 condition=models.Q(outcome=""),
                 name="model_call_unknown",
+            ),
+            models.Index(
+                fields=["message", "created_at"],
+                condition=models.Q(message__isnull=False),
+                name="model_call_of_message",
             ),
         ]
 

@@ -130,7 +130,13 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
         if has_tools or calls or "tools" in snapshot.options:
             completion = ask_with_tools(snapshot, agent, prompt.messages, calls, lease, on_text)
         else:
-            options = RunOptions(options=snapshot.options, on_text=on_text, agent_id=agent.id)
+            options = RunOptions(
+                options=snapshot.options,
+                on_text=on_text,
+                agent_id=agent.id,
+                agent_version=agent.version,
+                message_id=message.id,
+            )
             completion = runner.complete(message, agent, prompt.messages, options)
     if isinstance(completion, Completion):
         return Draft.from_completion(completion, agent, prompt)
@@ -253,6 +259,8 @@ def ask_with_tools(
             options=options,
             on_text=on_text,
             agent_id=agent.id,
+            agent_version=agent.version,
+            message_id=snapshot.message.id,
         )
         completion = runner.complete(snapshot.message, agent, messages, run_options)
         usages.append(completion.usage)

@@ -170,7 +170,7 @@ def _messages(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Any]:
 def _snapshot(row: Any, thread: Thread) -> Snapshot:
     message, escalation = konstruct_message(row), current_escalation(thread)
     handover_id = None if escalation is None else escalation.to_agent_id
-    agents = Agent.objects.in_bulk({thread.agent_id, handover_id} - {None})
+    agents = Agent.objects.with_version().in_bulk({thread.agent_id, handover_id} - {None})
     handover_agent = agents.get(handover_id) if handover_id else None
     if handover_agent is not None and not handover_agent.is_active:
         handover_agent = None

@@ -11,8 +11,10 @@ from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMUnavailable
 from konstruct.orchestrator import metering, runner
+from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from konstruct.orchestrator.pipeline.dry_run import dry_run
+from memory.models import Message
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.metered import counts_of_month
@@ -55,6 +57,23 @@ def test_replies_and_dry_runs_are_metered(
     ]
     counts = counts_of_month()
     assert (counts.messages, counts.replies, counts.memories) == (1, 1, 2)
+
+
+def test_a_call_names_its_message_endpoint_agent_version_and_the_reason_of_a_failure(
+    program: Program, send_message: Callable[..., Any], llm_server: LLMServer
+) -> None:
+    llm_server.answers = [Answer({"error": {"message": "No such model."}}, 400)]
+    failed = send_message("How are you?", thread_id="t1")
+    update_agent(program.agent, persona="Brief.")
+    answered = send_message("And now?", thread_id="t2")
+    calls = ModelCall.objects.order_by("created_at")
+    host = llm_server.url.partition("://")[2]
+    assert [(call.message_id, call.agent_version, call.endpoint) for call in calls] == [
+        (failed.pk, None, host), (answered.pk, 2, host),
+    ]  # fmt: skip
+    assert "refused the request (HTTP 400)" in calls[0].error
+    reply = Message.objects.get(in_reply_to=answered)
+    assert metering.last_calls([failed, reply]) == {failed.pk: calls[0], reply.pk: calls[1]}
 
 
 def test_each_round_of_tools_is_a_call(

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import connections
@@ -9,6 +10,10 @@ from django.utils import timezone
 
 from memory.embedding.embedder import embed
 from memory.exceptions import DuplicateFact, InvalidArgument
+from memory.facts.versions import value_in
+from memory.models import MemoryEntry
+from memory.models.facts import Author, AuthorKind, FactEvent
+from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.memory.facts.keeping import MEMORY, contents, rows, store
 
@@ -36,6 +41,30 @@ def test_an_update_keeps_the_id_and_the_old_version(tenant_a: Tenant) -> None:
     assert found.score == pytest.approx(
         float(_cosine("Ann lives in Rome.", "Where does Ann live?")), abs=1e-5
     )
+
+
+def test_the_value_of_a_slot_follows_the_content() -> None:
+    fact = MemoryEntry(tenant_id=uuid4(), content="Ann lives in York, UK.", value="York")
+    for content, value in (
+        ("Ann lives in Bath, UK.", "Bath"),
+        ("Ann lives in New York, UK.", "New York"),
+        ("Ann and Bo live in york.", "York"),
+        ("Ann lives in Yorkshire.", ""),
+        ("Ann moved to Rome.", ""),
+        ("Ann lives in , UK.", ""),
+    ):
+        assert value_in(content, fact) == value, content
+    assert value_in("Ann.", MemoryEntry(tenant_id=uuid4(), content="Ann lives.")) == ""
+
+
+def test_a_replaced_text_of_an_external_id_names_its_author(tenant_a: Tenant) -> None:
+    author = Author(AuthorKind.PROGRAM, "k1", "crm")
+    for content in ("Ann lives in Bonn.", "Ann lives in Rome."):
+        entry = MemoryEntry(tenant_id=tenant_a.id, content=content, external_id="home")
+        MEMORY.remember(entry, author=author)
+    with tenant_scope(tenant_a.id):
+        events = FactEvent.objects.order_by("number").values_list("action", "author_name")
+        assert [*events] == [("enter", "crm"), ("change", "crm")]
 
 
 def test_a_fact_can_be_ended_after_the_event(tenant_a: Tenant) -> None:

@@ -207,8 +207,8 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
         required=False,
         allow_blank=True,
         max_length=MAX_VALUE_CHARACTERS,
-        help_text="The value of the fact's slot, such as Oslo. Default: unchanged, if the content "
-        "still has it.",
+        help_text="The value of the fact's slot, such as Oslo. Default: the words of the new "
+        "content that replace it, or it, if the content still has it.",
     )
     content = bodies.StrictCharField(
         required=False,

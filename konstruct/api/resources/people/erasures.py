@@ -31,7 +31,19 @@ ERASE = "audit.add_erasurerequest"
 ERASURE_LOCATION = response_header("Location", "The URL of the request.", 202)
 
 
-class NewErasureSerializer(bodies.StrictSerializer):
+class EraseSerializer(bodies.StrictSerializer):
+    """Query parameters of erasures."""
+
+    reason = bodies.StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=2000,
+        help_text="The reason. It is stored on the receipt, so it must not contain an id or a name "
+        "of the person.",
+    )
+
+
+class NewErasureSerializer(EraseSerializer):
     """The user to erase."""
 
     user_id = bodies.ChannelIdField(
@@ -48,12 +60,6 @@ class NewErasureSerializer(bodies.StrictSerializer):
         help_text="Sessions of graphs that belong to the user, in addition to those of their "
         "conversations. A session of a thread with other speakers, or that names another user, is "
         "refused.",
-    )
-    reason = bodies.StrictCharField(
-        required=False,
-        allow_blank=True,
-        max_length=2000,
-        help_text="The reason. It is stored on the receipt.",
     )
 
 
@@ -102,17 +108,6 @@ class ErasureSerializer(serializers.Serializer):
         help_text="The numbers of rows removed from each table, with digests of the ids and "
         "without texts. `found` is false if nothing was stored about the user. `storage` lists the "
         "rewritten files, and when other files lose the removed values.",
-    )
-
-
-class EraseSerializer(bodies.StrictSerializer):
-    """Query parameters of erasures."""
-
-    reason = bodies.StrictCharField(
-        required=False,
-        allow_blank=True,
-        max_length=2000,
-        help_text="The reason. It is stored on the receipt.",
     )
 
 

@@ -8,6 +8,7 @@ from django.test import Client
 from konstruct.orchestrator.agents import QUESTIONS, update_agent
 from konstruct.orchestrator.models import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import ask_questions, save_question
+from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -24,8 +25,13 @@ def questions(program_a: Program) -> str:
 
 
 def test_a_question_is_saved_asked_and_deleted(
-    program_a: Program, browser: Callable[..., Client], address: str, questions: str
+    program_a: Program,
+    browser: Callable[..., Client],
+    send_message: Callable[..., Message],
+    address: str,
+    questions: str,
 ) -> None:
+    send_message(program_a, "Hello.", answered=False)
     person = browser(program_a.tenant)
     form = {"content": "Who are you?", "user_id": "maria", "do": "save"}
     assert person.post(address, form).status_code == 302

@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 
 from konstruct.orchestrator.models import ExtractionRun
-from memory.models import MemoryEntry, Message
-from memory.models.facts import FactEvent
+from memory.facts import exclude_from_recall
+from memory.models import MemoryEntry, Message, RecallExclusion
+from memory.models.facts import SYSTEM, FactEvent
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -40,6 +41,36 @@ def post(client: Client, fact: UUID, decision: str, **fields: str) -> str:
 def state(program: Program, fact: UUID) -> str:
     with tenant_scope(program.tenant.id):
         return str(MemoryEntry.objects.get(pk=fact).state)
+
+
+def test_facts_of_excluded_messages_leave_the_queue_until_they_are_included_again(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    fact, client = home("Oslo"), browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        message = Message.objects.get()
+    conversation, exclude = (
+        f"/admin/{page}{message.pk}/" for page in ("conversations/", "messages/")
+    )
+    exclude += "exclude/"
+    queue = "/api/v1/facts/?state=proposed"
+    assert exclude in client.get(conversation).text
+    assert "excluded from recall" not in client.get(conversation).text
+    client.post(exclude, {"words": "whole", "reason": "A joke."})
+    assert "excluded from recall" in client.get(conversation).text
+    assert client.get(REVIEW).context["fact"] is None
+    assert program_a.get(queue).json()["results"] == []
+    assert "Maria lives in Oslo." not in client.get("/admin/").text
+    with tenant_scope(program_a.tenant.id):
+        exclusion = RecallExclusion.objects.get()
+    client.post(f"/admin/messages/{message.pk}/include/{exclusion.pk}/")
+    assert client.get(REVIEW).context["fact"].pk == fact
+    assert len(program_a.get(queue).json()["results"]) == 1
+    # Words beside the evidence do not count.
+    with tenant_scope(program_a.tenant.id):
+        exclude_from_recall(message, author=SYSTEM, start=0, end=6)
+    assert client.get(REVIEW).context["fact"].pk == fact
+    assert "words of it are excluded" in client.get(conversation).text
 
 
 def test_the_oldest_fact_is_shown_with_its_quote_and_the_next_one_after_a_decision(
@@ -73,7 +104,8 @@ def test_a_fact_is_edited_and_then_approved(
         known = MemoryEntry.objects.get(pk=fact)
     assert (known.content, known.value, known.state) == ("Maria lives in Ås.", "Ås", "active")
     page = client.get(f"/admin/memory/memoryentry/{fact}/change/").text
-    assert "<mark>Oslo</mark>" in page  # the evidence of the previous version
+    assert "<mark>Oslo</mark>" not in page
+    assert "“<bdi>Oslo</bdi>”" in page  # the evidence of the previous version
     assert "<bdi>extraction</bdi> (extraction run)" in page
 
 

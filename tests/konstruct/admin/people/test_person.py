@@ -115,7 +115,7 @@ def test_facts_have_their_source_and_the_replies_that_used_them(
     rows = {row["fact"].pk: row for row in page.context["facts"]["current"]["rows"]}
     assert rows.pop(quoted_id)["quoted"]["message_id"] == message.pk
     (entered,) = rows.values()
-    assert (entered["quoted"], entered["author"].action) == (None, "enter")
+    assert (entered["quoted"], entered["author"].action) == (None, "change")
     assert f"/admin/conversations/{message.pk}/#m{message.pk}" in page.text
     (waiting,) = (row for row in page.context["waiting"] if row["label"] == "Proposed fact")
     assert str(waiting_id) in waiting["address"]

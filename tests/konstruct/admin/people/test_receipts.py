@@ -144,6 +144,23 @@ def test_an_erased_message_has_a_receipt(
     assert browser(tenant, "view_messageerasure").get(address).status_code == 200
 
 
+def test_a_reason_that_names_the_person_is_refused_and_kept_in_the_form(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    client, form = browser(populated_a.tenant), {"typed": "maria", "reason": "MARIA asked for it"}
+    with tenant_scope(populated_a.tenant.id):
+        message = Message.objects.filter(user_id="maria").earliest("number")
+    for address in ("people/person/erase/?user=maria", f"messages/{message.pk}/erase/"):
+        assert "write no id and no name" in client.get(f"/admin/{address}").text
+        page = client.post(f"/admin/{address}", {**form, "what": "conversation"}).text
+        assert "names the person" in page
+        assert "MARIA asked for it</textarea>" in page
+    assert 'value="conversation" selected' in page
+    with tenant_scope(populated_a.tenant.id):
+        assert not ErasureRequest.objects.exists()
+        assert not MessageErasure.objects.exists()
+
+
 def test_a_downloaded_receipt_is_verified_by_the_command(
     tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client], tmp_path: Path,
     capsys: Any, settings: Any,

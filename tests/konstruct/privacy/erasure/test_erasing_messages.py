@@ -13,7 +13,13 @@ from konstruct.api.models import KeyScope
 from konstruct.channels.delivery import queue as deliveries
 from konstruct.consistency import verify
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, ExtractionRun
+from konstruct.orchestrator.models import (
+    Agent,
+    AnswerOptions,
+    Escalation,
+    ExtractionRun,
+    ModelCall,
+)
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
 from konstruct.privacy.erasure import carry_out
@@ -75,6 +81,7 @@ def target(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message])
         add_items(agent.id, "maria", "t", items)
         bo = Agent.objects.create(name="bo")
         copy_for_agent([target.pk], bo.id)
+        ModelCall.objects.create(agent_id=agent.id, purpose="reply", message=target)
         get_redis_connection("default").xadd(
             partial_reply_key(tenant_a.id, target.id), {"text": SECRET}
         )

@@ -1,10 +1,13 @@
 """Erasures by REST: requested by a program, run by the owner worker, read with the receipt."""
 
+from urllib.parse import urlencode
+
 import pytest
 
+from konstruct.orchestrator.identities.channel_identities import identity_of, link
 from konstruct.privacy import jobs
 from memory.models import Message
-from tenants.audit.models import AccessEvent, ActorKind
+from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.api.auth.test_scopes import refusal
@@ -50,3 +53,32 @@ def test_key_requests_erasures_within_its_binding(program_a: Program) -> None:
     assert program_of_maria.post(ERASURES, {"user_id": "maria"}).status_code == 202
     refusal(program_of_maria.get(f"{ERASURES}{of_agent['id']}/"), 404)
     assert program_a.get(f"{ERASURES}{of_agent['id']}/").status_code == 200
+
+
+def test_a_reason_that_names_the_person_is_refused(program_a: Program) -> None:
+    message = program_a.send("Hi.", name="Zoë Łuc-Rossi").json()
+    program_a.send("Hi.", user_id="U024BE7LH", name="山田太郎")
+    with tenant_scope(program_a.tenant.id):
+        link(identity_of("slack", "T1", "U77", "Mia"), "maria", by="eva")
+    reasons = {
+        "maria": "MARIA asked; Maria's wish; (ma\u200bria); zoe; ZOE\u0308; Frau Rossis Antrag;"
+        " \uff32\uff4f\uff53\uff53\uff49; luc; u77 of Slack; mia",
+        "U024BE7LH": "by u024be7lh; 山田太郎さんの依頼",
+    }
+    for user_id, texts in reasons.items():
+        for reason in texts.split("; "):
+            answer = program_a.post(ERASURES, {"user_id": user_id, "reason": reason})
+            assert answer.json()["errors"][0]["field"] == "reason", reason
+            assert "names the person" in refusal(answer, 400)
+    thread = {"agent": "ada", "user_id": "maria", "thread_id": message["thread_id"]}
+    for address, query in (
+        (f"{MESSAGES}{message['id']}/", {}),
+        ("/api/v1/conversations/transcript/", thread),
+    ):
+        query = urlencode({**query, "reason": "for Zoé"})
+        answer = program_a.request("DELETE", f"{address}?{query}")
+        assert "names the person" in refusal(answer, 400)
+    with tenant_scope(program_a.tenant.id):
+        assert not ErasureRequest.objects.exists()
+    accepted = {"user_id": "maria", "reason": "Mariana of marketing: ticket 77, luck"}
+    assert program_a.post(ERASURES, accepted).status_code == 202

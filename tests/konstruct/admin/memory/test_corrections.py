@@ -1,0 +1,115 @@
+"""Corrections of facts: their author, value, evidence and reason, and messages that say the old."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from memory.indexing.embedding_jobs import drain
+from memory.models import MemoryEntry, Message
+from memory.models.facts import FactEvent, FactEvidence
+from tenants.context import tenant_scope
+from tests.konstruct.admin.memory.test_facts import FACTS, form_of
+from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
+
+REVIEW = "/admin/facts/review/"
+SLOT = {"subject": "Maria", "slot": "home", "value": "Antwerp", "is_multi_valued": False}
+CONTENT = "Maria lives in Brussels."
+
+
+@pytest.fixture
+def home(program_a: Program, send_message: Callable[..., Message]) -> Callable[..., UUID]:
+    """Propose maria's home from a message, beside two others that name it."""
+
+    def make(review: str = "") -> UUID:
+        message = send_message(program_a, "I live in Antwerp. My dog is Rex.", answered=False)
+        propose_home = {"review": review, **SLOT}
+        fact = propose(message, "Antwerp", "Maria lives in Antwerp.", **propose_home).memory_id
+        send_message(program_a, "Antwerp is home. It rains a lot here.", answered=False)
+        send_message(program_a, "I like rain.", answered=False)
+        send_message(program_a, "Antwerp again.", answered=False, user_id="bob")
+        drain(program_a.tenant.id)
+        return fact
+
+    return make
+
+
+def by_form(program: Program, client: Client, fact: UUID) -> None:
+    page = f"{FACTS}{fact}/change/"
+    sent = form_of(client, fact, content=CONTENT, reason="She said so.")
+    assert client.post(page, sent).status_code == 302
+
+
+def by_key(program: Program, client: Client, fact: UUID) -> None:
+    sent = {"decision": "edit", "content": CONTENT, "value": "Antwerp", "reason": "She said so."}
+    page = client.post(REVIEW, {"fact": fact, **sent}, follow=True)
+    assert "Other messages say the old value." in page.text
+
+
+def by_rest(program: Program, client: Client, fact: UUID) -> None:
+    body = f'{{"content": "{CONTENT}", "reason": "She said so."}}'
+    answer = program.request(
+        "PATCH", f"/api/v1/facts/{fact}/", data=body, content_type="application/json"
+    )
+    assert answer.json()["value"] == "Brussels"
+
+
+def by_mem0(program: Program, client: Client, fact: UUID) -> None:
+    body = f'{{"text": "{CONTENT}"}}'
+    answer = program.request(
+        "PUT", f"/mem0/v1/memories/{fact}/", data=body, content_type="application/json"
+    )
+    assert answer.status_code == 200, answer.content
+
+
+@pytest.mark.parametrize("correct", [by_form, by_key, by_rest, by_mem0])
+def test_a_correction_has_its_author_value_and_evidence_and_offers_the_old_messages(
+    program_a: Program,
+    browser: Callable[..., Client],
+    home: Callable[..., UUID],
+    correct: Callable[[Program, Client, UUID], None],
+) -> None:
+    fact, client = home("health" if correct is by_key else ""), browser(program_a.tenant)
+    correct(program_a, client, fact)
+    with tenant_scope(program_a.tenant.id):
+        author = "tests" if correct in (by_rest, by_mem0) else User.objects.latest("id").username
+        entry = MemoryEntry.objects.get(pk=fact)
+        event = FactEvent.objects.filter(memory_id=fact, action="change").get()
+        assert not FactEvidence.objects.filter(memory_id=fact).exists()
+    assert (entry.content, entry.value, entry.slot) == (CONTENT, "Brussels", "home")
+    assert event.author_name == author
+    assert event.reason == ("" if correct is by_mem0 else "She said so.")
+    person = client.get("/admin/people/person/?user=maria").text
+    assert re.search(rf"changed by <bdi>{author}</bdi>", person)
+    address = f"{FACTS}{fact}/change/"
+    page = client.get(address)
+    assert page.context["known"]["evidence"] == []
+    assert [item.quote for item in page.context["known"]["former_evidence"]] == ["Antwerp"]
+    ((message, words, place),) = page.context["known"]["also_said"]
+    assert words == "Antwerp is home."
+    exclude = f"/admin/messages/{message.pk}/exclude/"
+    answer = client.post(exclude, {"words": place, "fact": str(fact)})
+    assert answer.headers["Location"] == address
+    assert "also-said" not in client.get(address).text
+
+
+def test_a_content_without_the_value_asks_for_it_and_keeps_what_was_typed(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    fact, client = home("health"), browser(program_a.tenant)
+    unclear: dict[str, Any] = {"content": "Maria has moved.", "reason": "By phone."}
+    page = client.post(REVIEW, {"fact": fact, "decision": "edit", "value": "Antwerp", **unclear})
+    for text in ("does not have the value of home", "Maria has moved.", "By phone.", " open>"):
+        assert text in page.text
+    client.post(REVIEW, {"fact": fact, "decision": "confirm"})
+    address = f"{FACTS}{fact}/change/"
+    page = client.post(address, form_of(client, fact, **unclear))
+    assert "does not have the value of home" in page.text
+    assert client.post(address, form_of(client, fact, **unclear, value="")).status_code == 302
+    with tenant_scope(program_a.tenant.id):
+        assert MemoryEntry.objects.get(pk=fact).value == ""
