@@ -32,7 +32,8 @@ FROM ${PYTHON_IMAGE} AS application
 # A number, since Kubernetes cannot look up whether a name is root's.
 RUN groupadd --gid 10001 konstruct \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin konstruct \
-    && install -d -o 10001 -g 10001 /journal /backups
+    && install -d -o 10001 -g 10001 /journal /backups \
+    && install -m 600 -o 10001 -g 10001 /dev/null /journal/erasures.jsonl
 WORKDIR /srv/konstruct
 COPY manage.py ./
 COPY deploy deploy

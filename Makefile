@@ -47,14 +47,16 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A lock file names all packages, the dependencies of each among them.
 INSTALL_LOCKED = $(INSTALL) --no-deps --require-hashes -r
 
-HAS_PYTHON = test -n "$(PYTHON)" || { echo "Konstruct needs Python 3.11 or newer: install it, or make PYTHON=/path/to/python3" >&2; exit 1; }
+HAS_PYTHON = test -n "$(PYTHON)" || { echo "Konstruct needs Python 3.11 or newer: install it, or make PYTHON=/path/to/python3" >&2; exit 1; }; \
+	$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module: install the package python3-venv, then run make again" >&2; exit 1; }
 
-.venv/bin/python:
+# The last file that venv makes: an incomplete .venv is made again.
+.venv/bin/pip:
 	@$(HAS_PYTHON)
 	@$(PYTHON) -m venv .venv
 
-$(SERVING): requirements/embedded.lock | .venv/bin/python
-	@echo "Installing into .venv, this once."
+$(SERVING): requirements/embedded.lock | .venv/bin/pip
+	@echo "Installing into .venv, this once: one to two minutes without output."
 	@$(INSTALL_LOCKED) requirements/embedded.lock
 	@touch $@
 

@@ -4,6 +4,7 @@
 import io
 import os
 import sys
+from signal import SIGPIPE
 
 # Commands of Django and django-tenants that change a tenant outside of its context, or without
 # an entry in a log, or do not work with these tables; and what to run instead. Code that calls
@@ -54,7 +55,11 @@ def main() -> None:
         os.environ["DATABASE_POOL_SIZE"] = "10"  # hundreds of threads, most of which wait
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # who reads a log does not wait for its end
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except BrokenPipeError:  # such as `list_tenants | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
+        sys.exit(128 + SIGPIPE)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,11 @@ from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as kombu_redis
 from redis.exceptions import ConnectionError as BrokerDown
+from redis.exceptions import ResponseError
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
-from konstruct.heartbeats import BEAT, write_heartbeat
+from konstruct import __version__
+from konstruct.heartbeats import BEAT, touch_heartbeat_file, write_heartbeat
 from konstruct.processes import wait_for_migrations
 from tenants.outages import outage_reason
 
@@ -36,6 +38,7 @@ class Scheduler(CeleryScheduler):
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
         """Send a task that is due. A broker that is down is logged once, not at each task."""
+        touch_heartbeat_file()
         try:
             self.apply_async(entry, producer=producer, advance=False)
         except Exception as error:  # retried when the task is due again
@@ -68,9 +71,27 @@ class Channel(kombu_redis.Channel):
 
 
 class Transport(kombu_redis.Transport):
-    """Kombu's transport for Redis with this Channel."""
+    """Kombu's transport for Redis with this Channel.
+
+    A broker that refuses writes, in a failover or because of a full disk, is a lost connection:
+    otherwise Celery ends the worker.
+    """
 
     Channel = Channel
+    connection_errors = (*kombu_redis.Transport.connection_errors, ResponseError)
+
+    def establish_connection(self) -> Any:
+        """Connect to a broker that takes writes. Celery tries again after some seconds."""
+        touch_heartbeat_file()
+        connection = super().establish_connection()
+        channel = self._avail_channels[-1]
+        try:
+            channel.client.set("public:takes_writes", 1, ex=1)
+        except self.connection_errors:
+            self._avail_channels.remove(channel)
+            channel.close()
+            raise
+        return connection
 
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
@@ -124,10 +145,16 @@ def _require_database(**kwargs: Any) -> None:
 
 
 @beat_init.connect
-def _serve_metrics(**kwargs: Any) -> None:
-    """Serve metrics in a worker."""
+def _start_beat(**kwargs: Any) -> None:
+    """Log the schedule, write the first heartbeat, and serve metrics."""
     from konstruct.metrics import serve  # needs the apps to be loaded
 
+    tasks = [
+        f"{entry['task']} every {entry['schedule']:g} s"
+        for entry in app.conf.beat_schedule.values()
+    ]
+    logger.info("Konstruct %s: beat starts, and sends %s", __version__, ", ".join(tasks))
+    write_heartbeat(BEAT)
     serve()
 
 

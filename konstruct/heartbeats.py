@@ -2,7 +2,8 @@
 
 A process writes its heartbeat while it works. It is in the metrics, and /health/ready reports a
 process without one, except web processes. A health check of a container reads the age of the file
-HEARTBEAT_FILE.
+HEARTBEAT_FILE, which is also updated while the process waits for a database or the broker: a new
+process would wait too.
 """
 
 import logging
@@ -35,15 +36,20 @@ def write_heartbeat(process: str) -> None:
     If the cache is down or read-only, or the file cannot be written, the process works on, and its
     health checks report it.
     """
-    if settings.HEARTBEAT_FILE:
-        try:
-            settings.HEARTBEAT_FILE.touch()
-        except OSError as error:
-            logger.warning("The heartbeat of the %s is not in its file: %s", process, error)
+    touch_heartbeat_file()
     try:
         get_redis_connection().set(_KEY.format(process), 1, ex=MAX_AGE_SECONDS)
     except (RedisError, ConnectionInterrupted) as error:
         logger.debug("The heartbeat of the %s is not in the cache: %s", process, error)
+
+
+def touch_heartbeat_file() -> None:
+    """Update HEARTBEAT_FILE, if it is set: this process runs, and works or waits."""
+    if settings.HEARTBEAT_FILE:
+        try:
+            settings.HEARTBEAT_FILE.touch()
+        except OSError as error:
+            logger.warning("The heartbeat is not in its file: %s", error)
 
 
 def has_heartbeat(process: str) -> bool:

@@ -16,7 +16,7 @@ from celery.worker.consumer.tasks import Tasks
 from django.conf import settings
 
 from konstruct import __version__, metrics
-from konstruct.heartbeats import INTERVAL_SECONDS, write_heartbeat
+from konstruct.heartbeats import INTERVAL_SECONDS, touch_heartbeat_file, write_heartbeat
 from konstruct.processes import return_freed_memory, share_malloc_heaps
 from tenants import jobs, traces
 from tenants.checks.connections import require_writable
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 STOP_SECONDS: Final = 7.0
 # Queues whose jobs need the embedding model. Other processes do not load it.
 EMBEDDING_QUEUES: Final = frozenset({"replies", "embeddings", "extractions"})
+# Set by a signal to stop.
+_is_stopping = threading.Event()
 LANGUAGE_MODEL_QUEUES: Final = frozenset({"replies", "extractions"})
 
 
@@ -58,11 +60,14 @@ def run(queues: Sequence[str]) -> None:
          "--pool", "threads", "--concurrency", str(slots), "--without-gossip", "--without-mingle",
          "--loglevel", "INFO"]
     )  # fmt: skip
-    end_process(0)
+    if not _is_stopping.is_set():
+        logger.error("The worker ended without a signal: its supervisor starts another process")
+    end_process(0 if _is_stopping.is_set() else 1)
 
 
 def stop_soon() -> None:
     """Claim no further jobs, and end this process after STOP_SECONDS if it still runs."""
+    _is_stopping.set()
     stop_claiming()
     timer = threading.Timer(STOP_SECONDS, end_process, (0,))
     timer.daemon = True
@@ -110,6 +115,7 @@ class DatabaseGate(bootsteps.StartStopStep):
 
     def _check_database(self, consumer: Any) -> None:
         tasks = consumer.task_consumer
+        touch_heartbeat_file()
         try:
             require_writable()
         except OUTAGES as error:

@@ -8,8 +8,10 @@ With METRICS_DIR each process counts in files there, and one process sums them f
 counts of a killed process stay. Without it a process counts in its memory, for tests.
 """
 
+import fcntl
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -32,6 +34,7 @@ from prometheus_client import (
     multiprocess,
     values,
 )
+from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.registry import Collector
 
 OTHER: Final = "other"
@@ -41,18 +44,66 @@ IN_FILES: Final = values.ValueClass is not values.MutexValue
 # From a cached answer to a language model's reply that takes minutes.
 SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 REGISTRY: Final = CollectorRegistry()
+# All series of a process take less. A file that never grows has its blocks from the beginning.
+FILE_BYTES: Final = 1 << 20
+DEAD_PROCESSES: Final = "0"
+
+
+class AllocatedFile(MmapedDict):
+    """A file of counts with all its blocks. On a full disk the process counts in its memory.
+
+    prometheus_client maps a file with holes. The kernel ends a process by SIGBUS that writes to a
+    hole for which the disk has no block.
+    """
+
+    def __init__(self, filename: str, read_mode: bool = False) -> None:
+        try:
+            with Path(filename).open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, FILE_BYTES)
+        except OSError:
+            Path(filename).unlink(missing_ok=True)
+            filename = f"/proc/self/fd/{os.memfd_create('metrics')}"
+        super().__init__(filename, read_mode)
+
+
+values.MmapedDict = AllocatedFile  # type: ignore[misc]
 
 
 def remove_dead_processes(*, include_own_pid: bool = False) -> None:
-    """Remove the gauges of dead processes.
+    """Remove the files of dead processes, after adding their counts to those of process 0.
 
     Args:
-        include_own_pid: include those of an earlier process with this process's id.
+        include_own_pid: include the gauges of an earlier process with this process's id.
     """
-    for path in cast(Path, settings.METRICS_DIR).glob("gauge_live*_*.db"):
-        pid = int(path.stem.rpartition("_")[2])
-        if not psutil.pid_exists(pid) or (include_own_pid and pid == os.getpid()):
-            path.unlink(missing_ok=True)
+    with _locked_files():
+        for path in cast(Path, settings.METRICS_DIR).glob("*_*.db"):
+            kind, _, pid = path.stem.rpartition("_")
+            is_own = include_own_pid and int(pid) == os.getpid() and kind.startswith("gauge")
+            if not is_own and (pid == DEAD_PROCESSES or psutil.pid_exists(int(pid))):
+                continue
+            if not kind.startswith("gauge") and path.stat().st_size:
+                sums = AllocatedFile(str(path.with_name(f"{kind}_{DEAD_PROCESSES}.db")))
+                for key, value, at, _ in MmapedDict.read_all_values_from_file(str(path)):
+                    sums.write_value(key, sums.read_value(key)[0] + value, at)
+                sums.close()
+            path.unlink()
+
+
+@contextmanager
+def _locked_files() -> Iterator[None]:
+    """Let one process at a time read the files of all processes, or remove some."""
+    with cast(Path, settings.METRICS_DIR).joinpath("lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class CountsInFiles(Collector):
+    """The counts of all processes of METRICS_DIR."""
+
+    def collect(self) -> Iterator[Any]:
+        """Return all metrics."""
+        with _locked_files():
+            yield from list(multiprocess.MultiProcessCollector(None).collect())
 
 
 if IN_FILES:
@@ -156,7 +207,7 @@ def registry(*others: Collector) -> CollectorRegistry:
     scraped = CollectorRegistry()
     if IN_FILES:
         remove_dead_processes()
-        multiprocess.MultiProcessCollector(scraped)
+        scraped.register(CountsInFiles())
     else:
         scraped.register(cast(Collector, REGISTRY))
     for collector in others:

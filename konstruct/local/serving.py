@@ -23,6 +23,7 @@ import httpx
 import kombu.exceptions
 import psutil
 from django.conf import settings
+from redis.exceptions import RedisError
 
 from konstruct.celery import app
 from konstruct.heartbeats import WORKERS
@@ -140,6 +141,7 @@ class Processes:
 
     def __init__(self, host: str, port: int, write_line: Callable[[str], None]) -> None:
         self._url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
+        self._write_line = write_line
         self._logs = make_home() / "log"
         self._logs.mkdir(mode=0o700, exist_ok=True)
         self._environment = {
@@ -166,7 +168,7 @@ class Processes:
         self._supervisord = self._start()
 
     def wait_ready(self) -> None:
-        """Wait until the web answers and the workers take tasks."""
+        """Wait until the web answers, the workers take tasks, and no heartbeat is missing."""
         deadline = time.monotonic() + READY_SECONDS
         while not (self._web_answers() and self._workers_answer()):
             self._check_processes()
@@ -177,12 +179,27 @@ class Processes:
 
     def wait(self) -> None:
         """Show the output of the processes and keep them running, until a signal."""
-        # Ends: by a signal, or by an error after a process has ended.
+        failure = ""
+        # Ends: by a signal.
         while True:
-            self._check_processes()
+            try:
+                self._check_processes()
+            except KonstructError as error:  # such as a full disk: it is tried until it is over
+                if not failure:
+                    self._write_line(one_line(f"Not all processes run: {error}"))
+                failure = str(error)
+                time.sleep(RESTART_CHECK_SECONDS)
+            else:
+                if failure:
+                    self._write_line("All processes run again.")
+                failure = ""
 
     def stop(self) -> None:
         """End all processes: in order, or immediately after a second signal."""
+        self._write_line(
+            "Stopping: workers give their jobs back, then Postgres and Valkey write their data: up "
+            f"to {STOP_SECONDS} seconds. A second Ctrl-C kills the workers at once."
+        )
         for number in ENDING_SIGNALS:
             signal.signal(number, lambda *_: self._supervisord.kill())
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -213,9 +230,9 @@ class Processes:
         time.sleep(POLL_SECONDS)
         self._show()
         if self._supervisord.poll() is not None:
-            if self._supervisord.returncode > 0:
+            status, self._supervisord = self._supervisord.returncode, self._start()
+            if status > 0:
                 raise ServingError(f"supervisord has ended: see {self._logs}")
-            self._supervisord = self._start()
         if time.monotonic() - self._services_checked_at > RESTART_CHECK_SECONDS:
             _ensure_embedded()
             self._services_checked_at = time.monotonic()
@@ -226,16 +243,17 @@ class Processes:
 
     def _web_answers(self) -> bool:
         try:
-            return httpx.get(f"{self._url}/health/ready", timeout=5).is_success
+            answer = httpx.get(f"{self._url}/health/ready", timeout=5)
         except httpx.TransportError:
             return False
+        return answer.is_success and "missing" not in answer.text
 
     def _workers_answer(self) -> bool:
         try:
             # A worker that does not listen yet does not answer this ping later.
             answers = app.control.ping(timeout=PING_SECONDS, limit=len(WORKERS))
             return len(answers or ()) == len(WORKERS)
-        except kombu.exceptions.OperationalError:
+        except (kombu.exceptions.OperationalError, RedisError):
             return False
 
 

@@ -123,9 +123,12 @@ LOGGING = {
         # Instead of their own handlers, which log the content of requests.
         "django": {"level": "INFO", "propagate": True},
         "django.server": {"level": "INFO", "propagate": True},
+        # Refused requests have their line of konstruct.access.
+        "django.request": {"level": "ERROR"},
         "gunicorn.error": {"handlers": ["console"], "propagate": False},
         # Every task at INFO: the sweepers alone are four lines every five seconds.
         "celery.app.trace": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
         "celery.worker.request": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},

@@ -148,8 +148,13 @@ def test_network_policies_cover_all_connections_of_pods(least: dict[str, Any]) -
         for name, document in least.items()
         if name.startswith("NetworkPolicy/")
     }
-    assert set(policies) == {"deny", "web", "metrics", *(f"to-{name}" for name in
+    assert set(policies) == {"deny", "web", "metrics", "migrate", *(f"to-{name}" for name in
                              ("dns", "postgres", "valkey", "model"))}  # fmt: skip
+    migrate = least["NetworkPolicy/konstruct-migrate"]["metadata"]["annotations"]
+    assert migrate["helm.sh/hook"] == "pre-install,pre-upgrade"
+    assert migrate["helm.sh/hook-weight"] == "-1"  # before the Job
+    ports = {port["port"] for rule in policies["migrate"]["egress"] for port in rule["ports"]}
+    assert ports == {53, 5432, 6379}
     deny = policies.pop("deny")
     assert deny["policyTypes"] == ["Ingress", "Egress"]
     assert not {"ingress", "egress"} & set(deny)
@@ -162,6 +167,36 @@ def test_network_policies_cover_all_connections_of_pods(least: dict[str, Any]) -
             assert rule.get("from") or rule.get("to")  # no value would allow all
             assert rule["ports"]
     assert policies["web"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "web"
+
+
+@pytest.mark.parametrize(
+    ("url", "ports"),
+    [
+        ("", [443]),
+        ("https://api.example.com/v1", [443]),
+        ("http://vllm.models:8000/v1", [443, 8000]),
+        ("http://pool", [443, 80]),
+    ],
+)
+def test_egress_includes_the_port_of_the_language_model(
+    render: Callable[..., Any], url: str, ports: list[int]
+) -> None:
+    values = deepcopy(LEAST)
+    values["settings"]["LLM_POOL_URL"] = url
+    (rule,) = render(values)["NetworkPolicy/konstruct-to-model"]["spec"]["egress"]
+    assert [port["port"] for port in rule["ports"]] == ports
+
+
+def test_pods_are_replaced_after_a_change_of_secrets_and_the_ingress_waits(
+    least: dict[str, Any], everything: dict[str, Any]
+) -> None:
+    for name in PROCESSES:
+        pod = least[f"Deployment/konstruct-{name}"]["spec"]["template"]["metadata"]
+        assert len(pod["annotations"]["checksum/secrets"]) == 64
+    assert everything["Ingress/konstruct"]["metadata"]["annotations"] == {
+        "nginx.ingress.kubernetes.io/proxy-read-timeout": "200",
+        "nginx.ingress.kubernetes.io/proxy-body-size": "3m",
+    }
 
 
 def test_chart_is_valid_for_kubernetes(

@@ -14,6 +14,9 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 from kombu import Connection
+from kombu.exceptions import OperationalError
+from redis import Redis
+from redis.exceptions import ReadOnlyError
 
 from konstruct.celery import Scheduler, app
 from konstruct.heartbeats import BEAT, has_heartbeat
@@ -64,6 +67,18 @@ def test_beat_logs_a_lost_broker_once_and_has_no_heartbeat(
     assert line.getMessage().startswith("No task can be sent: SchedulingError: ")
     assert line.exc_info is None
     assert not has_heartbeat(BEAT)
+
+
+@pytest.mark.slow
+def test_a_broker_that_refuses_writes_is_connected_to_again(tmp_path: Path) -> None:
+    with own_valkey(tmp_path) as (_, url), Connection(url) as connection:
+        broker = Redis.from_url(url)
+        broker.replicaof("127.0.0.1", "1")  # as in a failover
+        with pytest.raises(OperationalError, match="read only replica"):
+            connection.ensure_connection(max_retries=1)
+        broker.replicaof("NO", "ONE")
+        connection.ensure_connection(max_retries=1)
+        assert issubclass(ReadOnlyError, connection.connection_errors)
 
 
 CONNECT = """

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import subprocess
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,34 @@ def test_each_long_running_service_has_a_health_check_and_restarts(name: str) ->
     assert SERVICES[name]["restart"] == "unless-stopped"
 
 
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_each_service_has_bounded_logs_and_time_to_stop(name: str) -> None:
+    assert SERVICES[name]["logging"]["options"] == {"max-size": "20m", "max-file": "5"}
+    seconds = {"postgres": "2m", "valkey": "30s", "web": "15s"} | dict.fromkeys(WORKERS, "15s")
+    assert SERVICES[name].get("stop_grace_period") == seconds.get(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stops", "status", "exit_status"), [("", 0, 0), ("", 4, 0), ("true", 4, 4), ("", 1, 1)]
+)
+def test_migrate_says_that_some_tenants_are_behind(
+    tmp_path: Path, stops: str, status: int, exit_status: int
+) -> None:
+    (tmp_path / "python").write_text(f"#!/bin/sh\nexit {status}\n")
+    (tmp_path / "python").chmod(0o700)
+    script = SERVICES["migrate"]["command"][2].replace("$$", "$")
+    ran = subprocess.run(
+        ["/bin/sh", "-c", script],
+        env={"PATH": str(tmp_path), "MIGRATE_STOPS": stops},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == exit_status
+    assert ("get 503" in ran.stderr) == (status == 4 and not stops)
+
+
 @pytest.mark.parametrize("name", ["web", *WORKERS, "beat", "owner"])
 def test_services_start_after_migrations(name: str) -> None:
     conditions = {other: on["condition"] for other, on in SERVICES[name]["depends_on"].items()}
@@ -64,6 +93,8 @@ def test_a_backup_is_made_by_the_image_that_has_postgresqls_programs() -> None:
     backup = SERVICES["backup"]
     assert (backup["build"]["target"], backup["profiles"]) == ("backup", ["backup"])
     assert [volume.rpartition(":")[2] for volume in backup["volumes"]] == ["/journal", "/backups"]
+    assert backup["command"][-2:] == ["--keep-days", "${BACKUP_KEEP_DAYS:-30}"]
+    assert "/dev/null /journal/erasures.jsonl" in (PROJECT / "Dockerfile").read_text()
     for name in ("owner", "migrate"):
         assert SERVICES[name]["volumes"] == ["${JOURNAL_FOLDER:-journal}:/journal"]
     dockerfile = (PROJECT / "Dockerfile").read_text()
@@ -96,7 +127,8 @@ def test_compose_does_not_start_without_a_secret_and_the_example_names_each() ->
     example = (PROJECT / "deploy" / "compose.env.example").read_text()
     named = dict(re.findall(r"^(\w+)=(.*)$", example, re.MULTILINE))
     assert required <= set(named)
-    assert {named[name] for name in secrets} == {""}
+    assert {named[name] for name in required} == {""}
+    assert named["TRUSTED_PROXIES"] == "1"  # of deploy/nginx.conf
 
 
 def test_settings_documentation_compose_and_example_name_the_same() -> None:

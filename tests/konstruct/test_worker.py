@@ -1,7 +1,9 @@
 """The gate of a worker: it takes tasks only while its database is usable."""
 
+import configparser
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +17,7 @@ from konstruct.heartbeats import has_heartbeat
 from konstruct.worker import DatabaseGate
 from tenants import tasks
 from tenants.jobs import worker
+from tests.konstruct.running import PROJECT
 
 NAMES = ["test-of-the-gate-1", "test-of-the-gate-2"]
 
@@ -48,7 +51,10 @@ def test_worker_takes_no_task_without_the_database(
     consumer: Any,
     caplog: pytest.LogCaptureFixture,
     started: list[str],
+    settings: Any,
+    tmp_path: Path,
 ) -> None:
+    settings.HEARTBEAT_FILE = tmp_path / "heartbeat"
     get_redis_connection().delete(*(f"public:heartbeat:{name}" for name in NAMES))
     tasks, gate = consumer.task_consumer, DatabaseGate(consumer)
     options = connections["default"].settings_dict
@@ -61,6 +67,8 @@ def test_worker_takes_no_task_without_the_database(
         gate._check_database(consumer)
         assert not any(map(has_heartbeat, NAMES))
         assert not started
+        # It waits, and a container's health check does not end it.
+        assert settings.HEARTBEAT_FILE.exists()
     finally:
         options["HOST"] = before
     gate._check_database(consumer)
@@ -90,3 +98,10 @@ def test_a_process_ends_when_half_of_its_jobs_take_too_long(
     gate = DatabaseGate(consumer)
     gate.start(consumer)
     assert ended == [1] * is_ended
+
+
+def test_serve_restarts_each_process_whatever_its_exit_status() -> None:
+    parser = configparser.RawConfigParser()
+    parser.read(PROJECT / "deploy" / "supervisord.conf")
+    programs = [name for name in parser.sections() if name.startswith("program:")]
+    assert {parser[name]["autorestart"] for name in programs} == {"true"}

@@ -1,31 +1,59 @@
 """Counters of processes in files, and their settings."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from konstruct.settings.environment import address
-from tenants.metrics import remove_dead_processes
+from tenants.metrics import AllocatedFile, remove_dead_processes
 
 # Greater than every process id of the kernel.
 DEAD = 2**22 + 1
 
 
-def test_the_levels_of_dead_processes_are_forgotten_and_their_counts_stay(
+def test_files_of_dead_processes_are_removed_and_their_counts_stay(
     settings: Any, tmp_path: Path
 ) -> None:
     settings.METRICS_DIR = tmp_path
-    counts = {f"counter_{DEAD}.db", f"histogram_{DEAD}.db", f"counter_{os.getpid()}.db"}
     alive, own_file = f"gauge_livesum_{os.getppid()}.db", f"gauge_livesum_{os.getpid()}.db"
-    for name in (*counts, alive, own_file, f"gauge_livesum_{DEAD}.db"):
+    kept = {alive, f"counter_{os.getpid()}.db", "counter_0.db", "lock"}
+    for name in (*kept, own_file, f"gauge_livesum_{DEAD}.db", f"histogram_{DEAD + 2}.db"):
         (tmp_path / name).touch()
+    for pid, count in ((DEAD, 2.0), (DEAD + 1, 3.0)):
+        file = AllocatedFile(str(tmp_path / f"counter_{pid}.db"))
+        file.write_value("sent", count, 0.0)
+        file.close()
     remove_dead_processes()
-    assert set(os.listdir(tmp_path)) == {*counts, alive, own_file}
+    assert set(os.listdir(tmp_path)) == {*kept, own_file}
     remove_dead_processes(include_own_pid=True)
-    assert set(os.listdir(tmp_path)) == {*counts, alive}
+    assert set(os.listdir(tmp_path)) == kept
+    values = AllocatedFile.read_all_values_from_file(str(tmp_path / "counter_0.db"))
+    assert [value[:2] for value in values] == [("sent", 5.0)]
+
+
+_ON_A_FULL_DISK = """
+mount -t tmpfs -o size=64k tmpfs "$1" && dd if=/dev/zero of="$1/full" 2>/dev/null
+exec "$2" -c 'import django; django.setup(); from konstruct.worker import metrics; print("counts")'
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
+def test_process_with_metrics_on_a_full_disk_counts_in_its_memory(
+    process_environment: dict[str, str], tmp_path: Path
+) -> None:
+    command = ["unshare", "--mount", "sh", "-c", _ON_A_FULL_DISK, "sh", tmp_path, sys.executable]
+    environment = {**process_environment, "METRICS_DIR": str(tmp_path)}
+    ran = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environment, capture_output=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, b"counts\n"), ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,14 @@ class Valkey(Service):
         return [str(server()), *(part for name in options for part in (f"--{name}", options[name]))]
 
     def is_ready(self) -> bool:
-        """Whether it is up and has loaded its data."""
+        """Whether it is up and has loaded its data. On a full disk it answers reads."""
         client = redis.Redis.from_url(paths.redis_url(), socket_timeout=5)
         try:
             return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):  # refused, or still loading
             return False
+        except redis.ResponseError:  # MISCONF: it cannot write its file
+            return True
         finally:
             client.close()
 

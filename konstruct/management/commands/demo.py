@@ -61,9 +61,7 @@ class Command(KonstructCommand):
             with demo.serving_model() as model_url:
                 if not settings.LLM_POOL_URL:
                     os.environ |= {"LLM_POOL_URL": model_url, "LLM_MODEL": "demo"}
-                with serving(
-                    host="127.0.0.1", port=port, write_line=lambda line: None
-                ) as processes:
+                with serving(host="127.0.0.1", port=port, write_line=self._write) as processes:
                     # While the processes start: this needs the migrated database alone.
                     for company in companies:
                         _prepare(company)
@@ -72,6 +70,7 @@ class Command(KonstructCommand):
                     _make_admins(companies)
                     self._print_addresses(companies, port)
                     if not options["exit"]:
+                        self.stdout.write("The server runs until Ctrl-C.")
                         processes.wait()
         except KeyboardInterrupt:
             self.stdout.write("\nStopped. The messages stay: `make demo` continues with them.")
@@ -115,14 +114,15 @@ class Command(KonstructCommand):
     def _show(self, question: dict[str, str], answer: str, foreign: list[str]) -> bool:
         """Print one question with its answer; return whether it is right."""
         right = question["answer"] in answer and not any(word in answer for word in foreign)
-        mark = self.style.SUCCESS("right") if right else self.style.ERROR("WRONG")
-        note = "" if question["answer"] else ": this tenant has no such message"
         self.stdout.write(f"  {USER}: {question['text']}")
         first, *others = answer.strip().splitlines() or [""]
         self.stdout.write(f"  {AGENT}: {first}")
         for line in others:
             self.stdout.write(f"        {line}")
-        self.stdout.write(f"        [{mark}{note}]")
+        if not right:
+            self.stdout.write(
+                self.style.ERROR(f"        Expected: {question['answer'] or 'nothing'}")
+            )
         return right
 
     def _print_addresses(self, companies: list[dict[str, Any]], port: int) -> None:
@@ -134,9 +134,13 @@ class Command(KonstructCommand):
         self.stdout.write(
             "Facts from the conversations and a person who asks for a human wait there.\n"
             f"Operators:  http://localhost:{port}/admin/   {login}\n"
-            f"API:        http://localhost:{port}/api/docs/   keys in {_keys_file()}\n\n"
-            "The server runs until Ctrl-C."
+            f"API:        http://localhost:{port}/api/docs/   keys in {_keys_file()}\n"
         )
+
+    def _write(self, line: str) -> None:
+        """Print a line of this process, and none of the others."""
+        if " | " not in line:
+            self.stdout.write(line)
 
 
 def _prepare(company: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.core.management import CommandError
 
 from konstruct import __version__, metrics
-from konstruct.heartbeats import OWNER, write_heartbeat
+from konstruct.heartbeats import OWNER, touch_heartbeat_file, write_heartbeat
 from konstruct.privacy import jobs
 from konstruct.processes import return_freed_memory, share_malloc_heaps
 from tenants import traces
@@ -74,6 +74,7 @@ class Command(KonstructCommand):
         for thread in threads:
             thread.start()
         while all(thread.is_alive() for thread in threads):
+            touch_heartbeat_file()
             if not _waiting:
                 write_heartbeat(OWNER)
             time.sleep(PAUSE_SECONDS)

@@ -31,7 +31,7 @@ replies: {command: [python, manage.py, worker, replies], kinds: [reply]}
 deliveries: {command: [python, manage.py, worker, deliveries], kinds: [delivery, arrival, notification_look, notification]}
 embeddings: {command: [python, manage.py, worker, embeddings, extractions], kinds: [embedding, extraction, preview, questions]}
 sweeps: {command: [python, manage.py, worker, sweeps]}
-beat: {command: [python, -m, celery, --quiet, --app, konstruct, beat, --pidfile=, --loglevel, WARNING]}
+beat: {command: [python, -m, celery, --quiet, --app, konstruct, beat, --pidfile=, --loglevel, INFO]}
 owner: {command: [python, manage.py, owner_worker], owner: true}
 {{- end }}
 
@@ -78,6 +78,31 @@ The environment of a process. Arguments: root, process (its values), owner (whet
 {{- end }}
 {{- with $root.Values.extraEnv }}
 {{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The data of the Secrets; empty in `helm template`, which reaches no cluster. */}}
+{{- define "konstruct.secrets" -}}
+{{- range $secret := list .Values.secrets.app .Values.secrets.owner }}
+{{- (lookup "v1" "Secret" $.Release.Namespace ($secret.existingSecret | default "none")).data | toJson }}
+{{- end }}
+{{- end }}
+
+{{/*
+The ports of a rule of egress. Arguments: root, to (its name), rule. With "model", also the port in LLM_POOL_URL.
+*/}}
+{{- define "konstruct.ports" -}}
+{{- $ports := .rule.ports }}
+{{- if and (eq .to "model") .root.Values.settings.LLM_POOL_URL }}
+{{- $url := urlParse .root.Values.settings.LLM_POOL_URL }}
+{{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "80" "443" (eq $url.scheme "http")) }}
+{{- $ports = append $ports (float64 $port) | uniq }}
+{{- end }}
+{{- range $ports }}
+- {protocol: TCP, port: {{ . }}}
+{{- if eq (int .) 53 }}
+- {protocol: UDP, port: 53}
+{{- end }}
 {{- end }}
 {{- end }}
 
