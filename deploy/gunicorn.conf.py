@@ -16,7 +16,6 @@ from konstruct.processes import (
     bind_to_parent,
     return_freed_memory,
     share_malloc_heaps,
-    wait_for_migrations,
 )
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
@@ -43,7 +42,6 @@ def on_starting(arbiter: Any) -> None:
 
     load_before_fork()
     gc.freeze()
-    wait_for_migrations()  # the port is opened after this
 
 
 def post_fork(arbiter: Any, worker: Any) -> None:

@@ -25,7 +25,6 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from konstruct import __version__
 from konstruct.heartbeats import BEAT, touch_heartbeat_file, write_heartbeat
-from konstruct.processes import wait_for_migrations
 from tenants.outages import outage_reason
 
 logger = logging.getLogger(__name__)
@@ -131,7 +130,6 @@ def _refuse_unsafe_role(**kwargs: Any) -> None:
         refuse_unsafe_role,  # both need the settings, which import this
     )
 
-    wait_for_migrations()
     refuse_unsafe_role()
     connections.close_all()
 

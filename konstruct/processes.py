@@ -1,7 +1,6 @@
 """The memory of a process; processes that end with their parent; ending leftover processes."""
 
 import ctypes
-import fcntl
 import os
 import sys
 import threading
@@ -67,16 +66,6 @@ def bound_to_this_process(signal: Signals) -> Callable[[], None]:
     """Return a `preexec_fn` that binds the child to this process."""
     parent = os.getpid()
     return lambda: bind_to_parent(signal, parent)
-
-
-def wait_for_migrations() -> None:
-    """Wait while `manage.py serve`, which has started this process, migrates.
-
-    It holds a lock on a file that it passes to its processes. Other processes do not wait.
-    """
-    if path := os.environ.get("KONSTRUCT_MIGRATING"):
-        with open(path) as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -6,7 +6,6 @@ konstruct/local/die_with_parent.py), so that there are no orphans.
 """
 
 import contextlib
-import fcntl
 import io
 import os
 import signal
@@ -17,18 +16,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import httpx
-import kombu.exceptions
 import psutil
 from django.conf import settings
-from redis.exceptions import RedisError
 
-from konstruct.celery import app
 from konstruct.heartbeats import WORKERS
 from konstruct.local import embedded
-from konstruct.local.embedded.paths import make_home, migrating_lock, serve_lock
+from konstruct.local.embedded.paths import make_home, serve_lock
 from konstruct.local.embedded.supervision import try_lock
 from konstruct.logs import one_line
 from konstruct.processes import bound_to_this_process, terminate_all
@@ -83,7 +78,6 @@ class LogTail:
 READY_SECONDS = 120
 STOP_SECONDS = 30
 POLL_SECONDS = 0.2
-PING_SECONDS = 0.3
 RESTART_CHECK_SECONDS = 2.0
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -108,15 +102,14 @@ def serving(*, host: str, port: int, write_line: Callable[[str], None]) -> Itera
             try:
                 if not settings.EMBEDDED_DATABASE:
                     _refuse_unsafe_role()
-                with contextlib.ExitStack() as stack:
-                    with _hold_processes():
-                        processes = Processes(host, port, write_line)
-                        stack.callback(processes.stop)
-                        migrate = _start_migrate()
-                        _ensure_embedded()
-                        _finish_migrate(migrate, write_line)
-                        _refuse_unsafe_role()
+                _ensure_embedded()
+                _migrate(write_line)
+                _refuse_unsafe_role()
+                processes = Processes(host, port, write_line)
+                try:
                     yield processes
+                finally:
+                    processes.stop()
             finally:
                 if not embedded.wait_stopped():
                     write_line("Postgres or Valkey go on, for another process uses them.")
@@ -150,7 +143,6 @@ class Processes:
             "PORT": str(port),
             "KONSTRUCT_DB_ROLE": "app",
             "KONSTRUCT_LOGS": str(self._logs),
-            "KONSTRUCT_MIGRATING": str(migrating_lock()),
             "KONSTRUCT_PYTHON": sys.executable,
             "PYTHONUNBUFFERED": "1",
             # Celery's warning to root is superfluous here.
@@ -168,9 +160,9 @@ class Processes:
         self._supervisord = self._start()
 
     def wait_ready(self) -> None:
-        """Wait until the web answers, the workers take tasks, and no heartbeat is missing."""
+        """Wait until the web answers, and finds a heartbeat of each other process."""
         deadline = time.monotonic() + READY_SECONDS
-        while not (self._web_answers() and self._workers_answer()):
+        while not self._is_ready():
             self._check_processes()
             if time.monotonic() > deadline:
                 raise ServingError(
@@ -241,20 +233,12 @@ class Processes:
         for tail in self._tails:
             tail.show()
 
-    def _web_answers(self) -> bool:
+    def _is_ready(self) -> bool:
         try:
             answer = httpx.get(f"{self._url}/health/ready", timeout=5)
         except httpx.TransportError:
             return False
         return answer.is_success and "missing" not in answer.text
-
-    def _workers_answer(self) -> bool:
-        try:
-            # A worker that does not listen yet does not answer this ping later.
-            answers = app.control.ping(timeout=PING_SECONDS, limit=len(WORKERS))
-            return len(answers or ()) == len(WORKERS)
-        except (kombu.exceptions.OperationalError, RedisError):
-            return False
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -301,33 +285,20 @@ def _ensure_embedded() -> None:
         embedded.ensure_valkey()
 
 
-@contextlib.contextmanager
-def _hold_processes() -> Iterator[None]:
-    """Let the processes load but not serve yet: see `wait_for_migrations`."""
-    with migrating_lock().open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _start_migrate() -> "subprocess.Popen[str]":
-    """Start migrating all schemas, in a process with the owner's role."""
-    environment: dict[str, Any] = {**os.environ}
-    environment.pop("KONSTRUCT_DB_ROLE", None)
-    return subprocess.Popen(
+def _migrate(write_line: Callable[[str], None]) -> None:
+    """Migrate all schemas, in a process with the owner's role."""
+    environment = {name: value for name, value in os.environ.items() if name != "KONSTRUCT_DB_ROLE"}
+    migrated = subprocess.run(
         [sys.executable, Path(settings.BASE_DIR, "manage.py"), "migrate"],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
         preexec_fn=bound_to_this_process(signal.SIGTERM),
+        check=False,
     )
-
-
-def _finish_migrate(migrate: "subprocess.Popen[str]", write_line: Callable[[str], None]) -> None:
-    """Wait for the migrations."""
-    output, _ = migrate.communicate()
-    for line in output.splitlines():
+    for line in migrated.stdout.splitlines():
         write_line(f"migrate | {line}")
     # A tenant that is behind is not served; the others are.
-    if migrate.returncode not in (0, SOME_TENANTS_FAILED):
+    if migrated.returncode not in (0, SOME_TENANTS_FAILED):
         raise ServingError("migrate failed, see above")

@@ -1,15 +1,12 @@
 """Processes that die with their parent, and stopping unresponsive ones."""
 
-import fcntl
 import subprocess
 import sys
-import threading
-from pathlib import Path
 
 import psutil
 import pytest
 
-from konstruct.processes import is_alive, wait_for_migrations
+from konstruct.processes import is_alive
 from tests.konstruct.running import PROJECT, eventually, kill
 
 pytestmark = pytest.mark.long
@@ -43,17 +40,3 @@ def test_a_command_that_dies_with_its_parent_is_killed() -> None:
     kill(psutil.Process(parent.pid))
     eventually(lambda: not is_alive(child))
     parent.communicate()
-
-
-def test_process_waits_for_the_migrations_of_serve(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wait_for_migrations()  # without a server there
-    monkeypatch.setenv("KONSTRUCT_MIGRATING", str(tmp_path / "lock"))
-    with (tmp_path / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        waiting = threading.Thread(target=wait_for_migrations)
-        waiting.start()
-        waiting.join(0.05)
-        assert waiting.is_alive()
-    waiting.join()

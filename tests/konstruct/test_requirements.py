@@ -1,8 +1,11 @@
 """requirements/*.lock: complete, within the ranges, and used by every installation."""
 
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -112,3 +115,24 @@ def test_each_environment_is_installed_from_its_lock_file() -> None:
         ("INSTALL_LOCKED", "requirements/dev.lock"),
         ("INSTALL", "requirements/models.txt"),
     ]
+
+
+@pytest.mark.slow
+def test_make_names_the_package_that_a_python_without_venv_lacks(tmp_path: Path) -> None:
+    """As on Debian without python3-venv. After its installation make continues."""
+    (tmp_path / "ensurepip.py").write_text("raise ImportError")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").touch()  # left by an earlier attempt
+
+    def make(*options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        command = ["make", "--file", PROJECT / "Makefile", *options, ".venv/bin/pip"]
+        environment = {**os.environ, **variables}
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    ran = make(PYTHONPATH=str(tmp_path))
+    first, *_ = ran.stderr.splitlines()
+    assert first.endswith("install the package python3-venv, then run make again")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "-m venv .venv" in make("--dry-run").stdout

@@ -100,11 +100,6 @@ def serve_lock() -> Path:
     return home() / "serve.lock"
 
 
-def migrating_lock() -> Path:
-    """Return the file that the server of this home locks while it migrates."""
-    return home() / "migrating.lock"
-
-
 def make_home() -> Path:
     """Create the home, readable by this user only, and return it."""
     path = home()

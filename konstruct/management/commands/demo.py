@@ -18,7 +18,7 @@ from konstruct.local.serving import serving
 from konstruct.management.commands.serve import port as port_argument
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
-from memory.models import PendingEmbedding
+from memory.models import Message, PendingEmbedding
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Tenant
@@ -107,7 +107,7 @@ class Command(KonstructCommand):
                 sent = _post(clients[company["slug"]], "messages/?wait=60", asked, key)
                 right = self._show(question, sent["reply"]["content"], foreign) and right
         asked = {"agent": AGENT, "user_id": "kim", "content": "Can I talk to a human, please?"}
-        _post(clients["aurora"], "messages/", asked, "demo-escalation")
+        _post(clients["aurora"], "messages/?wait=60", asked, "demo-escalation")
         if not right:
             raise CommandError("an answer is wrong, see above.")
 
@@ -130,7 +130,11 @@ class Command(KonstructCommand):
         login = f"{ADMIN} / {ADMIN_PASSWORD}"
         self.stdout.write("\nThe admin of each company:")
         for company in companies:
-            self.stdout.write(f"  http://{company['slug']}.localhost:{port}/admin/   {login}")
+            with tenant_scope(Tenant.objects.get(slug=company["slug"]).id):
+                count = Message.objects.count()
+            self.stdout.write(
+                f"  http://{company['slug']}.localhost:{port}/admin/   {login}   {count} messages"
+            )
         self.stdout.write(
             "Facts from the conversations and a person who asks for a human wait there.\n"
             f"Operators:  http://localhost:{port}/admin/   {login}\n"
