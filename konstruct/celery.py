@@ -82,15 +82,13 @@ class Transport(kombu_redis.Transport):
     def establish_connection(self) -> Any:
         """Connect to a broker that takes writes. Celery tries again after some seconds."""
         touch_heartbeat_file()
-        connection = super().establish_connection()
-        channel = self._avail_channels[-1]
+        transport: Any = super().establish_connection()
         try:
-            channel.client.set("public:takes_writes", 1, ex=1)
+            transport._avail_channels[-1].client.set("public:takes_writes", 1, ex=1)
         except self.connection_errors:
-            self._avail_channels.remove(channel)
-            channel.close()
+            transport._avail_channels.pop().close()
             raise
-        return connection
+        return transport
 
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")

@@ -150,13 +150,6 @@ class Metric:
             for name, known in self.labels.items()
         }
 
-    def max_series(self) -> int:
-        """Return the largest number of time series in one process."""
-        series = len(SECONDS) + 3 if self.kind == "histogram" else 1
-        for known in self.labels.values():
-            series *= 1 + (known.limit if isinstance(known, LimitedValues) else len(known))
-        return series
-
 
 METRICS: Final[dict[str, Metric]] = {}
 

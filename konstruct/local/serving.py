@@ -6,14 +6,15 @@ konstruct/local/die_with_parent.py), so that there are no orphans.
 """
 
 import contextlib
-import io
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -32,53 +33,13 @@ from tenants.context import connection
 from tenants.exceptions import KonstructError
 from tenants.management.base import SOME_TENANTS_FAILED
 
-
-class LogTail:
-    """Prints lines that are appended to a file."""
-
-    def __init__(self, path: Path, prefix: str, write_line: Callable[[str], None]) -> None:
-        self._path = path
-        self._prefix = prefix
-        self._write_line = write_line
-        self._file: io.BufferedReader | None = None
-        self._incomplete = b""
-        if path.exists():
-            self._file = path.open("rb")
-            self._file.seek(0, io.SEEK_END)
-
-    def show(self) -> None:
-        """Pass on the lines that were completed since the last call."""
-        self._read()
-        if self._was_replaced():
-            self._read()  # lines that were just written
-            self.close()
-            self._file = self._path.open("rb")
-            self._read()
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.close()
-
-    def _read(self) -> None:
-        if self._file is None:
-            return
-        *lines, self._incomplete = (self._incomplete + self._file.read()).split(b"\n")
-        for line in lines:
-            self._write_line(self._prefix + one_line(line.decode(errors="replace")))
-
-    def _was_replaced(self) -> bool:
-        try:
-            status = self._path.stat()
-        except FileNotFoundError:
-            return False
-        return self._file is None or not os.path.samestat(status, os.fstat(self._file.fileno()))
-
-
+PROCESSES = ("web", *WORKERS, "beat", "owner")
 READY_SECONDS = 120
 STOP_SECONDS = 30
 POLL_SECONDS = 0.2
 RESTART_CHECK_SECONDS = 2.0
+# The line of `tail` before the lines of another file.
+HEADER = re.compile(r"==> .*/(\w+)\.log <==")
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -129,6 +90,23 @@ def _refuse_unsafe_role() -> None:
         connection.close()
 
 
+def print_log(lines: Iterable[bytes], write_line: Callable[[str], None]) -> None:
+    """Print the output of `tail`, each line after the name of its process.
+
+    If the output is closed, as by `serve | head`, the server ends.
+    """
+    name = ""
+    try:
+        for line in lines:
+            text = line.decode(errors="replace").rstrip("\n")
+            if header := HEADER.fullmatch(text):
+                name = header[1]
+            elif text:
+                write_line(f"{name:10} | {one_line(text)}")
+    except BrokenPipeError:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 class Processes:
     """The running processes, their logs under KONSTRUCT_HOME/log."""
 
@@ -152,10 +130,18 @@ class Processes:
             self._environment["METRICS_DIR"] = str(settings.METRICS_DIR)
             for file in settings.METRICS_DIR.glob("*.db"):  # of earlier processes
                 file.unlink()
-        self._tails = [
-            LogTail(self._logs / f"{name}.log", f"{name:10} | ", write_line)
-            for name in ("web", *WORKERS, "beat", "owner", "supervisord")
-        ]
+        logs = [self._logs / f"{name}.log" for name in (*PROCESSES, "supervisord")]
+        self._tail = subprocess.Popen(
+            ["tail", "-F", "-n", "0", *logs],  # noqa: S607
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=bound_to_this_process(signal.SIGTERM),
+        )
+        self._printer = threading.Thread(
+            target=print_log, args=(self._tail.stdout, write_line), daemon=True
+        )
+        self._printer.start()
         self._services_checked_at = time.monotonic()
         self._supervisord = self._start()
 
@@ -188,10 +174,11 @@ class Processes:
 
     def stop(self) -> None:
         """End all processes: in order, or immediately after a second signal."""
-        self._write_line(
-            "Stopping: workers give their jobs back, then Postgres and Valkey write their data: up "
-            f"to {STOP_SECONDS} seconds. A second Ctrl-C kills the workers at once."
-        )
+        with contextlib.suppress(BrokenPipeError):
+            self._write_line(
+                "Stopping: workers give their jobs back, Postgres and Valkey write their data: up "
+                f"to {STOP_SECONDS} seconds. A second Ctrl-C kills the workers at once."
+            )
         for number in ENDING_SIGNALS:
             signal.signal(number, lambda *_: self._supervisord.kill())
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -200,9 +187,9 @@ class Processes:
             self._supervisord.terminate()
             terminate_all(processes, seconds=STOP_SECONDS)
         self._supervisord.wait()
-        self._show()
-        for tail in self._tails:
-            tail.close()
+        time.sleep(POLL_SECONDS)  # for the last lines
+        self._tail.terminate()
+        self._printer.join()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "supervisor.supervisord"]
@@ -220,7 +207,6 @@ class Processes:
     def _check_processes(self) -> None:
         """Check all processes once, and restart ended ones."""
         time.sleep(POLL_SECONDS)
-        self._show()
         if self._supervisord.poll() is not None:
             status, self._supervisord = self._supervisord.returncode, self._start()
             if status > 0:
@@ -228,10 +214,6 @@ class Processes:
         if time.monotonic() - self._services_checked_at > RESTART_CHECK_SECONDS:
             _ensure_embedded()
             self._services_checked_at = time.monotonic()
-
-    def _show(self) -> None:
-        for tail in self._tails:
-            tail.show()
 
     def _is_ready(self) -> bool:
         try:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
@@ -108,21 +108,9 @@ def provision_registered() -> int:
         | Q(provisioning_failed_at__lt=Now() - RETRY_DELAY)
         | Q(migration_asked_at__isnull=False)
     )
-    provisioned = 0
     with public_scope():
         waiting = Tenant.objects.filter(is_due, state=Tenant.State.PROVISIONING)
-        oldest_failure_last = F("provisioning_failed_at").asc(nulls_first=True)
-        for pk in list(waiting.order_by(oldest_failure_last).values_list("pk", flat=True)):
-            # Read again, because the one before took seconds.
-            tenant = waiting.filter(pk=pk).first()
-            if tenant is None:
-                continue
-            outcome = migrate_schema(tenant.schema_name, wait_seconds=0)
-            if not outcome.error:
-                provisioned += 1
-            elif not outcome.busy:
-                logger.error("tenant %s could not be set up: %s", tenant.slug, outcome.error)
-    return provisioned
+        return _migrate_each(waiting.order_by(F("provisioning_failed_at").asc(nulls_first=True)))
 
 
 def request_migration(tenant: Tenant) -> None:
@@ -142,15 +130,18 @@ def migrate_requested() -> int:
     Returns:
         The number of tenants that are up to date now.
     """
-    migrated = 0
     with public_scope():
-        requested = Tenant.objects.provisioned().filter(migration_asked_at__isnull=False)
-        for schema_name in list(requested.values_list("schema_name", flat=True)):
-            outcome = migrate_schema(schema_name, wait_seconds=0)
-            if not outcome.error:
-                migrated += 1
-            elif not outcome.busy:
-                logger.error("schema %s could not be migrated: %s", schema_name, outcome.error)
+        return _migrate_each(Tenant.objects.provisioned().filter(migration_asked_at__isnull=False))
+
+
+def _migrate_each(tenants: QuerySet[Tenant]) -> int:
+    migrated = 0
+    for schema_name in list(tenants.values_list("schema_name", flat=True)):
+        outcome = migrate_schema(schema_name, wait_seconds=0)
+        if not outcome.error:
+            migrated += 1
+        elif not outcome.busy:
+            logger.error("schema %s could not be migrated: %s", schema_name, outcome.error)
     return migrated
 
 

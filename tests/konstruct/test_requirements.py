@@ -124,15 +124,12 @@ def test_make_names_the_package_that_a_python_without_venv_lacks(tmp_path: Path)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").touch()  # left by an earlier attempt
 
-    def make(*options: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        command = ["make", "--file", PROJECT / "Makefile", *options, ".venv/bin/pip"]
-        environment = {**os.environ, **variables}
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-
-    ran = make(PYTHONPATH=str(tmp_path))
-    first, *_ = ran.stderr.splitlines()
-    assert first.endswith("install the package python3-venv, then run make again")
+    command = ["make", "--file", str(PROJECT / "Makefile"), ".venv/bin/pip"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.stderr.splitlines()[0].endswith("python3-venv, then run make again")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "-m venv .venv" in make("--dry-run").stdout
+    dry_run = subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, check=True)
+    assert b"-m venv .venv" in dry_run.stdout

@@ -57,16 +57,14 @@ def manage(process_environment: dict[str, str]) -> Callable[..., Ran]:
     return run
 
 
-@pytest.mark.slow
 def test_output_into_a_closed_pipe_ends_without_a_traceback(
     process_environment: dict[str, str],
 ) -> None:
-    for command in ("list_tenants", "showmigrations"):
-        ran = subprocess.run(
-            ["/bin/sh", "-c", f'"$0" manage.py {command} | sleep 0', sys.executable],
-            cwd=PROJECT, env=process_environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert (ran.returncode, ran.stderr) == (0, "")
+    command = ["/bin/sh", "-c", '"$0" manage.py list_tenants | sleep 0', sys.executable]
+    ran = subprocess.run(
+        command, cwd=PROJECT, env=process_environment, capture_output=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
 
 
 def test_a_tenants_life(manage: Callable[..., Ran]) -> None:
