@@ -4,6 +4,7 @@ Suspending and deleting show the tenant's data, and require its name to be typed
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -16,12 +17,11 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tenants import transaction
 from tenants.admin.badges import format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.passwords import first_admin_token, mail_invitation
 from tenants.admin.sites import operator_site
-from tenants.audit.operator_log import record_person_action, state_of_tenant
+from tenants.audit.operator_log import change_tenant, record_person_action
 from tenants.exceptions import InvalidTenant
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -180,21 +180,17 @@ def _change_on_post(
     done: str,
 ) -> HttpResponse:
     """If the request is a POST, change the tenant; redirect to the tenant's page."""
-    if request.method == "POST" and change_tenant(request, tenant, change, action=action):
+    if request.method == "POST" and try_change(request, tenant, change, action=action):
         messages.success(request, done.format(tenant.slug))
     return redirect("admin:tenants_tenant_change", tenant.pk)
 
 
-def change_tenant(
+def try_change(
     request: HttpRequest, tenant: Tenant, change: Callable[[Tenant], None], *, action: str
 ) -> bool:
     """Change a tenant and log it. On InvalidTenant, show the error and return False."""
     try:
-        with transaction.atomic():
-            before = state_of_tenant(tenant)
-            change(tenant)
-            after = state_of_tenant(tenant)
-            record_person_action(request, action, tenant, before=before, after=after)
+        change_tenant(tenant, change, partial(record_person_action, request, action))
     except InvalidTenant as error:
         messages.error(request, str(error))
         return False

@@ -33,7 +33,7 @@ from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidg
 from tenants.admin import quotas
 from tenants.admin.badges import Colours, format_number
 from tenants.admin.figures import add_figures
-from tenants.admin.lifecycle import admin_address, change_tenant
+from tenants.admin.lifecycle import admin_address, try_change
 from tenants.admin.list_tools import ListToolsAdmin
 from tenants.admin.record_columns import EventColumns
 from tenants.admin.recorded_admin import (
@@ -408,7 +408,7 @@ class TenantAdmin(OperatorAdmin):
     @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         for tenant in queryset:
-            if not change_tenant(request, tenant, provisioning.resume_tenant, action="resume"):
+            if not try_change(request, tenant, provisioning.resume_tenant, action="resume"):
                 continue
             # Only Django's own log: the operators' log has the change already.
             super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
@@ -421,7 +421,7 @@ class TenantAdmin(OperatorAdmin):
     @action(description=_("Migrate again, or set up again"), permissions=["change"])
     def migrate_again(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         for tenant in queryset:
-            if not change_tenant(request, tenant, provisioning.request_migration, action="edit"):
+            if not try_change(request, tenant, provisioning.request_migration, action="edit"):
                 continue
             self.message_user(
                 request,

@@ -2,11 +2,13 @@
 
 import getpass
 import os
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import Model
 from django.http import HttpRequest
 
+from tenants import transaction
 from tenants.audit.changes import RowState, abridge, log_detail, row_state
 from tenants.context import public_scope
 from tenants.http.client_address import current_address
@@ -108,6 +110,22 @@ def state_of_tenant(tenant: Tenant) -> RowState:
     shown = row_state(tenant)
     domains = Domain.objects.filter(tenant=tenant).order_by("domain")
     return RowState({**shown.fields, "domains": list(domains.values_list("domain", flat=True))})
+
+
+def change_tenant(
+    tenant: Tenant, change: Callable[[Tenant], None], record: Callable[..., object]
+) -> None:
+    """Change a tenant, and record its state before and after, in one transaction.
+
+    Args:
+        tenant: the tenant.
+        change: a function of `tenants.schemas.provisioning`.
+        record: `record_command` or `record_person_action`, with the actor and the action.
+    """
+    with transaction.atomic():
+        before = state_of_tenant(tenant)
+        change(tenant)
+        record(tenant, before=before, after=state_of_tenant(tenant))
 
 
 def record_deletion(tenant: Tenant) -> None:

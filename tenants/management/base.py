@@ -1,6 +1,5 @@
 """Base class of Konstruct's commands: an error is one line, wrong arguments exit with status 2."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from signal import SIGINT
 from typing import Any, Final
@@ -9,8 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError
 from psycopg.errors import UndefinedTable
 
-from tenants import traces, transaction
-from tenants.audit.operator_log import record_command, state_of_tenant
+from tenants import traces
 from tenants.exceptions import (
     InvalidTenant,
     InvalidTenantId,
@@ -100,23 +98,6 @@ def require_confirmation(question: str, answer: str, error: str) -> None:
         raise UsageError("there is no terminal to confirm on: pass --yes") from None
     if typed != answer:
         raise CommandError(error)
-
-
-def change_tenant(
-    command: KonstructCommand, tenant: Tenant, change: Callable[[Tenant], None], action: str
-) -> None:
-    """Change a tenant, and record it in the operators' log, in one transaction.
-
-    Args:
-        command: the command that changes it.
-        tenant: the tenant.
-        change: a function of `tenants.schemas.provisioning`.
-        action: an `OperatorEvent.Action`.
-    """
-    with transaction.atomic():
-        before = state_of_tenant(tenant)
-        change(tenant)
-        record_command(command.name, action, tenant, before=before, after=state_of_tenant(tenant))
 
 
 def tenant_of(slug: str, *, provisioned: bool = True) -> Tenant:

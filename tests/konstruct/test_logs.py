@@ -15,6 +15,7 @@ from uuid import UUID
 import pytest
 import structlog
 from django.conf import settings
+from django.test import Client
 from structlog.contextvars import bound_contextvars
 
 from konstruct.celery import app
@@ -84,6 +85,13 @@ def test_the_tokens_of_each_section_are_logged(caplog: pytest.LogCaptureFixture)
         "working_context_compiled model_tier=fast budget=8000 total=7 system=4 session=0 memory=1"
         " task=2 messages=0 messages_left_out=0 memories=1 memories_left_out=0 task_cut=0"
     )
+
+
+def test_a_refused_request_has_no_line_beside_that_of_the_access_log(
+    db: None, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert client.get("/nothing", headers={"Host": "unknown.localhost"}).status_code == 404
+    assert caplog.records == []
 
 
 @pytest.mark.slow

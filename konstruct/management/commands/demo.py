@@ -52,7 +52,7 @@ class Command(KonstructCommand):
         parser.add_argument("--exit", action="store_true", help="stop after the questions")
 
     def handle(self, *, port: int, **options: Any) -> None:
-        """Run the demo; exit with 1 if an answer is wrong."""
+        """Run the demo."""
         if settings.PRODUCTION:
             raise CommandError("demo makes tenants with a known password: not with DATABASE_URL.")
         self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
@@ -76,11 +76,7 @@ class Command(KonstructCommand):
             self.stdout.write("\nStopped. The messages stay: `make demo` continues with them.")
 
     def _converse(self, companies: list[dict[str, Any]], url: str) -> None:
-        """Import the histories, and ask the questions.
-
-        Raises:
-            CommandError: an answer is wrong.
-        """
+        """Import the histories, and ask the questions."""
         self.stdout.write(
             f"\nTwo companies. Each has an agent {AGENT} and a user {USER}; they share nothing "
             "else.\n"
@@ -91,39 +87,18 @@ class Command(KonstructCommand):
             _post(clients[company["slug"]], "messages/import/", {"messages": lines})
             _await_embeddings(company["slug"])
             self.stdout.write(f"  {company['name']}: imported {len(lines)} messages")
-        right = True
         for company in companies:
             self.stdout.write(f"\nQuestions in {company['name']}:")
-            foreign = [
-                question["answer"]
-                for other in companies
-                if other is not company
-                for question in other["questions"]
-                if question["answer"]
-            ]
             for number, question in enumerate(company["questions"]):
                 asked = {"agent": AGENT, "user_id": USER, "content": question["text"]}
                 key = f"demo-asked-{number}"
                 sent = _post(clients[company["slug"]], "messages/?wait=60", asked, key)
-                right = self._show(question, sent["reply"]["content"], foreign) and right
+                first, *others = sent["reply"]["content"].strip().splitlines() or [""]
+                self.stdout.write(f"  {USER}: {question['text']}\n  {AGENT}: {first}")
+                for line in others:
+                    self.stdout.write(f"        {line}")
         asked = {"agent": AGENT, "user_id": "kim", "content": "Can I talk to a human, please?"}
         _post(clients["aurora"], "messages/?wait=60", asked, "demo-escalation")
-        if not right:
-            raise CommandError("an answer is wrong, see above.")
-
-    def _show(self, question: dict[str, str], answer: str, foreign: list[str]) -> bool:
-        """Print one question with its answer; return whether it is right."""
-        right = question["answer"] in answer and not any(word in answer for word in foreign)
-        self.stdout.write(f"  {USER}: {question['text']}")
-        first, *others = answer.strip().splitlines() or [""]
-        self.stdout.write(f"  {AGENT}: {first}")
-        for line in others:
-            self.stdout.write(f"        {line}")
-        if not right:
-            self.stdout.write(
-                self.style.ERROR(f"        Expected: {question['answer'] or 'nothing'}")
-            )
-        return right
 
     def _print_addresses(self, companies: list[dict[str, Any]], port: int) -> None:
         """Print addresses and logins."""

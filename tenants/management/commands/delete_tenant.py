@@ -1,14 +1,14 @@
 """manage.py delete_tenant: delete a tenant and all its data, after a confirmation."""
 
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from tenants.audit.operator_log import record_command, state_of_tenant
+from tenants.audit.operator_log import change_tenant, record_command, state_of_tenant
 from tenants.cache_file import rewrite_cache_file
 from tenants.management.base import (
     KonstructCommand,
-    change_tenant,
     require_confirmation,
     tenant_of,
 )
@@ -38,7 +38,9 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["slug"], provisioned=False)
         if options["restore"]:
-            change_tenant(self, tenant, provisioning.restore_tenant, "restore")
+            change_tenant(
+                tenant, provisioning.restore_tenant, partial(record_command, self.name, "restore")
+            )
             self.stdout.write(f"restored tenant {tenant.slug}: it is {tenant.state}")
             return
         if not options["yes"]:
@@ -47,7 +49,9 @@ class Command(KonstructCommand):
                 f"{question} Type the slug to confirm: ", tenant.slug, "not deleted"
             )
         if options["grace"]:
-            change_tenant(self, tenant, provisioning.request_deletion, "suspend")
+            change_tenant(
+                tenant, provisioning.request_deletion, partial(record_command, self.name, "suspend")
+            )
             days = provisioning.GRACE_DAYS
             self.stdout.write(f"suspended tenant {tenant.slug}: it is deleted after {days} days")
             return

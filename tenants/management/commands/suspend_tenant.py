@@ -1,10 +1,12 @@
 """manage.py suspend_tenant: stop serving a tenant, or serve it again."""
 
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from tenants.management.base import KonstructCommand, change_tenant, tenant_of
+from tenants.audit.operator_log import change_tenant, record_command
+from tenants.management.base import KonstructCommand, tenant_of
 from tenants.schemas import provisioning
 
 
@@ -23,8 +25,12 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["slug"])
         if options["resume"]:
-            change_tenant(self, tenant, provisioning.resume_tenant, "resume")
+            change_tenant(
+                tenant, provisioning.resume_tenant, partial(record_command, self.name, "resume")
+            )
             self.stdout.write(f"resumed tenant {tenant.slug}: it is served again")
         else:
-            change_tenant(self, tenant, provisioning.suspend_tenant, "suspend")
+            change_tenant(
+                tenant, provisioning.suspend_tenant, partial(record_command, self.name, "suspend")
+            )
             self.stdout.write(f"suspended tenant {tenant.slug}: --resume serves it again")
