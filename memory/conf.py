@@ -73,5 +73,7 @@ PREFERENCE_SLOTS: Final = r"allerg|intoleran|diet|prefer"
 # text about a fever, "travel plans" .34 with one about a flight.
 SEARCH_FLOOR: Final = 0.28
 
+# Every answer of the built-in responder has this text; recall does not return them.
+RESPONDER_MARK: Final = "(Built-in responder, not a language model.)"
 # Replaces an erased text that recall events and prompts of others quote.
 ERASED_TEXT: Final = "(erased)"

@@ -290,8 +290,12 @@ def make_storable_value(value: Any) -> Any:
 
 
 def make_storable(text: str) -> str:
-    """Return the text without NUL bytes and lone surrogates, which Postgres cannot store."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
+    """Return the text without NUL bytes and lone surrogates, which Postgres cannot store.
+
+    The two halves of a pair become their character.
+    """
+    joined = text.replace("\0", "").encode("utf-16-le", "surrogatepass")
+    return joined.decode("utf-16-le", "surrogatepass").encode("utf-8", "replace").decode()
 
 
 def _text(data: Any) -> str:
@@ -341,7 +345,7 @@ class StreamedAnswer:
         self._on_text, self._max_characters = on_text, max_characters
         self._pieces: list[str] = []
         self._held_back: list[str] = []
-        self._length, self._has_sent = 0, False
+        self._length, self._has_sent, self._half = 0, False, ""
         self._calls: dict[int, dict[str, Any]] = {}
         self._usage: Any = None
         self._finish_reason: Any = None
@@ -359,7 +363,10 @@ class StreamedAnswer:
             return
         piece = delta.get("content") or delta.get("refusal")
         if isinstance(piece, str):
-            self._add_text(make_storable(piece))
+            text = self._half + piece
+            # An emoji may be cut between two deltas.
+            self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
+            self._add_text(make_storable(text.removesuffix(self._half)))
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             self._length += len(str(call))

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, RequestedCall
+from memory.conf import RESPONDER_MARK
 from memory.context.chat import CONTEXT_OPENING, without_date_prefixes
 from memory.text.chunking import split_sentences
 from memory.text.questions import is_question
 from tenants.traces import traced
 
-DISCLAIMER = "(Built-in responder, not a language model.)"
+DISCLAIMER = RESPONDER_MARK
 NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
 NOTED = f"I will remember that. {DISCLAIMER}"
 NOT_DONE = f"I have not remembered that. {DISCLAIMER}"

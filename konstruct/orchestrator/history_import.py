@@ -144,8 +144,11 @@ def import_history(
         usage.count(memories=sum(_pieces_of(item.message) for item in imported if item.created))
         new = [item.message for item in imported if item.created]
         extracting = {agent.id for agent in agents.values() if agent.extracts_facts}
-        threads = {Thread.of(message) for message in new if message.agent_id in extracting}
-        enqueue_extraction(tenant_id, threads)
+        newest: dict[Thread, datetime] = {}
+        for message in sorted(new, key=lambda message: message.created_at):
+            if message.agent_id in extracting:
+                newest[Thread.of(message)] = message.created_at
+        enqueue_extraction(tenant_id, newest.keys(), newest)
         if new:
             transaction.on_commit(partial(enqueue_task, embed_and_store, str(tenant_id)))
     for index, item in zip(turns, imported, strict=True):

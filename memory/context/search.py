@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
@@ -40,7 +40,7 @@ T = TypeVar("T", bound=Scored)
 class SearchResult:
     """The results by kind, best first; None for a kind that was not searched.
 
-    Their scores cannot be compared: a message has a probability, a fact a cosine.
+    Messages are ordered by their probability, facts by their cosine. The two cannot be compared.
     """
 
     messages: RecallResult | None
@@ -119,6 +119,9 @@ def search_memory(
             filters=filters,
             query_embedding=vector,
         )
+        # Recall ranks by a score that is not shown; people and programs read the probability.
+        shown = sorted(messages.hits, key=lambda hit: hit.probability, reverse=True)
+        messages = replace(messages, hits=tuple(shown))
     if facts:
         entries = LongTermMemory().search(
             tenant_id,

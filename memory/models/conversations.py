@@ -270,6 +270,12 @@ _INSERT_JOBS: Final = """
 """
 
 
+def is_indexed() -> models.Expression:
+    """Return the expression that a message has its vectors and words, and recall can find it."""
+    pending = PendingEmbedding.objects.filter(message=models.OuterRef("pk"))
+    return models.ExpressionWrapper(~models.Exists(pending), models.BooleanField())
+
+
 class PendingEmbedding(TenantModel):
     """A message that has no vectors and words yet; deleted when they are written.
 

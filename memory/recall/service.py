@@ -20,6 +20,7 @@ from django.utils.timezone import is_naive
 from pgvector import Vector
 
 from memory.arguments import id_argument, uuid_argument, vector_argument
+from memory.conf import RESPONDER_MARK
 from memory.conversations.metadata import filter_by_metadata
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import InvalidArgument
@@ -70,6 +71,7 @@ Reason = Literal[
     "asks the same",
     "below the gate",
     "over top_k",
+    "same text",
     "over the budget",
     "given as a fact",
 ]
@@ -235,8 +237,9 @@ def recall(
         query_embedding: the vector of `query`, if the caller has it.
 
     Returns:
-        At most `policy.top_k` messages, best first, each once; and the facts that some of them
-        state. Messages that are excluded from recall are among the `cut`.
+        At most `policy.top_k` messages, best first, each text once, and no answers of the built-in
+        responder; and the facts that some of them state. Messages that are excluded from recall are
+        among the `cut`.
 
     Raises:
         InvalidArgument: a value is invalid; the message names it.
@@ -341,12 +344,33 @@ def _select(
         limit=policy.top_k + MAX_CUT + len(excluded),
         known=known,
     )
-    kept, cut = _apply_gate(ranking, policy, excluded, known, asks_when=question.asks_when)
-    texts = evidence.read_texts({rated.message.number: rated.message.message_id for rated in kept})
-    # A message that was erased meanwhile has no text.
-    kept = [rated for rated in kept if rated.message.number in texts]
+    judged = _apply_gate(ranking, policy, excluded, asks_when=question.asks_when)
+    passed = [rated.message for rated, reason in judged if reason is None]
+    texts = evidence.read_texts(
+        {message.number: message.message_id for message in passed[: policy.top_k + MAX_CUT]}
+    )
+    kept: list[_RatedMessage] = []
+    cut: list[Cut] = []
+    seen: set[tuple[str, str]] = set()
+    for rated, reason in judged:
+        if reason is None:
+            text = texts.get(rated.message.number)
+            if len(kept) == policy.top_k:
+                reason = "over top_k"
+            elif text is None:  # erased meanwhile
+                continue
+            elif (text.role, text.content) in seen or (
+                text.role == "assistant" and RESPONDER_MARK in text.content
+            ):
+                reason = "same text"
+            else:
+                seen.add((text.role, text.content))
+                kept.append(rated)
+                continue
+        if len(cut) < MAX_CUT:
+            cut.append(_cut(rated, reason, known))
     hits = tuple(_hit(rated, texts[rated.message.number], known) for rated in kept)
-    return hits, cut, _replacing_facts(kept, known) if policy.uses_facts else ()
+    return hits, tuple(cut), _replacing_facts(kept, known) if policy.uses_facts else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,11 +387,10 @@ def _apply_gate(
     ranking: Ranking,
     policy: RecallPolicy,
     excluded: Mapping[UUID, Reason],
-    known: FactsAndExclusions,
     *,
     asks_when: bool,
-) -> tuple[list[_RatedMessage], tuple[Cut, ...]]:
-    """Divide the scored messages, best first, into returned and omitted ones."""
+) -> list[tuple[_RatedMessage, Reason | None]]:
+    """Return the scored messages, best first, each with the reason that it is omitted, if any."""
     all_rated = _rate(ranking, policy, excluded, asks_when=asks_when)
     # Neither an excluded message nor a repetition of the question opens the gate.
     answers = [
@@ -381,8 +404,7 @@ def _apply_gate(
         for rated in answers
         if not rated.message.repeats_question
     )
-    kept: list[_RatedMessage] = []
-    cut: list[Cut] = []
+    judged: list[tuple[_RatedMessage, Reason | None]] = []
     for rated in all_rated:
         message = rated.message
         reason: Reason | None = None
@@ -392,23 +414,20 @@ def _apply_gate(
             reason = "asks the same"
         elif policy.gate and not (is_open and rated.gate_value >= policy.keep_at):
             reason = "below the gate"
-        elif len(kept) == policy.top_k:
-            reason = "over top_k"
-        if reason is None:
-            kept.append(rated)
-        elif len(cut) < MAX_CUT:
-            cut.append(
-                Cut(
-                    message.message_id,
-                    reason,
-                    message.score,
-                    rated.probability,
-                    rated.gate_value,
-                    rated.channels,
-                    tuple(known.exclusions.get(message.message_id, ())),
-                )
-            )
-    return kept, tuple(cut)
+        judged.append((rated, reason))
+    return judged
+
+
+def _cut(rated: _RatedMessage, reason: Reason, known: FactsAndExclusions) -> Cut:
+    return Cut(
+        rated.message.message_id,
+        reason,
+        rated.message.score,
+        rated.probability,
+        rated.gate_value,
+        rated.channels,
+        tuple(known.exclusions.get(rated.message.message_id, ())),
+    )
 
 
 def _rate(

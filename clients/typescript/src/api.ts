@@ -3144,6 +3144,8 @@ export interface components {
              * @description When it was accepted.
              */
             created_at: string;
+            /** @description Whether recall and search can find it. */
+            indexed: boolean;
             /** @description Null until the status is `answered`. */
             reply: components["schemas"]["Reply"] | null;
             /** @description The person or program that must act while the message is held; else null. The message is answered afterwards: poll `url`. */
@@ -4454,6 +4456,8 @@ export interface components {
              * @description Time of the message; for imported turns, the original time.
              */
             created_at: string;
+            /** @description Whether recall and search can find it. */
+            indexed: boolean;
             /**
              * Format: uuid
              * @description The message that it answers.

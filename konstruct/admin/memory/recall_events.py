@@ -39,6 +39,7 @@ REASONS: Final = {
     "asks the same": _("It repeats the question and does not answer it."),
     "below the gate": _("It is probably not relevant to the question."),
     "over top_k": _("The limit on memories was reached by better ones."),
+    "same text": _("It repeats the text of a better one, or what the built-in responder recalled."),
     "over the budget": _("The token budget was reached."),
     "given as a fact": _("The prompt has the fact that is based on it."),
 }

@@ -167,7 +167,7 @@ def _build_row(model: type[M], values: Sequence[Any], server: str) -> M | None:
 # The same message for every reason, so that a guess does not reveal which part was right.
 REFUSAL_MESSAGE = (
     "The API key is not valid here: it is unknown, revoked, expired, or another tenant's. "
-    "Make one with manage.py create_api_key or in the tenant's admin."
+    "Make one in the tenant's admin."
 )
 
 
@@ -228,7 +228,7 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):
         return {
             "type": "http",
             "scheme": "bearer",
-            "description": "`Authorization: Bearer ks_…`, from `manage.py create_api_key`. On a "
+            "description": "`Authorization: Bearer ks_…`, from the tenant's admin. On a "
             "host that serves all tenants the key determines the tenant.",
         }
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -187,8 +188,18 @@ class BoundedListField(serializers.ListField):
         return list(super().to_internal_value(data))
 
 
+_DECODED_PLUS: Final = re.compile(r"\S+ \d{2}:?\d{2}", re.ASCII)
+
+
 class AwareDateTimeField(serializers.DateTimeField):
     """A time with a time zone."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        """Name the usual mistake in addresses: there, a plus sign means a space."""
+        if isinstance(data, str) and _DECODED_PLUS.fullmatch(data):
+            raise ValidationError("In an address, write the + of the time zone as %2B.")
+        value: datetime = super().to_internal_value(data)
+        return value
 
     def enforce_timezone(self, value: datetime) -> datetime:
         """Refuse a naive time; convert others to UTC, because Postgres lacks some time zones."""

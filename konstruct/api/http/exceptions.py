@@ -6,14 +6,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.conf import settings
+from django.core.exceptions import (
+    PermissionDenied,
+    RequestDataTooBig,
+    SuspiciousOperation,
+    TooManyFieldsSent,
+)
 from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
 
 from konstruct.api.auth.permissions import OutsideOfKey
 from konstruct.api.http.lists import InvalidCursor
-from konstruct.api.http.problems import MAX_ERRORS, FieldError, Problem, Refusal, problem_response
+from konstruct.api.http.problems import (
+    MAX_ERRORS,
+    MAX_VALUE_CHARACTERS,
+    FieldError,
+    Problem,
+    Refusal,
+    problem_response,
+)
 from konstruct.api.http.views import ChangedSince
 from konstruct.llm.exceptions import LLMError, LLMUnavailable
 from konstruct.orchestrator import exceptions as orchestrator
@@ -85,6 +98,8 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     is_bound = isinstance(error, QuotaExceeded) and context["view"].caller.is_bound
     # The body, if it was parsed before the error.
     problem = problem_of(error, data=getattr(request, "_full_data", None), is_bound=is_bound)
+    if isinstance(error, Http404) and context["kwargs"]:
+        problem = Problem.of_status(404, _unknown_row(context["kwargs"]))
     if problem.status == 503:
         note_outage(request._request, error)
     elif problem.status >= 500:
@@ -115,8 +130,12 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
     if isinstance(error, PermissionDenied):
         return Problem.of_status(403)
     if isinstance(error, RequestDataTooBig):
-        too_big = FieldError("body", f"{error} Send less in one request.")
-        return Problem.of_status(413, errors=(too_big,))
+        limit = f"A body has at most {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes."
+        too_big = FieldError("body", f"{limit} Send less in one request.")
+        return Problem.of_status(413, limit, errors=(too_big,))
+    if isinstance(error, TooManyFieldsSent):
+        limit = f"An address has at most {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} parameters."
+        return Problem.of_status(400, limit, errors=(FieldError("request", limit),))
     if isinstance(error, SuspiciousOperation):  # such as thousands of query parameters
         return Problem.of_status(400, errors=(FieldError("request", str(error)),))
     if isinstance(error, drf.ValidationError):
@@ -137,6 +156,15 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
     if moved := as_tenant_moving(error):
         return _paused_problem(moved)
     return Problem.of_status(500)
+
+
+def _unknown_row(kwargs: Mapping[str, Any]) -> str:
+    """Return which row the address names, as kind and id."""
+    rows = " and ".join(
+        f"{name.removesuffix('_id').replace('_', ' ')} {str(value)[:MAX_VALUE_CHARACTERS]!r}"
+        for name, value in kwargs.items()
+    )
+    return f"There is no {rows} that this caller may see."
 
 
 def _paused_problem(paused: TenantPaused) -> Problem:

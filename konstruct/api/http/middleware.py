@@ -5,6 +5,7 @@ import re
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
@@ -14,7 +15,14 @@ from structlog.contextvars import clear_contextvars
 
 from konstruct.api.auth.authentication import look_up_key
 from konstruct.api.auth.keys import bearer_key, parse_key
-from konstruct.api.http.problems import FieldError, Problem, accepts_api_keys, problem_response
+from konstruct.api.http.problems import (
+    MEDIA_TYPE,
+    FieldError,
+    Problem,
+    accepts_api_keys,
+    current_request_id,
+    problem_response,
+)
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import refuse_later, stream_in_tenant
@@ -99,9 +107,16 @@ def _problem_of(request: HttpRequest, response: HttpResponse) -> Problem:
 
 
 class PreservingRedirect(HttpResponsePermanentRedirect):
-    """A redirect that keeps method and body."""
+    """A redirect that keeps method and body, with a problem for clients that do not follow it."""
 
     status_code = HttpResponsePermanentRedirect.status_code_preserve_request
+
+    def __init__(self, redirect_to: str, **options: Any) -> None:
+        super().__init__(redirect_to, content_type=MEDIA_TYPE, **options)
+        detail = f"Addresses end with a slash: send the request to {redirect_to}"
+        problem = Problem(self.status_code, "missing-slash", detail)
+        path = redirect_to.partition("?")[0].rstrip("/")
+        self.content = json.dumps(problem.as_json(path=path, request_id=current_request_id()))
 
 
 class SlashMiddleware(CommonMiddleware):

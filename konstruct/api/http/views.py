@@ -34,6 +34,7 @@ from konstruct.api.http.access_log import (
 )
 from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer, validate_query
 from konstruct.api.http.lists import KeysetPagination, page_serializer
+from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.schema import header, problems
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
@@ -261,6 +262,11 @@ class ApiView(RateLimited):
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Check that the request is allowed, and wrap the method with validation and access log."""
         super().initial(request, *args, **kwargs)
+        encoding = request.headers.get("Content-Encoding", "identity")
+        if encoding.lower() != "identity":
+            detail = f"The body has the Content-Encoding {encoding[:40]!r}: send it without one."
+            headers = {"Accept-Encoding": "identity"}
+            raise Refusal(Problem.of_status(415, detail, headers=headers))
         name = str(request.method).lower()
         handler = getattr(self, name, None)
         if handler is not None and name != "options":

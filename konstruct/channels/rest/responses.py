@@ -238,6 +238,8 @@ def message_document(
         "content": message.content,
         "metadata": message.metadata or {},
         "created_at": message.created_at,
+        # A message that was accepted just now is not read again.
+        "indexed": getattr(message, "is_indexed", False),
         "reply": reply
         and {
             name: getattr(reply, name) for name in ("id", "content", "created_at", "finish_reason")

@@ -178,6 +178,7 @@ class MessageSerializer(serializers.Serializer):
         child=serializers.JSONField(allow_null=True), help_text="As it was sent, or empty."
     )
     created_at = serializers.DateTimeField(help_text="When it was accepted.")
+    indexed = serializers.BooleanField(help_text="Whether recall and search can find it.")
     reply = ReplySerializer(allow_null=True, help_text="Null until the status is `answered`.")
     waits_for = WaitsForSerializer(
         allow_null=True,

@@ -143,8 +143,7 @@ def user_of(request: Request, chat: ChatRequest, caller: Caller) -> str:
     if user_id is None:
         detail = (
             "Name the user, since an agent remembers each user apart: send `user`, or one of the "
-            f"headers {' and '.join(USER_HEADERS)}, or use a key that is bound to a user "
-            "(manage.py create_api_key --user)."
+            f"headers {' and '.join(USER_HEADERS)}, or use a key that is bound to a user."
         )
         raise Refusal(invalid_parameter("user", detail, code="user_required"))
     return caller.user(user_id)

@@ -39,7 +39,7 @@ MAX_BATCH_CHARACTERS: Final = 60_000
 UNKNOWN_FORMAT_STATUSES: Final = frozenset({400, 415, 422, 501})
 # In the result of a run: the answer was cut at its limit of tokens.
 CUT: Final = "cut"
-NO_MODEL: Final = "No facts are extracted: no language model is configured (LLM_POOL_URL)."
+NO_MODEL: Final = "No facts are extracted: no language model is configured."
 
 # The slots of parallel requests for which clients wait, each in a thread of the web process. A
 # quarter is reserved for tenants without a request.

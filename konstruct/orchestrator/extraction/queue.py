@@ -5,7 +5,7 @@ that writes messages, or after it, with a lock on the row: a worker that finds n
 and removes the job has seen every message that was written before.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -45,9 +45,11 @@ PREVIEW_GRACE: Final = timedelta(minutes=1)
 # A failed job gets new attempts with a new message, at most once a day.
 _ENQUEUE: Final = """
 WITH wanted AS (
-    SELECT DISTINCT user_id, agent.id AS agent_id, thread_id, agent.extraction_idle_seconds AS idle
-    FROM unnest(%(agents)s::uuid[], %(users)s::text[], %(threads)s::text[])
-      AS thread (agent_id, user_id, thread_id)
+    SELECT DISTINCT user_id, agent.id AS agent_id, thread_id, newest,
+           make_interval(secs => agent.extraction_idle_seconds) AS idle
+    FROM unnest(
+        %(agents)s::uuid[], %(users)s::text[], %(threads)s::text[], %(newest)s::timestamptz[]
+    ) AS thread (agent_id, user_id, thread_id, newest)
     JOIN orchestrator_agent AS agent ON agent.id = thread.agent_id AND agent.extracts_facts
 ), created AS (
     INSERT INTO orchestrator_extractioncursor (agent_id, user_id, thread_id)
@@ -62,7 +64,9 @@ WITH wanted AS (
 INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at, traceparent)
 SELECT %(tenant_id)s, 'extraction', cursors.id, at, at, %(traceparent)s::text
 FROM cursors JOIN wanted USING (user_id, agent_id, thread_id)
-CROSS JOIN LATERAL (SELECT statement_timestamp() + make_interval(secs => wanted.idle)) AS due (at)
+CROSS JOIN LATERAL (
+    SELECT greatest(least(newest, statement_timestamp()) + idle, statement_timestamp())
+) AS due (at)
 ORDER BY cursors.id
 ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
     traceparent = coalesce(nullif(EXCLUDED.traceparent, ''), job.traceparent),
@@ -76,7 +80,9 @@ ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
 """
 
 
-def enqueue(tenant_id: UUID, threads: Collection[Thread]) -> None:
+def enqueue(
+    tenant_id: UUID, threads: Collection[Thread], newest: Mapping[Thread, datetime] | None = None
+) -> None:
     """Enqueue the extraction from conversations whose agents extract facts, unless it is queued.
 
     One statement, which is sent with the next one. Call it in the transaction that writes the
@@ -85,6 +91,8 @@ def enqueue(tenant_id: UUID, threads: Collection[Thread]) -> None:
     Args:
         tenant_id: the current tenant.
         threads: the conversations, each of the agent and the user of its messages.
+        newest: times of their newest messages; by default now. A job is due when its conversation
+            is idle.
     """
     if not threads:
         return
@@ -95,9 +103,22 @@ def enqueue(tenant_id: UUID, threads: Collection[Thread]) -> None:
             "agents": [thread.agent_id for thread in threads],
             "users": [thread.user_id for thread in threads],
             "threads": [thread.thread_id for thread in threads],
+            "newest": [(newest or {}).get(thread) for thread in threads],
             "traceparent": traceparent(),
         },
     )
+
+
+def wake_next(cursor: ExtractionCursor) -> None:
+    """Make a due job of another conversation of the same person claimable.
+
+    Jobs of one person are done one at a time. Workers that found the person's lane taken have
+    delayed the others.
+    """
+    cursors = ExtractionCursor.objects.filter(agent_id=cursor.agent_id, user_id=cursor.user_id)
+    others = cursors.exclude(pk=cursor.pk).values("pk")
+    due = EXTRACTIONS.jobs().filter(key__in=others).due().order_by("due_at")
+    EXTRACTIONS.jobs().filter(key__in=due.values("key")[:1]).wake()
 
 
 # Limit of counting an agent's conversations; the page shows no larger numbers.

@@ -78,7 +78,10 @@ def extract(cursor_id: UUID) -> None:
         return
     attempt = _Attempt(cursor)
     lane = Thread(cursor.agent_id, cursor.user_id, "").lane
-    queue.EXTRACTIONS.run(cursor_id, attempt.extract, lane=lane, on_failure=attempt.record_failure)
+    if queue.EXTRACTIONS.run(
+        cursor_id, attempt.extract, lane=lane, on_failure=attempt.record_failure
+    ):
+        queue.wake_next(cursor)
 
 
 @dataclass

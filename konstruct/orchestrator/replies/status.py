@@ -12,6 +12,7 @@ from konstruct.orchestrator.models import HeldFor, PendingReply
 from konstruct.orchestrator.replies.queue import CLOSED
 from memory.conf import IMPORT_CHANNEL
 from memory.models import Message, Role
+from memory.models.conversations import is_indexed
 
 
 class Status(StrEnum):
@@ -47,13 +48,15 @@ class MessageProgress:
 
 
 def sent_messages() -> QuerySet[Message]:
-    """Return all messages of users except imported ones, with what `progress_of` needs."""
+    """Return all messages of users except imported ones, with what `progress_of` needs, and
+    `is_indexed`."""
     needs_answer = Q(pending_reply__isnull=False) | Q(reply__isnull=False)
     return (
         Message.objects.filter(needs_answer, role=Role.USER)
         # With this condition, an index skips imported history, which is never answered.
         .exclude(channel=IMPORT_CHANNEL)
         .select_related("pending_reply", "reply")
+        .annotate(is_indexed=is_indexed())
     )
 
 

@@ -7,7 +7,6 @@ from functools import partial, wraps
 from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -20,8 +19,9 @@ from memory.context.checkpoints.connections import (
     tenant_session,
     tenant_transaction,
 )
-from memory.context.checkpoints.serializer import strict_serializer
+from memory.context.checkpoints.serializer import check_json, strict_serializer
 from memory.context.exceptions import SessionTablesOutdated
+from memory.ids import new_id_argument
 from tenants.locking import schema_lock
 from tenants.naming import as_tenant_id, schema_name_of
 
@@ -134,6 +134,32 @@ class TenantPostgresSaver(PostgresSaver):
             for row in cursor.fetchall():
                 cursor.execute(f"DROP INDEX CONCURRENTLY {row['name']}")
 
+    # --- Writing ----------------------------------------------------------------------------
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        """As in the base class.
+
+        Raises:
+            InvalidArgument: the thread id is no id of new rows.
+            CheckpointRefused: the metadata, or a value that is stored as JSON, cannot be stored.
+            QuotaExceeded: the tenant's storage is full.
+        """
+        self._check(config)
+        check_json("metadata", metadata)
+        for channel, value in checkpoint["channel_values"].items():
+            if isinstance(value, str | float | int):
+                check_json(f"the channel {channel!r}", value)
+        return super().put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(self, config: Any, *args: Any, **kwargs: Any) -> None:
+        """As in the base class. Raises InvalidArgument and QuotaExceeded as `put`."""
+        self._check(config)
+        super().put_writes(config, *args, **kwargs)
+
+    def _check(self, config: Any) -> None:
+        new_id_argument("thread_id", str(config["configurable"]["thread_id"]))
+        refuse_full_storage(self.tenant_id)
+
     # --- Methods that the base class lacks -----------------------------------------------------
 
     def newest_value(self, thread_id: str, channel: str) -> Any:
@@ -173,16 +199,6 @@ class TenantPostgresSaver(PostgresSaver):
             partial(tenant_transaction, level=IsolationLevel.REPEATABLE_READ)
         ) as saver:
             super(TenantPostgresSaver, saver).prune(thread_ids, strategy=strategy)
-
-    def put(self, *args: Any, **kwargs: Any) -> RunnableConfig:
-        """As in the base class. Raises QuotaExceeded if the tenant's storage is full."""
-        refuse_full_storage(self.tenant_id)
-        return super().put(*args, **kwargs)
-
-    def put_writes(self, *args: Any, **kwargs: Any) -> None:
-        """As in the base class. Raises QuotaExceeded if the tenant's storage is full."""
-        refuse_full_storage(self.tenant_id)
-        super().put_writes(*args, **kwargs)
 
     # --- Asynchronous methods -----------------------------------------------------------------
 

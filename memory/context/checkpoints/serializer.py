@@ -7,8 +7,11 @@ again is not written.
 """
 
 import json
+import math
 import re
-from collections.abc import Collection, Iterable
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
 from typing import Any, Final, NoReturn, Self
 
 import ormsgpack
@@ -28,7 +31,9 @@ from langgraph.checkpoint.serde.jsonplus import (
     JsonPlusSerializer,
 )
 
+from memory.arguments import text_argument
 from memory.context.exceptions import CheckpointRefused
+from memory.exceptions import InvalidArgument
 
 ClassName = tuple[str, str]
 
@@ -92,6 +97,31 @@ def check_stored_value(type_: str, data: bytes, allowed: Collection[ClassName]) 
         check_value(type_, data, allowed)
 
 
+def check_json(where: str, value: Any) -> None:
+    """Check a value that Postgres stores as JSON.
+
+    Raises:
+        CheckpointRefused: it has text or a number that JSON of Postgres cannot hold, or a member of
+            an enumeration, which would come back as text.
+    """
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            check_json(where, name)
+            check_json(f"{where}[{name!r:.80}]", item)
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            check_json(f"{where}[{place}]", item)
+    elif isinstance(value, Enum):
+        raise CheckpointRefused(f"{where} holds {value!r:.80}: use its value, or a list with it")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise CheckpointRefused(f"{where} holds {value}, which JSON does not have; use None")
+    elif isinstance(value, str):
+        try:
+            text_argument(where, value)
+        except InvalidArgument as error:
+            raise CheckpointRefused(str(error)) from error
+
+
 def strict_serializer(serde: SerializerProtocol | None) -> SerializerProtocol:
     """Return the serializer that a checkpointer uses instead of this one.
 
@@ -138,7 +168,10 @@ class StrictSerializer(JsonPlusSerializer):
             raise CheckpointRefused(
                 f"a checkpoint cannot hold this value: {error}; keep plain data in its place"
             ) from error
-        check_value(type_, bytes(data), self.allowed)
+        if type_ == "msgpack":
+            _MsgpackCheck(self.allowed, is_new=True).check(bytes(data))
+        else:
+            check_value(type_, bytes(data), self.allowed)
         return type_, data
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
@@ -160,8 +193,8 @@ class _MsgpackCheck:
     ormsgpack ignores exceptions of its hook, so the refusal is stored here.
     """
 
-    def __init__(self, allowed: Collection[ClassName]) -> None:
-        self.allowed = allowed
+    def __init__(self, allowed: Collection[ClassName], *, is_new: bool = False) -> None:
+        self.allowed, self.is_new = allowed, is_new
         self.depth = 0
         self.refusal: CheckpointRefused | None = None
 
@@ -207,6 +240,11 @@ class _MsgpackCheck:
             self._refuse(
                 f"holds {class_name}, which is not allowed there: name it in CHECKPOINT_TYPES if it"
                 " is a class of yours, or keep plain data in its place"
+            )
+
+        elif self.is_new and not hasattr(sys.modules.get(module), name):
+            self._refuse(
+                f"holds {class_name}, which would come back as text: define it in a module"
             )
 
     def _check_array(self, parts: Any) -> None:

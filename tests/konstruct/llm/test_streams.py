@@ -39,6 +39,14 @@ def test_an_answer_is_the_same_with_and_without_a_stream(llm_server: LLMServer) 
     assert answer.text == "".join(pieces) == "Hello \nthere."
 
 
+def test_an_emoji_that_is_cut_between_two_pieces_is_joined() -> None:
+    pieces: list[str] = []
+    answer = StreamedAnswer(pieces.append, max_characters=100)
+    for text in ("Hi \ud83d", "", "\ude00!", "\ude00", "\ud83d"):
+        answer.add({"choices": [{"delta": {"content": text}}]})
+    assert "".join(pieces) == "Hi 😀!?"
+
+
 @given(st.lists(st.text(), min_size=1).filter(lambda pieces: "".join(pieces).strip()))
 def test_pieces_of_a_stream_equal_the_reply(texts: list[str]) -> None:
     pieces: list[str] = []

@@ -1,21 +1,25 @@
 """Sessions of LangGraph graphs: they survive restarts and are isolated by tenant."""
 
 import asyncio
+import math
 import subprocess
 import sys
 from datetime import datetime, timedelta
+from enum import Enum, StrEnum
 from typing import Any
 
 import pytest
 from django.utils import timezone
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from memory.context import SessionStore
-from memory.context.exceptions import NoTenant
+from memory.context.checkpoints.serializer import StrictSerializer
+from memory.context.exceptions import CheckpointRefused, NoTenant
 from memory.exceptions import InvalidArgument
 from tenants.context import tenant_scope
-from tenants.exceptions import TenantPinned
+from tenants.exceptions import KonstructError, TenantPinned
 from tenants.models import Tenant
 
 # LangGraph has its own connections, which do not see uncommitted rows of a test.
@@ -181,7 +185,7 @@ def test_a_graph_without_messages_has_a_session_without_messages(tenant_a: Tenan
     ("thread_id", "limit", "message"),
     [
         ("", 50, "thread_id='' is empty"),
-        ("a\x00b", 50, "holds a NUL character"),
+        ("a\x00b", 50, "holds U.0000"),
         ("thread", 0, "limit=0 is not a whole number of at least 1"),
     ],
 )
@@ -223,3 +227,47 @@ def test_clearing_removes_one_complete_session(tenant_a: Tenant) -> None:
     assert [session.thread_id for session in store.list_sessions()] == ["other"]
     invoke(store, "A new start")
     assert messages_of(store)[0] == ("user", "A new start")
+
+
+class Colour(StrEnum):
+    """An enumeration of text."""
+
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("thread_id", "metadata", "value", "error"),
+    [
+        ("", {}, "a", "thread_id='' is empty"),
+        ("a\nb", {}, "a", r"U\+000A \(a control character\) at 1"),
+        ("..", {}, "a", "use another id"),
+        ("t", {"score": math.nan}, "a", r"metadata\['score'\] holds nan"),
+        ("t", {"note": ["a\0"]}, "a", r"metadata\['note'\]\[0\]=.* holds U\+0000"),
+        ("t", {"note": "\ud800"}, "a", "half of a surrogate pair"),
+        ("t", {}, "a\0", r"the channel 'x'=.* holds U\+0000"),
+        ("t", {}, math.inf, "the channel 'x' holds inf"),
+        ("t", {}, Colour.RED, "the channel 'x' holds <Colour.RED"),
+    ],
+)
+def test_what_could_not_be_read_again_is_refused(
+    tenant_a: Tenant, thread_id: str, metadata: dict[str, Any], value: Any, error: str
+) -> None:
+    store = SessionStore(tenant_a.id)
+    config = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+    checkpoint = {**empty_checkpoint(), "channel_values": {"x": value}}
+    with pytest.raises(KonstructError, match=error):
+        store.checkpointer.put(config, checkpoint, metadata, {"x": "1"})
+    assert store.list_sessions() == []
+
+
+def test_a_nested_enumeration_keeps_its_type_or_is_refused() -> None:
+    class Local(Enum):
+        RED = "red"
+
+    for kind in (Colour, Local):
+        serializer = StrictSerializer([kind])
+        if kind is Local:
+            with pytest.raises(CheckpointRefused, match="would come back as text"):
+                serializer.dumps_typed([kind.RED])
+        else:
+            assert serializer.loads_typed(serializer.dumps_typed([kind.RED])) == [kind.RED]

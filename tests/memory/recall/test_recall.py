@@ -11,6 +11,7 @@ from asgiref.sync import async_to_sync
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from memory.conf import RESPONDER_MARK
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
 from memory.recall import MAX_CUT, Hit, arecall, recall
@@ -138,6 +139,22 @@ def test_at_most_top_k_and_the_rest_is_cut(tenant_a: Tenant) -> None:
     result = recall(tenant_a.id, AGENT, "ann", "red apples", policy=policy)
     assert len(result.hits) == 3
     assert [cut.reason for cut in result.cut] == ["over top_k"] * MAX_CUT
+
+
+def test_each_text_is_returned_once_and_lists_of_the_built_in_responder_never(
+    tenant_a: Tenant,
+) -> None:
+    said = "My sister lives in Lisbon."
+    add_messages(tenant_a, *[said] * 4, "My sister is called Zoe.", "I like tea.")
+    add_messages(tenant_a, f"- {said} {RESPONDER_MARK}", role="assistant", thread="other")
+    policy = RecallPolicy(gate=False, top_k=3)
+    result = recall(tenant_a.id, AGENT, "ann", "Where does my sister live?", policy=policy)
+    assert sorted(hit.content for hit in result.hits) == sorted(
+        [said, "My sister is called Zoe.", "I like tea."]
+    )
+    assert [cut.reason for cut in result.cut].count("same text") == 3
+    more = recall(tenant_a.id, AGENT, "ann", "Where does my sister live?", policy=UNGATED)
+    assert [cut.reason for cut in more.cut] == ["same text"] * 4
 
 
 def test_neighbours_are_returned_and_not_counted(tenant_a: Tenant) -> None:

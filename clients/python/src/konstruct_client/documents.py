@@ -1000,6 +1000,8 @@ class Message(TypedDict):
     """As it was sent, or empty."""
     created_at: str
     """When it was accepted."""
+    indexed: bool
+    """Whether recall and search can find it."""
     reply: Reply | None
     """Null until the status is `answered`."""
     waits_for: WaitsFor | None
@@ -1606,6 +1608,8 @@ class Turn(TypedDict):
     """The conversation's id in the channel. Memory spans all conversations."""
     created_at: str
     """Time of the message; for imported turns, the original time."""
+    indexed: bool
+    """Whether recall and search can find it."""
     in_reply_to: str | None
     """The message that it answers."""
     external_id: NotRequired[str | None]

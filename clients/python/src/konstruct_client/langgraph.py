@@ -53,13 +53,22 @@ class KonstructStore(BaseStore):
     Args:
         agent: name or id of the agent that knows them.
         user_id: whom they are about: a user, or a function that tells the user of a namespace, such
-            as `lambda namespace: namespace[1]`. Without one they are about nobody, the agent may
-            tell them to all of its users, and no user's erasure takes them along.
+            as `lambda namespace: namespace[1] if len(namespace) > 1 else None`. Items without one
+            are about no user: the agent may tell them to all of its users, and no user's erasure
+            takes them along.
     """
 
     def __init__(self, client: Client, *, agent: str, user_id: str | UserOf | None = None) -> None:
         self._facts, self._agent = client.facts, agent
-        self._user_of: UserOf = user_id if callable(user_id) else lambda namespace: user_id
+        self._user_id = user_id
+
+    def _user_of(self, namespace: Namespace) -> str | None:
+        if not callable(self._user_id):
+            return self._user_id
+        try:
+            return self._user_id(namespace)
+        except LookupError as error:
+            raise ValueError(f"user_id finds no user in the namespace {namespace!r}") from error
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do the operations: all reads, then the writes, of each key the last.

@@ -25,6 +25,7 @@ from konstruct.api.resources.people.erasures import (
 from memory.browse.threads import last_numbers
 from memory.conversations.metadata import filter_by_metadata
 from memory.models import Message, Role
+from memory.models.conversations import is_indexed
 from tenants.audit.models import Action
 
 MAX_PREVIEW_CHARACTERS = 200
@@ -80,6 +81,9 @@ class TurnSerializer(serializers.ModelSerializer):
         source="in_reply_to_id", allow_null=True, help_text="The message that it answers."
     )
 
+    indexed = serializers.BooleanField(
+        source="is_indexed", help_text="Whether recall and search can find it."
+    )
     metadata = serializers.SerializerMethodField(help_text="As it was sent, or empty.")
 
     def get_metadata(self, turn: Message) -> dict[str, Any]:
@@ -90,7 +94,7 @@ class TurnSerializer(serializers.ModelSerializer):
         model = Message
         fields = [
             *("id", "role", "name", "content", "channel", "thread_id", "created_at"),
-            *("in_reply_to", "external_id", "metadata"),
+            *("indexed", "in_reply_to", "external_id", "metadata"),
         ]
 
 
@@ -177,7 +181,8 @@ class TranscriptView(ApiView):
         Returns every message verbatim, oldest first, imported ones included. An unknown
         conversation is empty.
         """
-        turns = lists.apply_filters(Message.objects.all(), self.query, self.caller)
+        messages = Message.objects.annotate(is_indexed=is_indexed())
+        turns = lists.apply_filters(messages, self.query, self.caller)
         if "filters" in self.query:
             turns = filter_by_metadata(turns, self.query["filters"])
         return self.page(turns, OldestFirst(), TurnSerializer)

@@ -86,6 +86,8 @@ def test_store_finds_the_same_items_as_the_store_of_langgraph(url: str, program_
 def test_an_item_is_changed_and_deleted_in_its_place(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
         store = KonstructStore(konstruct, agent="ada", user_id=lambda namespace: namespace[1])
+        with pytest.raises(ValueError, match=r"no user in the namespace \('memories',\)"):
+            store.put(("memories",), "food", {})
         place = ("memories", "maria")
         store.put(place, "food", {"text": "I love pizza.", "old": 1})
         was = store.get(place, "food")

@@ -13,6 +13,7 @@ from tests.messages import statements
 
 SEARCH = "/api/v1/memories/search/"
 USAGE = "/api/v1/usage/"
+TRANSCRIPT = "/api/v1/conversations/transcript/?agent=ada&user_id=maria"
 
 MESSAGES = (
     "My sister Clara moved to Lisbon in spring.",
@@ -56,9 +57,8 @@ def test_messages_are_found_by_relevance(program_a: Program) -> None:
     assert results[0]["external_id"] == "maria-1"
     assert results[0]["created_at"] == "2026-03-14T09:01:00Z"
     assert "channels" not in results[0]
-    assert [memory["score"] for memory in results] == sorted(
-        (memory["score"] for memory in results), reverse=True
-    )
+    shown = [memory["probability"] for memory in results]
+    assert shown == sorted(shown, reverse=True)
     assert len({memory["message_id"] for memory in results}) == len(results)
 
 
@@ -144,3 +144,15 @@ def test_usage_counts_to_a_limit_and_reports_it(
     counting = [sql for sql in sent if "COUNT(" in sql]
     assert len(counting) >= 8
     assert all("LIMIT" in sql for sql in counting)
+
+
+def test_results_are_ordered_by_the_number_that_is_shown(program_a: Program) -> None:
+    remember(program_a, *MESSAGES, "Clara likes Lisbon.", "My sister is called Clara.", "Lisbon?")
+    asked = search(program_a, "Where does my sister Clara live?", gate=False, top_k=7)
+    results = asked.json()["results"]
+    shown = [result["probability"] for result in results]
+    assert shown == sorted(shown, reverse=True)
+    (turn, *_) = program_a.get(f"{TRANSCRIPT}&thread_id=then").json()["results"]
+    assert turn["indexed"] is True
+    sent = program_a.send().json()
+    assert (sent["indexed"], program_a.get(sent["url"]).json()["indexed"]) == (False, False)
