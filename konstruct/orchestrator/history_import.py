@@ -24,7 +24,13 @@ from memory.arguments import (
     text_argument,
     time_argument,
 )
-from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds, ImportedTurn, import_turns
+from memory.conversations.importing import (
+    MAX_EXTERNAL_ID,
+    DerivedIds,
+    ImportedTurn,
+    external_id_argument,
+    import_turns,
+)
 from memory.conversations.metadata import metadata_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
@@ -190,24 +196,8 @@ def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineErr
     )
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidArgument(f"{name}={value!r} is not text")
-    return text_argument(name, value)
-
-
-def _id(name: str, value: Any) -> str:
-    return new_id_argument(name, _text(name, value))
-
-
-def _limited_id(name: str, value: Any) -> str:
-    if len(_id(name, value)) > MAX_EXTERNAL_ID:
-        raise InvalidArgument(f"{name}={value[:80]!r}… is longer than {MAX_EXTERNAL_ID} characters")
-    return str(value)
-
-
 def _content(name: str, value: Any) -> str:
-    if len(_text(name, value)) > settings.MAX_MESSAGE_CHARACTERS:
+    if len(text_argument(name, value)) > settings.MAX_MESSAGE_CHARACTERS:
         raise InvalidArgument(
             f"{name} has {len(value)} characters, more than {settings.MAX_MESSAGE_CHARACTERS}:"
             " split it"
@@ -216,7 +206,7 @@ def _content(name: str, value: Any) -> str:
 
 
 def _moment(name: str, value: Any) -> datetime:
-    text = _text(name, value)
+    text = text_argument(name, value)
     try:
         moment = parse_datetime(text)
         if moment is not None and moment.tzinfo is not None:
@@ -230,12 +220,12 @@ def _moment(name: str, value: Any) -> datetime:
 
 _DEFAULT_FIELDS = ("agent", "user_id", "thread_id")
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "external_id": _limited_id,
-    "agent": _text,
-    "user_id": _id,
-    "thread_id": _id,
-    "role": lambda name, value: role_argument(_text(name, value)),
-    "name": lambda name, value: name_argument(name, _text(name, value)),
+    "external_id": external_id_argument,
+    "agent": text_argument,
+    "user_id": new_id_argument,
+    "thread_id": new_id_argument,
+    "role": lambda name, value: role_argument(text_argument(name, value)),
+    "name": name_argument,
     "content": _content,
     "created_at": _moment,
     "metadata": lambda name, value: metadata_argument(value),
@@ -245,7 +235,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 def _agent_name(line: Any) -> str | None:
     """Return the agent's name or id in a line; None if it is missing or invalid."""
     try:
-        return _text("agent", line.get("agent")) if isinstance(line, Mapping) else None
+        return text_argument("agent", line.get("agent")) if isinstance(line, Mapping) else None
     except InvalidArgument:
         return None
 

@@ -147,6 +147,13 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+def external_id_argument(name: str, value: str) -> str:
+    """Return the id of a message in another system."""
+    if len(new_id_argument(name, value)) > MAX_EXTERNAL_ID:
+        raise InvalidArgument(f"{name}={value[:80]!r}… is longer than {MAX_EXTERNAL_ID} characters")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedTurn:
     """One turn of a history.
@@ -171,12 +178,7 @@ class ImportedTurn:
         for name in ("user_id", "thread_id"):
             new_id_argument(name, getattr(self, name))
         if self.external_id is not None:
-            new_id_argument("external_id", self.external_id)
-            if len(self.external_id) > MAX_EXTERNAL_ID:
-                raise InvalidArgument(
-                    f"external_id={self.external_id[:80]!r}… is longer than {MAX_EXTERNAL_ID}"
-                    " characters"
-                )
+            external_id_argument("external_id", self.external_id)
         uuid_argument("agent_id", self.agent_id)
         role_argument(self.role)
         name_argument("name", self.name)

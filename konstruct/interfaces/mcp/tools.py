@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from django.db.models import Model
 from rest_framework import serializers
@@ -121,7 +120,7 @@ class Tool:
 def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
     entry = MemoryEntry(
         tenant_id=required_tenant_id(),
-        agent_id=_agent_id(caller, fields),
+        agent_id=caller.agent_id_in(fields),
         user_id=_user_id(caller, fields),
         content=fields["content"],
         metadata=fields.get("metadata", {}),
@@ -212,7 +211,7 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     user_id = _user_id(caller, fields)
-    agent_id = _agent_id(caller, fields)
+    agent_id = caller.agent_id_in(fields)
     facts = filter_facts(
         required_tenant_id(), agent_id=agent_id, user_id=user_id, shared=caller.user_id is None
     )
@@ -256,11 +255,6 @@ def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
     if caller.user_id is None:
         raise ValidationError({"user_id": "Name the user, or use a key that is bound to a user."})
     return caller.user_id
-
-
-def _agent_id(caller: Caller, fields: dict[str, Any]) -> UUID | None:
-    """Return the agent that the call names, or that the key is bound to; None for all."""
-    return caller.agent(fields["agent"]).id if "agent" in fields else caller.agent_id
 
 
 def _agent(caller: Caller, fields: dict[str, Any]) -> Agent | None:
