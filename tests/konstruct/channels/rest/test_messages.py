@@ -40,6 +40,7 @@ def test_a_message_is_accepted_and_written_down(program_a: Program) -> None:
         "content": "Hello",
         "metadata": {},
         "created_at": message.created_at.isoformat().replace("+00:00", "Z"),
+        "indexed": False,
         "reply": None,
         "waits_for": None,
         "answered_by": "",
