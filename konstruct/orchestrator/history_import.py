@@ -235,7 +235,8 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 def _agent_name(line: Any) -> str | None:
     """Return the agent's name or id in a line; None if it is missing or invalid."""
     try:
-        return text_argument("agent", line.get("agent")) if isinstance(line, Mapping) else None
+        name: Any = line.get("agent") if isinstance(line, Mapping) else None
+        return text_argument("agent", name)
     except InvalidArgument:
         return None
 
