@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 08c427ee90257a347dc64e9aa5db1c8a67e2608f0d5356ad2d8fa9da00f1515f
+// Written by `make typescript` from docs/openapi.yaml, sha256 c06b44998f002ed5f711c47b32159039f379760f571ae7d847c767daa5d182be
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -3261,14 +3261,14 @@ export interface components {
         };
         /** @description The user to erase. */
         NewErasure: {
+            /** @description The reason. It is stored on the receipt, so it must not contain an id or a name of the person. */
+            reason?: string;
             /** @description The exact user id. Ids that are linked to it are erased too. */
             user_id: string;
             /** @description Name or id of an agent: only its data is erased. Default: all agents. */
             agent?: string;
             /** @description Sessions of graphs that belong to the user, in addition to those of their conversations. A session of a thread with other speakers, or that names another user, is refused. */
             threads?: string[];
-            /** @description The reason. It is stored on the receipt. */
-            reason?: string;
         };
         /** @description The thread that a person or another agent takes over. */
         NewEscalation: {
@@ -3532,7 +3532,7 @@ export interface components {
             expires_at?: string | null;
             /** @description The reason, for the fact's events. */
             reason?: string;
-            /** @description The value of the fact's slot, such as Oslo. Default: unchanged, if the content still has it. */
+            /** @description The value of the fact's slot, such as Oslo. Default: the words of the new content that replace it, or it, if the content still has it. */
             value?: string;
         };
         /**
@@ -6004,7 +6004,7 @@ export interface operations {
             query: {
                 /** @description Name or id of the agent. */
                 agent: string;
-                /** @description The reason. It is stored on the receipt. */
+                /** @description The reason. It is stored on the receipt, so it must not contain an id or a name of the person. */
                 reason?: string;
                 /** @description The conversation. */
                 thread_id: string;
@@ -7856,7 +7856,7 @@ export interface operations {
     erase_message: {
         parameters: {
             query?: {
-                /** @description The reason. It is stored on the receipt. */
+                /** @description The reason. It is stored on the receipt, so it must not contain an id or a name of the person. */
                 reason?: string;
             };
             header?: never;
