@@ -1,13 +1,12 @@
 """What a program reads after a mistake: what was sent, what is wrong, and what to send."""
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from tests.konstruct.conftest import MESSAGES, Program
 
-UNKNOWN = str(uuid4())
+UNKNOWN = "0a5cb0e1-7d2f-4a43-9d1e-6f6a5a4b3c2d"
 FACTS = "/api/v1/facts/"
 TEXT: dict[str, Any] = {"agent": "ada", "user_id": "maria"}
 
