@@ -10,7 +10,8 @@ waits for all snapshots, also in the session that holds the lock: a deadlock.
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -23,25 +24,19 @@ FIRST_PAUSE_SECONDS = 0.005
 MAX_PAUSE_SECONDS = 0.1
 
 
-def poll(
-    try_lock: Callable[[], bool],
-    *,
-    seconds: float,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> bool:
+def poll(try_lock: Callable[[], bool], *, seconds: float) -> bool:
     """Call `try_lock` until it returns True; return False after so many seconds.
 
     Args:
         try_lock: tries once, for example with `SELECT pg_try_advisory_lock(…)`.
     """
-    deadline = clock() + seconds
+    deadline = time.monotonic() + seconds
     pause = FIRST_PAUSE_SECONDS
     while not try_lock():
-        left = deadline - clock()
+        left = deadline - time.monotonic()
         if left <= 0:
             return False
-        sleep(min(pause, left))
+        time.sleep(min(pause, left))
         pause = min(2 * pause, MAX_PAUSE_SECONDS)
     return True
 
@@ -55,7 +50,6 @@ RESTORE: Final = (7_405, 0)
 # Setting up a tenant takes seconds. A migration that builds indexes of a large tenant takes longer;
 # then a waiting caller gets an error.
 WAIT_SECONDS: Final = 300.0
-POLL_SECONDS: Final = 0.1
 
 # pg_locks shows the two keys of a lock as unsigned integers.
 _HOLDER = """
@@ -66,15 +60,9 @@ _HOLDER = """
 """
 
 
-@contextmanager
-def migrate_lock() -> Iterator[bool]:
+def migrate_lock() -> AbstractContextManager[bool]:
     """Hold the lock of `manage.py migrate`; yield False if another run holds it."""
-    is_held = _try_lock(MIGRATE_ALL)
-    try:
-        yield is_held
-    finally:
-        if is_held:
-            _unlock(MIGRATE_ALL)
+    return _lock_unless_held(MIGRATE_ALL)
 
 
 @contextmanager
@@ -111,30 +99,29 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
     """
     # Two names with the same checksum wait for each other: slower, but correct.
     key = (MIGRATE_SCHEMA, zlib.crc32(schema_name.encode()) - 2**31)
-    give_up_at = time.monotonic() + wait_seconds
-    while not _try_lock(key):
-        if time.monotonic() >= give_up_at:
-            raise SchemaBusy(
-                f"another process makes, migrates or drops the schema {schema_name}"
-                f" (Postgres backend {_holder_pids(key)}); wait for its end, or end it, and try"
-                " again"
-            )
-        time.sleep(POLL_SECONDS)
+    if not poll(partial(_try_lock, key), seconds=wait_seconds):
+        raise SchemaBusy(
+            f"another process makes, migrates or drops the schema {schema_name}"
+            f" (Postgres backend {_holder_pids(key)}); wait for its end, or end it, and try again"
+        )
     try:
         yield
     finally:
         _unlock(key)
 
 
-@contextmanager
-def owner_lock(purpose: int, request_id: UUID) -> Iterator[bool]:
+def owner_lock(purpose: int, request_id: UUID) -> AbstractContextManager[bool]:
     """Hold the lock of an erasure or a merge; yield False if another process holds it.
 
     Args:
         purpose: ERASURE or MERGE.
         request_id: of the request.
     """
-    key = (purpose, zlib.crc32(request_id.bytes) - 2**31)
+    return _lock_unless_held((purpose, zlib.crc32(request_id.bytes) - 2**31))
+
+
+@contextmanager
+def _lock_unless_held(key: tuple[int, int]) -> Iterator[bool]:
     is_held = _try_lock(key)
     try:
         yield is_held

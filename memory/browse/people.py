@@ -16,7 +16,7 @@ from uuid import UUID
 from memory.browse.index_order import rows_in_order
 from memory.conversations.names import fold
 from memory.models import PersonName
-from tenants.context import fetch_all, fetch_column, required_tenant_id
+from tenants.context import connection, fetch_all, fetch_column, required_tenant_id
 
 # Limits of counts for one agent and user: for a single user, and in a list.
 MAX_COUNTED: Final = 10_000
@@ -370,12 +370,13 @@ def list_users(
         ),
         order=order,
     )
+    escape = connection.ops.prep_for_like_query
     parameters = {
         "tenant": required_tenant_id(),
         "agent": agent_id,
         "user": user_id,
         "containing": containing,
-        "words": [_like_pattern(word) for word in fold(containing).split()] or [""],
+        "words": [f"%{escape(word)}%" for word in fold(containing).split()] or [""],
         "user_ids": [containing, *also_ids],
         "beyond": after,
         "since": since or datetime.min.replace(tzinfo=UTC),
@@ -398,12 +399,6 @@ def similar_user_ids(user_id: str, limit: int = 5) -> list[str]:
     different scripts are not found.
     """
     return fetch_column(_SIMILAR_IDS, {"user": user_id, "limit": limit})
-
-
-def _like_pattern(text: str) -> str:
-    """Return the LIKE pattern of texts that contain this text."""
-    escaped = text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
-    return f"%{escaped}%"
 
 
 def _user_summary(user_id: str, rows: Iterable[tuple[Any, ...]]) -> UserSummary:

@@ -89,7 +89,7 @@ class ContextManager:
         fact_floor: float = -1.0,
         near_fact_floor: float | None = None,
     ) -> None:
-        self._session = session_store
+        self.session: Any = session_store
         self.memory: Any = LongTermMemory() if memory is None else memory
         self.compiler = WorkingContextCompiler() if compiler is None else compiler
         self.fact_floor = similarity_argument("fact_floor", fact_floor)
@@ -98,11 +98,6 @@ class ContextManager:
             if near_fact_floor is None
             else similarity_argument("near_fact_floor", near_fact_floor)
         )
-
-    @property
-    def session(self) -> Any:
-        """The session store that was given."""
-        return self._session
 
     def compile_working_context(
         self,
@@ -196,8 +191,11 @@ class ContextManager:
             turns = _conversation_turns(session_messages, query)
             turns, earlier = _split_at_pause(turns, pause)
             # The prompt omits answers whose questions are not in the window.
-            prompt_turns = dropwhile(_is_answer, compiler.fitting_turns(turns))
-            excluded = {*map(str, exclude), *_message_ids([*prompt_turns, *earlier])}
+            prompt_turns = dropwhile(
+                lambda turn: turn["role"] == "assistant", compiler.fitting_turns(turns)
+            )
+            ids = {turn.get("message_id") for turn in (*prompt_turns, *earlier)}
+            excluded = {*map(str, exclude), *filter(None, ids)}
             always: list[PromptFact] = []
             if pause is not None:
                 query = with_turn_before(query, turns)
@@ -292,8 +290,8 @@ class ContextManager:
     ) -> list[dict[str, Any]]:
         """Return the turns of the thread's graph, or else of the window."""
         turns = []
-        if self._session is not None:
-            turns = [*(self._session.get_session_messages(thread_id) or ())]
+        if self.session is not None:
+            turns = [*(self.session.get_session_messages(thread_id) or ())]
         if turns or agent_id is None or user_id is None:
             return turns
         return short_term.get_recent_messages(tenant_id, agent_id, user_id)
@@ -324,37 +322,21 @@ class ContextManager:
                 exclude=excluded,
                 query_embedding=vector,
             )
-        without_evidence = has_conversations and (policy or DEFAULT_POLICY).uses_facts
-        facts = self._facts(
-            tenant_id, query, vector, agent_id, user_id, without_evidence=without_evidence
-        )
-        return recalled, facts
-
-    def _facts(
-        self,
-        tenant_id: UUID | str,
-        query: str,
-        vector: list[float] | None,
-        agent_id: UUID | str | None,
-        user_id: str | None,
-        *,
-        without_evidence: bool,
-    ) -> list[PromptFact]:
+        search = self.memory.search
         options: dict[str, Any] = {
             **({"shared_only": True} if user_id is None else {"user_id": user_id}),
             **({} if vector is None else {"query_embedding": vector}),
-            # Facts with evidence are recalled with their messages.
-            **({"without_evidence": True} if without_evidence else {}),
         }
-        search = self.memory.search
+        if has_conversations and (policy or DEFAULT_POLICY).uses_facts:
+            # Facts with evidence are recalled with their messages.
+            options["without_evidence"] = True
         options = {name: value for name, value in options.items() if _accepts_keyword(search, name)}
         entries = search(tenant_id, query, limit=MAX_MEMORIES, agent_id=agent_id, **options)
         facts = [PromptFact.from_entry(entry) for entry in entries]
-        scores = [fact.score for fact in facts if fact.score is not None]
-        if len(scores) < len(facts):
-            return facts
-        # A stable sort keeps the memory's order of entries with equal scores.
-        return sorted(facts, key=lambda fact: -(fact.score or 0.0))
+        if all(fact.score is not None for fact in facts):
+            # A stable sort keeps the memory's order of entries with equal scores.
+            facts.sort(key=lambda fact: -(fact.score or 0.0))
+        return recalled, facts
 
 
 def _accepts_keyword(function: Callable[..., Any], keyword: str) -> bool:
@@ -432,14 +414,6 @@ def _earlier_items(turns: Iterable[Mapping[str, Any]]) -> Iterator[PromptItem]:
     for turn in turns:
         speaker = turn.get("name") or turn["role"]
         yield PromptItem(turn_line(turn["content"], speaker, turn_time(turn)))
-
-
-def _is_answer(turn: Mapping[str, Any]) -> bool:
-    return bool(turn["role"] == "assistant")
-
-
-def _message_ids(turns: Iterable[Mapping[str, Any]]) -> set[str]:
-    return {turn["message_id"] for turn in turns if turn.get("message_id")}
 
 
 def _prompt_items(ranking: Sequence[Hit | FactHit], excluded: set[str]) -> list[PromptItem]:

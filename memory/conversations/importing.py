@@ -28,7 +28,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message
 from tenants import transaction
-from tenants.context import asynchronous, fetch_all, known_tenant
+from tenants.context import fetch_all, known_tenant
 
 PREFIX: Final = "derived:"
 
@@ -58,17 +58,6 @@ class Thread(NamedTuple):
     thread_id: str
 
 
-class UnidentifiedTurn(NamedTuple):
-    """A turn without an external id."""
-
-    thread: Thread
-    role: str
-    name: str
-    content: str
-    at: str
-    """ISO time in UTC; empty without a time."""
-
-
 class DerivedIds:
     """Derives external ids for the turns of a history that is imported in several parts.
 
@@ -81,25 +70,26 @@ class DerivedIds:
         self._last: dict[Thread, str] = {}
         self._seen: Counter[str] = Counter()
 
-    def derive(self, turns: Sequence[UnidentifiedTurn]) -> list[str]:
-        """Return the ids of turns of the current tenant, in their order."""
+    def derive(self, turns: "Sequence[ImportedTurn]") -> list[str]:
+        """Return ids for turns of the current tenant without an id, in their order."""
         keys: dict[int, str] = {}
         untimed: dict[Thread, list[int]] = defaultdict(list)
         for index, turn in enumerate(turns):
-            words = [turn.thread.thread_id, turn.role, turn.name, turn.content]
-            if turn.at:
-                key = _digest(turn.at, *words)
+            words = [turn.thread_id, turn.role, turn.name, turn.content]
+            if turn.created_at is not None:
+                key = _digest(turn.created_at.astimezone(UTC).isoformat(), *words)
                 keys[index] = _digest(key, str(self._seen[key]))
                 self._seen[key] += 1
             else:
-                before = self._last.get(turn.thread, "")
-                keys[index] = self._last[turn.thread] = _digest(before, *words)
-                untimed[turn.thread].append(index)
+                thread = Thread(turn.agent_id, turn.user_id, turn.thread_id)
+                before = self._last.get(thread, "")
+                keys[index] = self._last[thread] = _digest(before, *words)
+                untimed[thread].append(index)
         chains = {thread: [keys[index] for index in indexes] for thread, indexes in untimed.items()}
         anchors = dict.fromkeys(chains, self._seed) if self._seed else _find_anchors(chains)
         for thread, indexes in untimed.items():
             for index in indexes:
-                keys[index] = _id_at(anchors[thread], keys[index])
+                keys[index] = _digest(anchors[thread], keys[index])
         return [f"{PREFIX}{keys[index]}" for index in range(len(turns))]
 
 
@@ -122,7 +112,7 @@ def _find_anchor(chain: Sequence[str], last: Sequence[tuple[int, str]]) -> str:
     numbers = [str(number) for number, _ in last] + ["0"]
     # The newest message may be any turn of the chain.
     for length in range(min(len(chain), len(last)), 0, -1):
-        if last[0][1] == f"{PREFIX}{_id_at(numbers[length], chain[length - 1])}":
+        if last[0][1] == f"{PREFIX}{_digest(numbers[length], chain[length - 1])}":
             return numbers[length]
     return numbers[0]
 
@@ -137,10 +127,6 @@ def _last_messages(limits: Iterable[tuple[Thread, int]]) -> dict[Thread, list[tu
         for place, number, external_id in fetch_all(_LAST, columns):
             messages[threads[place - 1]].append((number, external_id or ""))
     return messages
-
-
-def _id_at(anchor: str, key: str) -> str:
-    return _digest(anchor, key)
 
 
 def _digest(*parts: str) -> str:
@@ -251,21 +237,12 @@ def import_turns(
     return results
 
 
-aimport_turns = asynchronous(import_turns)
-
-
 def _with_ids(turns: Sequence[ImportedTurn], ids: DerivedIds) -> list[ImportedTurn]:
-    derived = iter(ids.derive([_unidentified(turn) for turn in turns if turn.external_id is None]))
+    derived = iter(ids.derive([turn for turn in turns if turn.external_id is None]))
     return [
         replace(turn, external_id=next(derived)) if turn.external_id is None else turn
         for turn in turns
     ]
-
-
-def _unidentified(turn: ImportedTurn) -> UnidentifiedTurn:
-    thread = Thread(turn.agent_id, turn.user_id, turn.thread_id)
-    at = "" if turn.created_at is None else turn.created_at.astimezone(UTC).isoformat()
-    return UnidentifiedTurn(thread, turn.role, turn.name, turn.content, at)
 
 
 def _message(turn: ImportedTurn, created_at: datetime) -> Message:

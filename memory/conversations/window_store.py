@@ -7,7 +7,7 @@ has read the transcript replaces the list only if the list has not changed meanw
 import hashlib
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
 from uuid import UUID, uuid4
@@ -198,14 +198,11 @@ class WindowCopy:
                 WindowClear.objects.exists()
         return window
 
-    @contextmanager
-    def in_tenant(self) -> Iterator[None]:
+    def in_tenant(self) -> AbstractContextManager[object]:
         """Enter the tenant, so that code of one tenant cannot reach another's window."""
         if self.conversation is None:
-            yield
-            return
-        with tenant_scope(self.conversation.tenant_id):
-            yield
+            return nullcontext()
+        return tenant_scope(self.conversation.tenant_id)
 
     def read(self, size: int) -> list[dict[str, Any]]:
         """Return the turns of the copy. It is written again first if it is not current."""
@@ -269,14 +266,11 @@ class WindowCopy:
 
     def transcript(self, size: int) -> tuple[list[Turn], Clear]:
         """Return the turns of the window from the transcript, and the last clear."""
-        if self.conversation is None:
-            return [], Clear()
-        try:
-            with known_tenant(self.conversation.tenant_id):
+        if self.conversation is not None:
+            with suppress(UnknownTenant), known_tenant(self.conversation.tenant_id):
                 clear = self.conversation.last_clear()
                 return self.conversation.recent_turns(size, after=clear), clear
-        except UnknownTenant:
-            return [], Clear()
+        return [], Clear()
 
     def clear_token(self) -> str:
         """Return the token of the last clear.
@@ -294,13 +288,10 @@ class WindowCopy:
 
         All of them if there is no conversation.
         """
-        if self.conversation is None:
-            return len(message_ids), ""
-        try:
-            with known_tenant(self.conversation.tenant_id):
+        if self.conversation is not None:
+            with suppress(UnknownTenant), known_tenant(self.conversation.tenant_id):
                 return self.conversation.count_current(message_ids)
-        except UnknownTenant:
-            return len(message_ids), ""
+        return len(message_ids), ""
 
     def position_of(self, turn: Turn) -> TurnPosition | None:
         """Return the position of the turn in the transcript; None if it is not there."""
@@ -334,11 +325,9 @@ def _appended_without_message(entries: Sequence[bytes], clear: str) -> list[byte
 
 
 def _as_uuid(value: UUID | str) -> UUID | None:
-    if isinstance(value, UUID):
-        return value
     try:
-        return UUID(value)
-    except (ValueError, AttributeError, TypeError):
+        return UUID(str(value))
+    except ValueError:
         return None
 
 

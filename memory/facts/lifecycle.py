@@ -5,14 +5,14 @@ transaction, and lock the facts that they change. Candidates of one agent and us
 after the other, because their extraction jobs share a lane.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
@@ -438,22 +438,14 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, list[MemoryEntry]]:
         )
         facts = list(_facts_for_update().filter(Q(run_id=run_id) | Q(memory_id__in=fact_ids)))
         FactEvidence.objects.filter(run_id=run_id).delete()
-        decided_ids = set(
-            FactEvent.objects.filter(
-                memory_id__in=[fact.memory_id for fact in facts],
-                action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
-                author_kind__in=DECIDING_AUTHORS,
-            ).values_list("memory_id", flat=True)
-        )
-        supported_ids = set(
-            FactEvidence.objects.filter(
-                memory_id__in=[fact.memory_id for fact in facts]
-            ).values_list("memory_id", flat=True)
-        )
+        fact_ids = {fact.memory_id for fact in facts}
+        supported = FactEvidence.objects.filter(memory_id__in=fact_ids)
+        kept_ids = {
+            *_decisions(fact_ids).values_list("memory_id", flat=True),
+            *supported.values_list("memory_id", flat=True),
+        }
         removed = [
-            fact
-            for fact in facts
-            if fact.run_id == run_id and fact.memory_id not in decided_ids | supported_ids
+            fact for fact in facts if fact.run_id == run_id and fact.memory_id not in kept_ids
         ]
         kept = [fact for fact in facts if fact not in removed]
         ids = [fact.memory_id for fact in removed]
@@ -544,11 +536,15 @@ def _is_from_person(fact: MemoryEntry) -> bool:
 
 
 def _has_decision(fact: MemoryEntry) -> bool:
+    return _decisions([fact.memory_id]).exists()
+
+
+def _decisions(memory_ids: Collection[UUID]) -> QuerySet[FactEvent]:
     return FactEvent.objects.filter(
-        memory_id=fact.memory_id,
+        memory_id__in=memory_ids,
         action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
         author_kind__in=DECIDING_AUTHORS,
-    ).exists()
+    )
 
 
 def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:

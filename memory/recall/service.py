@@ -9,7 +9,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -447,13 +447,19 @@ def _rate(
     has_subject = names_speaker or any(message.is_addressed for message in ranking.best)
     all_rated = []
     for message in ranking.best:
-        features = _gate_features(
-            message,
-            ranking,
-            best_score=best_score,
-            asks_when=asks_when,
-            names_speaker=names_speaker,
-            has_subject=has_subject,
+        features = GateFeatures(
+            cosine=message.cosine,
+            lexical=message.lexical,
+            coverage=message.coverage,
+            subject=_subject(message) if has_subject else 0.0,
+            words=math.log1p(message.words),
+            time=float(asks_when and message.has_time),
+            unknown=ranking.unknown,
+            gap=max(0.0, best_score - _gate_score(message)),
+            mean_cosine=ranking.mean_cosine,
+            unknown_name=float(ranking.unknown_name),
+            anonymous=float(not names_speaker),
+            scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
         )
         value = gate.value(features, message.fact if message.is_cited else None)
         probability = policy.probability(value, is_cited=message.is_cited)
@@ -521,31 +527,6 @@ def _replacing_facts(
     return tuple(hits.values())
 
 
-def _gate_features(
-    message: ScoredMessage,
-    ranking: Ranking,
-    *,
-    best_score: float,
-    asks_when: bool,
-    names_speaker: bool,
-    has_subject: bool,
-) -> GateFeatures:
-    return GateFeatures(
-        cosine=message.cosine,
-        lexical=message.lexical,
-        coverage=message.coverage,
-        subject=_subject(message) if has_subject else 0.0,
-        words=math.log1p(message.words),
-        time=float(asks_when and message.has_time),
-        unknown=ranking.unknown,
-        gap=max(0.0, best_score - _gate_score(message)),
-        mean_cosine=ranking.mean_cosine,
-        unknown_name=float(ranking.unknown_name),
-        anonymous=float(not names_speaker),
-        scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
-    )
-
-
 def _gate_score(message: ScoredMessage) -> float:
     """Return the score to which the gate was fitted: without costs and facts."""
     return message.score + NEAR_QUESTION_COST * message.repeats_question - message.from_fact
@@ -569,7 +550,7 @@ def _channels(message: ScoredMessage, features: GateFeatures) -> dict[str, float
 def _hit(rated: _RatedMessage, text: Text, known: FactsAndExclusions) -> Hit:
     message = rated.message
     turns = [
-        (UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
+        AdjacentTurn(UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
         for message_id, role, name, content, created_at in text.neighbours or ()
     ]
     return Hit(
@@ -586,11 +567,9 @@ def _hit(rated: _RatedMessage, text: Text, known: FactsAndExclusions) -> Hit:
         channels=rated.channels,
         metadata=text.metadata,
         neighbours=tuple(
-            AdjacentTurn(
-                message_id, role, name, known.without_excluded(message_id, content), created_at
-            )
-            for message_id, role, name, content, created_at in turns
-            if not known.is_excluded(message_id)
+            replace(turn, content=known.without_excluded(turn.message_id, turn.content))
+            for turn in turns
+            if not known.is_excluded(turn.message_id)
         ),
         excluded=tuple(known.exclusions.get(message.message_id, ())),
     )

@@ -139,9 +139,6 @@ def _line(tenant: Tenant, note: str) -> tuple[str, str, str]:
 def _deletion_note(tenant: Tenant) -> str:
     if tenant.delete_at is None:
         return gettext("waits for the owner’s worker")
-    is_due = tenant.delete_at <= timezone.now()
-    return (
-        gettext("is being deleted")
-        if is_due
-        else gettext("in %(timeuntil)s") % {"timeuntil": timeuntil(tenant.delete_at)}
-    )
+    if tenant.delete_at <= timezone.now():
+        return gettext("is being deleted")
+    return gettext("in %(timeuntil)s") % {"timeuntil": timeuntil(tenant.delete_at)}

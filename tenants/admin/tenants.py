@@ -335,13 +335,10 @@ class TenantAdmin(OperatorAdmin):
     def why(self, obj: Any) -> str:
         """The last error, or the progress of provisioning."""
         is_made = obj.state == Tenant.State.PROVISIONING and obj.size.tables
-        made = (
-            gettext("%(tables)s of about %(number_of_tenant_tables)s tables")
-            % {"tables": obj.size.tables, "number_of_tenant_tables": number_of_tenant_tables()}
-            if is_made
-            else ""
-        )
-        return obj.provisioning_error or made
+        if obj.provisioning_error or not is_made:
+            return obj.provisioning_error
+        numbers = {"tables": obj.size.tables, "number_of_tenant_tables": number_of_tenant_tables()}
+        return gettext("%(tables)s of about %(number_of_tenant_tables)s tables") % numbers
 
     @display(description=_("Quotas reached"))
     def reached(self, obj: Tenant) -> str:
@@ -356,13 +353,10 @@ class TenantAdmin(OperatorAdmin):
     @display(description=_("Jobs waiting"))
     def waiting(self, obj: Any) -> str:
         """The number of waiting jobs, and since when the oldest is due."""
-        oldest = obj.backlog.oldest
-        age = (
-            gettext(", the oldest %(timesince)s") % {"timesince": timesince(oldest)}
-            if oldest
-            else ""
-        )
-        return f"{format_number(obj.backlog.waiting)}{age}"
+        waiting, oldest = format_number(obj.backlog.waiting), obj.backlog.oldest
+        if not oldest:
+            return waiting
+        return waiting + gettext(", the oldest %(timesince)s") % {"timesince": timesince(oldest)}
 
     @display(description=_("Given up"))
     def failed(self, obj: Any) -> str:
@@ -377,11 +371,9 @@ class TenantAdmin(OperatorAdmin):
     @display(description=_("Last activity"))
     def last_activity(self, obj: Any) -> str:
         """The time at which messages were last read or written, from Postgres' statistics."""
-        return (
-            gettext("%(timesince)s ago") % {"timesince": timesince(obj.size.last_activity)}
-            if obj.size.last_activity
-            else gettext("unknown")
-        )
+        if not obj.size.last_activity:
+            return gettext("unknown")
+        return gettext("%(timesince)s ago") % {"timesince": timesince(obj.size.last_activity)}
 
     @display(description=_("Admin"))
     def admin_link(self, obj: Any) -> SafeString | str:

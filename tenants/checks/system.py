@@ -169,22 +169,19 @@ def _check_versions() -> Iterator[checks.CheckMessage]:
     yield from check_clock("Postgres", server_time - before)
 
 
-def check_clock(server: str, difference: float) -> list[checks.CheckMessage]:
+def check_clock(server: str, difference: float) -> Iterator[checks.CheckMessage]:
     """Compare a server's clock with that of this machine.
 
     Args:
         server: its name in the message.
         difference: its time less the time of this machine, in seconds.
     """
-    if abs(difference) <= MAX_CLOCK_SECONDS:
-        return []
-    return [
-        checks.Error(
+    if abs(difference) > MAX_CLOCK_SECONDS:
+        yield checks.Error(
             f"The clock of {server} is {difference:+.1f} s from that of this machine.",
             hint="Synchronize both machines with a time server (NTP).",
             id="tenants.E010",
         )
-    ]
 
 
 def _check_migrations() -> Iterator[checks.CheckMessage]:
@@ -258,20 +255,17 @@ def _check_privileges(missing: list[tuple[str, str]]) -> Iterator[checks.CheckMe
         )
 
 
-def _check_server_log() -> list[checks.CheckMessage]:
+def _check_server_log() -> Iterator[checks.CheckMessage]:
     """Check that Postgres does not log texts of users, where no erasure removes them."""
     logging = [f"{name} = {setting}" for name, setting in fetch_all(_CONTENT_LOGGING_SETTINGS)]
-    if not logging:
-        return []
-    return [
-        checks.Warning(
+    if logging:
+        yield checks.Warning(
             f"Postgres writes what users said into its log: {', '.join(logging)}.",
             hint="Run deploy/bootstrap.sql again as a superuser, or set log_min_messages = log,"
             " log_min_error_statement = panic, log_error_verbosity = terse, log_statement = none"
             " and log_min_duration_statement = -1 for the role (docs/operations.md).",
             id="tenants.W001",
         )
-    ]
 
 
 def check_admin_pages(app_configs: Any, **_: object) -> list[checks.CheckMessage]:

@@ -57,9 +57,7 @@ class Report:
         stderr: OutputWrapper,
         *,
         slugs: Mapping[str, str],
-        verbosity: int,
-        as_json: bool,
-        options: Mapping[str, bool],
+        options: Mapping[str, Any],
     ) -> None:
         """Begin a report.
 
@@ -67,20 +65,18 @@ class Report:
             stdout: for results.
             stderr: for errors.
             slugs: the slugs of the tenants, by schema name.
-            verbosity: Django's option.
-            as_json: whether to print JSON documents.
-            options: options of the command: `plan` and `check_unapplied` change the report.
+            options: options of the command: `verbosity`, `json`, `plan` and `check_unapplied`
+                change the report.
         """
         self._stdout, self._stderr = stdout, stderr
         self._slugs = slugs
-        self._verbosity = verbosity
-        self._as_json = as_json
+        self._verbosity: int = options["verbosity"]
+        self._as_json: bool = options["json"]
         self._options = options
         self._began = time.monotonic()
         self._progress = Progress(stdout, len(slugs))
-        self._has_bar = (
-            verbosity == 1 and not as_json and len(slugs) > MAX_LINES and stdout.isatty()
-        )
+        is_long = self._verbosity == 1 and len(slugs) > MAX_LINES
+        self._has_bar = is_long and not self._as_json and stdout.isatty()
         self.outcomes: dict[str, MigrationResult] = {}
 
     def add(self, outcome: MigrationResult) -> None:

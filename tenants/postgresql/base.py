@@ -119,9 +119,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if self.connection.info.transaction_status == TransactionStatus.INERROR:
                 return True  # Postgres cannot be asked
             self.finish_exchange()
-            found = self._run_in_session(b"SELECT pg_backend_pid()").get_value(0, 0)
+            result = Exchange(self.connection).run(b"SELECT pg_backend_pid()")
             backend_pid = str(self.connection.pgconn.backend_pid).encode()
-            self._session.is_pooled = found != backend_pid
+            self._session.is_pooled = result.get_value(0, 0) != backend_pid
         return self._session.is_pooled
 
     @property
@@ -194,12 +194,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.finish_exchange()
         try:
             for setting in self.tenant_statements:
-                self._run_in_session(setting.replace(b"SET LOCAL", b"SET", 1))
-            return self._run_in_session(statement)
+                Exchange(self.connection).run(setting.replace(b"SET LOCAL", b"SET", 1))
+            return Exchange(self.connection).run(statement)
         finally:
             if not self.connection.closed:
-                self._run_in_session(b"RESET search_path")
-                self._run_in_session(b"RESET app.current_tenant")
+                Exchange(self.connection).run(b"RESET search_path")
+                Exchange(self.connection).run(b"RESET app.current_tenant")
 
     def set_local(self, settings: Mapping[str, str], *, with_next: bool = False) -> None:
         """Change settings until the transaction ends, in one round trip.
@@ -234,9 +234,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             exchange = begin_exchange(self)
             if first:
                 exchange.query(first.encode())
-            number = exchange.query(statement.encode(), [value.encode() for value in values])
-            exchange.finish()
-            result = exchange.result(number)
+            result = exchange.run(statement.encode(), [value.encode() for value in values])
             return result.get_value(0, 0) if result.ntuples else None
 
     def queue(
@@ -269,14 +267,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Send queued statements, if there are any, in a message of their own."""
         if self.queued:
             with self.wrap_database_errors:
-                self._send_and_finish(b"")
-
-    def _send_and_finish(self, statement: bytes) -> None:
-        """Send queued statements and then this one; raise the error of any that fails."""
-        exchange = begin_exchange(self)
-        number = exchange.query(statement)
-        exchange.finish()
-        exchange.result(number)
+                begin_exchange(self).run(b"")
 
     def _savepoint(self, sid: str) -> None:
         self.queued.append(QueuedStatement(self.ops.savepoint_create_sql(sid).encode()))
@@ -311,12 +302,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if cursor.pgresult is None:
             raise psycopg.ProgrammingError("the script holds no statement")
         return cursor.pgresult
-
-    def _run_in_session(self, statement: bytes) -> PGresult:
-        exchange = Exchange(self.connection)
-        number = exchange.query(statement)
-        exchange.finish()
-        return exchange.result(number)
 
     def keep_exchange(self, exchange: Exchange) -> None:
         """Remember an exchange with pending results."""
@@ -427,7 +412,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._commit()
             return
         with debug_transaction(self, "COMMIT"), self.wrap_database_errors:
-            self._send_and_finish(b"COMMIT")
+            begin_exchange(self).run(b"COMMIT")
 
     def _rollback(self) -> None:
         self.queued.clear()

@@ -96,14 +96,13 @@ class TenantCursor(base.CursorMixin):
         self._wrapper.finish_exchange()
         is_alone = self.connection.info.transaction_status == TransactionStatus.IDLE
         exchange = begin_exchange(self._wrapper)
-        number = exchange.query(statement, values, transformer.types, transformer.formats)
-        exchange.finish()
         try:
-            return exchange.result(number), transformer
+            result = exchange.run(statement, values, transformer.types, transformer.formats)
         except ActiveSqlTransaction:  # VACUUM, CREATE INDEX CONCURRENTLY: never in a transaction
             if not (is_alone and self.connection.autocommit and values is None):
                 raise
-            return self._wrapper.run_outside_transaction(statement), transformer
+            result = self._wrapper.run_outside_transaction(statement)
+        return result, transformer
 
     def _set_result(self, result: PGresult, transformer: Transformer) -> None:
         self._result, self._transformer, self._position = result, transformer, 0

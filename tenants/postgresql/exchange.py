@@ -67,6 +67,18 @@ class Exchange:
         self._pgconn.send_query_params(sql, values, types, formats, result_format)
         return self._next()
 
+    def run(
+        self,
+        sql: bytes,
+        values: Sequence[Buffer | None] | None = None,
+        types: Sequence[int] | None = None,
+        formats: Sequence[Format] | None = None,
+    ) -> PGresult:
+        """Finish with this statement and return its result; raise the error of any that failed."""
+        number = self.query(sql, values, types, formats)
+        self.finish()
+        return self.result(number)
+
     def prepare(self, name: bytes, sql: bytes, types: Sequence[int]) -> int:
         """Add the preparation of a statement; return the number of its result."""
         self._pgconn.send_prepare(name, sql, types)

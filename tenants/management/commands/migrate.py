@@ -276,14 +276,7 @@ class Command(KonstructCommand):
         )
 
     def _report(self, slugs: dict[str, str], options: dict[str, Any]) -> Report:
-        return Report(
-            self.stdout,
-            self.stderr,
-            slugs=slugs,
-            verbosity=options["verbosity"],
-            as_json=options["json"],
-            options=options,
-        )
+        return Report(self.stdout, self.stderr, slugs=slugs, options=options)
 
 
 def _plans_of(

@@ -152,7 +152,7 @@ def test_compose_and_embedded_server_have_the_same_settings() -> None:
 
 
 def test_check_of_the_embedded_server_finds_nothing(tenant_a: Tenant) -> None:
-    assert system._check_server_log() == []
+    assert list(system._check_server_log()) == []
 
 
 @pytest.mark.of_a_session  # which begins with the role's settings
