@@ -99,11 +99,13 @@ def process(*, tenant_id: UUID, channel: str, workspace: str, handler: Handler) 
     has a lease, this worker returns: the other one checks for further events after its lease.
     """
     deadline = time.monotonic() + MAX_TASK_SECONDS
+    lane = UUID(bytes=hashlib.sha256(f"{channel}\x1f{workspace}".encode()).digest()[:16])
     with tenant_scope(tenant_id):
         # Ends: each iteration processes an event; after MAX_TASK_SECONDS the sweep wakes a worker.
-        while time.monotonic() < deadline and (arrival := _oldest(channel, workspace)) is not None:
+        due = Arrival.objects.due().filter(channel=channel, workspace=workspace)
+        while time.monotonic() < deadline and (arrival := due.first()) is not None:
             handle = partial(_handle, arrival, tenant_id, handler)
-            if ARRIVALS.run(arrival.job_key, handle, lane=_lane(channel, workspace)) is None:
+            if ARRIVALS.run(arrival.job_key, handle, lane=lane) is None:
                 return
 
 
@@ -124,14 +126,6 @@ def process_arrival(*, tenant_id: UUID, key: UUID, handlers: Mapping[str, Handle
     process(
         tenant_id=tenant_id, channel=arrival.channel, workspace=arrival.workspace, handler=handler
     )
-
-
-def _oldest(channel: str, workspace: str) -> Arrival | None:
-    return Arrival.objects.due().filter(channel=channel, workspace=workspace).first()
-
-
-def _lane(channel: str, workspace: str) -> UUID:
-    return UUID(bytes=hashlib.sha256(f"{channel}\x1f{workspace}".encode()).digest()[:16])
 
 
 def _handle(arrival: Arrival, tenant_id: UUID, handler: Handler, lease: Lease) -> None:

@@ -13,7 +13,6 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.core.mail import EmailMessage
-from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone, translation
 from django.utils.translation import gettext
@@ -79,7 +78,11 @@ def _send(notification_id: UUID, lease: Lease) -> None:
         if row is None or content is None:
             pending.delete()
         else:
-            _record_sent(pending, row.recipient)
+            pending.update(sent_at=Now())
+            old = Notification.objects.filter(
+                recipient=row.recipient, sent_at__lt=timezone.now() - RETENTION
+            ).values("pk")[:MAX_REMOVED]
+            Notification.objects.filter(pk__in=old).delete()
         lease.finish()
 
 
@@ -116,15 +119,6 @@ def send_test(recipient: NotificationRecipient) -> None:
     with translation.override(settings.NOTIFICATION_LANGUAGE):
         text = gettext("This is a test: notifications reach you here")
     deliver(recipient, Content(text, f"{base_url()}/admin/"), uuid4())
-
-
-def _record_sent(pending: QuerySet[Notification], recipient: NotificationRecipient) -> None:
-    """Record that a notification was sent, and remove old ones of its recipient."""
-    pending.update(sent_at=Now())
-    old = Notification.objects.filter(
-        recipient=recipient, sent_at__lt=timezone.now() - RETENTION
-    ).values("pk")[:MAX_REMOVED]
-    Notification.objects.filter(pk__in=old).delete()
 
 
 # How much Slack's clock may be behind.

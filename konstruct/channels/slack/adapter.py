@@ -76,7 +76,7 @@ def token_of_workspace(workspace: str) -> str:
 
 
 def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
-    thread = address.get("thread_ts")
+    method = "conversations_history"
     arguments: dict[str, Any] = {
         "token": token_of_workspace(address["workspace"]),
         "channel": address["channel"],
@@ -84,12 +84,11 @@ def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
         "include_all_metadata": True,
         "limit": PAGE_SIZE,
     }
+    if thread := address.get("thread_ts"):
+        method, arguments["ts"] = "conversations_replies", thread
     cursor = ""
     for _ in range(MAX_PAGES):
-        if thread:
-            answer = call_slack("conversations_replies", ts=thread, cursor=cursor, **arguments)
-        else:
-            answer = call_slack("conversations_history", cursor=cursor, **arguments)
+        answer = call_slack(method, cursor=cursor, **arguments)
         yield from answer.get("messages", ())
         cursor = (answer.get("response_metadata") or {}).get("next_cursor", "")
         if not cursor:

@@ -279,11 +279,13 @@ def begin(request: HttpRequest, *, tenant_id: UUID, agent_id: UUID) -> str:
             "Slack is not configured here. An operator sets SLACK_CLIENT_ID, SLACK_CLIENT_SECRET "
             "and SLACK_SIGNING_SECRET."
         )
+    named = (host for host in settings.PUBLIC_HOSTS if host[-1:].isalpha())
+    host = next(named, settings.PUBLIC_HOSTS[0])
     state = State(
         tenant=str(tenant_id),
         agent=str(agent_id),
         user=str(request.user.pk),
-        redirect=_callback_url(request),
+        redirect=f"{request.scheme}://{host}{_port(request)}{CALLBACK}",
         nonce=secrets.token_urlsafe(16),
     )
     try:
@@ -371,13 +373,6 @@ def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> Sla
         by=request.user.get_username(),
         on_change=on_change,
     )
-
-
-def _callback_url(request: HttpRequest) -> str:
-    """Return the redirect URL of the Slack app."""
-    named = (host for host in settings.PUBLIC_HOSTS if host[-1:].isalpha())
-    host = next(named, settings.PUBLIC_HOSTS[0])
-    return f"{request.scheme}://{host}{_port(request)}{CALLBACK}"
 
 
 def _port(request: HttpRequest) -> str:

@@ -27,7 +27,8 @@ _INLINE = re.compile(
 )
 _HEADING = re.compile(r"#{1,6}[ \t]++")
 _ITEM = re.compile(r"(?P<indent>[ \t]*+)[-*+][ \t]++(?P<text>.*+)\Z")
-_SPACE_OR_WORD = re.compile(r"\s++|\S++")
+# A word with the space before it, and the last one with the space after it.
+_WORD = re.compile(r"\s*+(?:\S++(?:\s++\Z)?|\Z)")
 
 
 def escape(text: str) -> str:
@@ -81,7 +82,7 @@ def _pieces(line: str, limit: int, in_code: bool) -> Iterator[str]:
         return
     piece = ""
     # Escaped word by word, so that no entity is split. Markdown in a long line is not converted.
-    for word in _words(line):
+    for word in _WORD.findall(line):
         written = escape(word)
         if len(piece) + len(written) <= limit:
             piece += written
@@ -97,35 +98,17 @@ def _pieces(line: str, limit: int, in_code: bool) -> Iterator[str]:
     yield piece
 
 
-def _words(line: str) -> Iterator[str]:
-    """Yield the words of a line with the space before each, and after the last one."""
-    space = ""
-    word = ""
-    for found in _SPACE_OR_WORD.findall(line):
-        if found.isspace():
-            space = found
-            continue
-        if word:
-            yield word
-        word, space = space + found, ""
-    if word:
-        yield word + space
-
-
 def _convert_line(line: str) -> str:
     heading = _HEADING.match(line)
     if heading:
         text = line[heading.end() :].rstrip("#").rstrip(" \t")
-        return f"*{_without_stars(text)}*" if text else ""
+        # Without bold marks of a part: it is bold as a whole.
+        unmarked = escape(text.replace("**", "").replace("__", ""))
+        return f"*{unmarked}*" if text else ""
     item = _ITEM.match(line)
     if item:
         return f"{item['indent']}• {_convert_inline(item['text'])}"
     return _convert_inline(line)
-
-
-def _without_stars(text: str) -> str:
-    """Return a heading without its own bold marks: it is bold as a whole."""
-    return escape(text.replace("**", "").replace("__", ""))
 
 
 def _convert_inline(text: str) -> str:

@@ -375,9 +375,18 @@ def answer_as_person(
         earlier = held_replies(Thread.of(escalation))
         newest = earlier.pop() if earlier else None
         question = None if newest is None else konstruct_message(newest.message)
-        turn = _record_answer(
-            escalation, content, name=name, question=question, idempotency_key=idempotency_key
+        turn, _ = transcript.record_message(
+            tenant_id=required_tenant_id(),
+            **Thread.of(escalation).as_filter,  # type: ignore[arg-type]  # the names of a thread
+            channel=escalation.channel if question is None else question.channel,
+            role=Role.ASSISTANT,
+            name=name,
+            content=content,
+            in_reply_to=None if question is None else question.id,
+            idempotency_key=idempotency_key,
+            appended=True,
         )
+        thread_turns.append_to_shared_window(turn)
         if question is not None:
             queue.REPLIES.finish(question.id)
             queue.announce_change(question)
@@ -390,29 +399,6 @@ def answer_as_person(
         on_change(turn)
     turns = [] if newest is None else [Turn.of(newest.message)]
     short_term.append_turns(turn.tenant_id, turn.agent_id, turn.user_id, [*turns, Turn.of(turn)])
-    return turn
-
-
-def _record_answer(
-    escalation: Escalation,
-    content: str,
-    *,
-    name: str,
-    question: KonstructMessage | None,
-    idempotency_key: str | None,
-) -> Message:
-    turn, _ = transcript.record_message(
-        tenant_id=required_tenant_id(),
-        **Thread.of(escalation).as_filter,  # type: ignore[arg-type]  # the three names of a thread
-        channel=escalation.channel if question is None else question.channel,
-        role=Role.ASSISTANT,
-        name=name,
-        content=content,
-        in_reply_to=None if question is None else question.id,
-        idempotency_key=idempotency_key,
-        appended=True,
-    )
-    thread_turns.append_to_shared_window(turn)
     return turn
 
 

@@ -182,10 +182,23 @@ def decide(
         AlreadyDecided: it was decided otherwise, or has expired.
     """
     with tenant_scope(tenant_id):
-        call = _decide(call_id, approve, by, user_id, visible)
-        if call is not None:
-            return call
-        expire(UUID(str(call_id)))
+        with transaction.atomic():
+            rows = ToolCall.objects.select_for_update(of=("self",)).select_related("message")
+            call = rows.filter(visible or Q(), pk=_as_uuid(call_id)).first()
+            if call is None or user_id not in (None, call.user_id):
+                raise ToolCallNotFound(
+                    f"No tool call that is yours to decide has the id {call_id}."
+                )
+            if call.state != ToolCallState.WAITING:
+                _require_same_decision(call, approve)
+                return call
+            if not ToolCall.objects.overdue().filter(pk=call.pk).exists():
+                if approve:
+                    _store_decision(call, ToolCallState.APPROVED, by=by)
+                else:
+                    _store_decision(call, ToolCallState.DENIED, by=by, result=DENIED)
+                return call
+        expire(call.pk)
         raise AlreadyDecided(f"No answer came {call_id} in time: it was not done.")
 
 
@@ -220,28 +233,6 @@ def expire_overdue(message_id: UUID) -> int:
     """Expire the overdue tool calls of a message; return their number."""
     overdue = ToolCall.objects.overdue().filter(message_id=message_id).order_by("expires_at")
     return sum(expire(call_id) for call_id in list(overdue.values_list("pk", flat=True)))
-
-
-def _decide(
-    call_id: UUID | str, approve: bool, by: str, user_id: str | None, visible: Q | None
-) -> ToolCall | None:
-    """Decide a call, and return it; return None if it has expired. Raises as `decide` does."""
-    with transaction.atomic():
-        rows = ToolCall.objects.select_for_update(of=("self",)).select_related("message")
-        rows = rows.filter(pk=_as_uuid(call_id))
-        call = rows.first() if visible is None else rows.filter(visible).first()
-        if call is None or user_id not in (None, call.user_id):
-            raise ToolCallNotFound(f"No tool call that is yours to decide has the id {call_id}.")
-        if call.state != ToolCallState.WAITING:
-            _require_same_decision(call, approve)
-            return call
-        if ToolCall.objects.overdue().filter(pk=call.pk).exists():
-            return None
-        if approve:
-            _store_decision(call, ToolCallState.APPROVED, by=by)
-        else:
-            _store_decision(call, ToolCallState.DENIED, by=by, result=DENIED)
-    return call
 
 
 def _require_same_decision(call: ToolCall, approve: bool) -> None:
