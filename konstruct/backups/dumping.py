@@ -89,7 +89,16 @@ def back_up(
     failed: dict[str, str] = {}
     taken_at: dict[Any, datetime] = {}
     with new_backup(directory) as (folder, manifest):
-        manifest |= _deployment_entry(with_public=with_public)
+        manifest |= {
+            # First: an erasure that ends later is repeated after a restore, in the backup or not.
+            "journal": journal.position(),
+            "keeps_journal": journal.is_enabled(),
+            "keys": {
+                "secret": [key_id(key) for key in secrets()],
+                "tokens": [key_id(key) for key in settings.CHANNEL_TOKEN_KEYS],
+            },
+            "public": with_public,
+        }
         for number, tenant in enumerate(tenants, 1):
             try:
                 with traces.span("backup tenant", tenant_id=tenant.pk):
@@ -111,20 +120,6 @@ def back_up(
     size = sum(file["bytes"] for file in manifest["files"].values())
     slugs = [entry["slug"] for entry in manifest["tenants"]]
     return Backup(directory / backup_name(manifest), size, slugs, failed)
-
-
-def _deployment_entry(*, with_public: bool) -> dict[str, Any]:
-    """Return the fields of a manifest that are not about one tenant."""
-    return {
-        # First: an erasure that ends later is repeated after a restore, in the backup or not.
-        "journal": journal.position(),
-        "keeps_journal": journal.is_enabled(),
-        "keys": {
-            "secret": [key_id(key) for key in secrets()],
-            "tokens": [key_id(key) for key in settings.CHANNEL_TOKEN_KEYS],
-        },
-        "public": with_public,
-    }
 
 
 def _clean_up_failure(tenant: Tenant, folder: Path, error: Exception) -> str | None:
@@ -191,7 +186,10 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
         The tenant's entry of the manifest, and the time of the dump.
     """
     for _ in range(ATTEMPTS):
-        _refuse_if_moving(tenant)
+        with public_scope():
+            tenant.refresh_from_db()
+        if tenant.moving_to or tenant.state == Tenant.State.RESTORING:
+            raise BackupFailed("it is being moved or restored: back it up afterwards")
         entry, taken_at, schema_state = _dump_once(tenant, folder)
         with session_on(tenant.server) as session, session.transaction():
             set_tenant(session, tenant.pk)
@@ -199,14 +197,6 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
         if is_same and not Tenant.objects.filter(pk=tenant.pk).exclude(server=tenant.server):
             return entry, taken_at
     raise BackupFailed("it was moved, migrated or restored several times during the backup")
-
-
-def _refuse_if_moving(tenant: Tenant) -> None:
-    """Raise BackupFailed if the tenant is being moved or restored."""
-    with public_scope():
-        tenant.refresh_from_db()
-    if tenant.moving_to or tenant.state == Tenant.State.RESTORING:
-        raise BackupFailed("it is being moved or restored: back it up afterwards")
 
 
 def _dump_once(

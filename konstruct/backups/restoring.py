@@ -102,7 +102,11 @@ def restore(
         with session_on(tenant.server) as session:
             end_killed_restores(session, tenant.schema_name)
         # Otherwise the schema may be from an earlier call that did not complete.
-        has_original = was_served or _is_original(replaced_schema_of(tenant.pk))
+        replaced = replaced_schema_of(tenant.pk)
+        comment = fetch_value(
+            "SELECT obj_description(to_regnamespace(%s), 'pg_namespace')", [replaced]
+        )
+        has_original = was_served or comment == ORIGINAL
         time.sleep(SETTLE_SECONDS)  # for running requests to end, as before a move
         try:
             entries = [*entries, *_journal_waiting_erasures(tenant)]
@@ -118,14 +122,10 @@ def restore(
 
 
 def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
-    known_apps = {name.partition(".")[0] for name in known_migrations()}
     known = known_migrations()
-    unknown = {
-        name
-        for name in entry["migrations"]
-        if name.partition(".")[0] in known_apps and name not in known
-    }
-    if unknown:
+    known_apps = {name.partition(".")[0] for name in known}
+    unknown = set(entry["migrations"]) - known
+    if unknown := {name for name in unknown if name.partition(".")[0] in known_apps}:
         raise SchemaOutdated(
             f"the backup of {entry['slug']!r} has migrations that this version does not know"
             f" ({sorted(unknown)[0]}, …): restore it with the version that made it, then upgrade"
@@ -194,14 +194,6 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
                 "Open erasures of tenant %s are not in the journal: %s", tenant.slug, error
             )
     return journal.read(position)
-
-
-def _is_original(schema_name: str) -> bool:
-    """Return whether the renamed schema was served before the restore."""
-    comment = fetch_value(
-        "SELECT obj_description(to_regnamespace(%s), 'pg_namespace')", [schema_name]
-    )
-    return bool(comment == ORIGINAL)
 
 
 def _rename_schema(tenant: Tenant, *, is_original: bool) -> None:

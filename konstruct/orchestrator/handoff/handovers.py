@@ -274,7 +274,14 @@ def hand_over_by_agent(
                 reason=reason,
                 message=message,
             )
-        return _escalate(message, refusal_reason(from_agent, refusal, reason))
+        opened, _ = escalations.open_escalation(
+            thread,
+            opened_by=OpenedBy.RULE,
+            reason=refusal_reason(from_agent, refusal, reason),
+            channel=message.channel,
+            message_id=message.id,
+        )
+        return opened
 
 
 def next_agent(to_agent: UUID, agents_so_far: Collection[UUID]) -> tuple[Agent | None, str]:
@@ -325,17 +332,6 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
                 reason=f"{agent.name} handed it back.",
             )
     return True
-
-
-def _escalate(message: KonstructMessage, reason: str) -> Escalation:
-    opened, _ = escalations.open_escalation(
-        Thread.of(message),
-        opened_by=OpenedBy.RULE,
-        reason=reason,
-        channel=message.channel,
-        message_id=message.id,
-    )
-    return opened
 
 
 # --- Inside ---------------------------------------------------------------------------------------

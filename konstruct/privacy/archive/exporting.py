@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -180,5 +180,4 @@ def _repeatable_read() -> Iterator[None]:
 
 def _remove(draft: Path) -> None:
     for name in (draft, draft.with_name(f"{draft.name}-wal"), draft.with_name(f"{draft.name}-shm")):
-        with suppress(FileNotFoundError):
-            name.unlink()
+        name.unlink(missing_ok=True)

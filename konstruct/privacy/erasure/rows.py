@@ -11,7 +11,7 @@ from konstruct.privacy.erasure.progress import ErasureProgress
 from konstruct.privacy.erasure.redaction import facts_deleted_with, redact_copies, redact_new_copies
 from memory.models import Message
 from tenants import transaction
-from tenants.context import connection, fetch_value, tenant_connection
+from tenants.context import connection, fetch_column, fetch_value, tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.personal_data import (
     OnErasure,
@@ -88,12 +88,10 @@ def remove_messages(person: Person, progress: ErasureProgress) -> None:
 
 def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> bool:
     with _lock_windows(person, agent_id), connection.cursor() as cursor:
-        cursor.execute(_NEXT, person.parameters(agent=agent_id, limit=BATCH))
-        ids = [id for (id,) in cursor.fetchall()]
+        ids = fetch_column(_NEXT, person.parameters(agent=agent_id, limit=BATCH))
         if not ids:
             return False
-        cursor.execute("SELECT now()")
-        began_at = cursor.fetchone()[0]
+        began_at = fetch_value("SELECT now()")
         messages = list(Message.objects.filter(pk__in=ids))
         facts, users = facts_deleted_with(messages), person.user_ids
         for table, count in redact_copies(messages, facts=facts, without_users=users).items():
@@ -130,14 +128,8 @@ def delete_rows_of_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> N
             _delete(cursor, table, data, data.derived, {"ids": ids}, add)
     for table, data in tables.items():
         if data.message and table != MESSAGES:
-            _delete(
-                cursor,
-                table,
-                data,
-                f"{data.message} = ANY(%(ids)s)",
-                {"ids": ids},
-                add,
-            )
+            where = f"{data.message} = ANY(%(ids)s)"
+            _delete(cursor, table, data, where, {"ids": ids}, add)
 
 
 def delete_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> None:

@@ -8,7 +8,7 @@ earlier transactions, and counts the dead rows of the table afterwards.
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -76,8 +76,10 @@ def purge_one_more_file(table: str, stored: dict[str, Any], *, rewrite: bool = F
 
 
 def _purge_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
-    if (rewrite or _size(table) <= MAX_REWRITE_BYTES) and _rewrite(table):
-        if not _dead_rows(table):
+    size = fetch_value("SELECT pg_total_relation_size(%s)", [_name(table)])
+    if (rewrite or size <= MAX_REWRITE_BYTES) and _rewrite(table):
+        # As ANALYZE has counted them.
+        if not fetch_value("SELECT pg_stat_get_dead_tuples(%s::regclass)", [_name(table)]):
             stored["rewritten"].append(table)
             return
         logger.warning("%s holds removed rows that an open transaction may still read", table)
@@ -101,15 +103,6 @@ def _wait_for_older_transactions() -> None:
         ):
             return
         time.sleep(0.05)
-
-
-def _dead_rows(table: str) -> int:
-    """Return the removed rows in the table's file, as ANALYZE has counted them."""
-    return int(fetch_value("SELECT pg_stat_get_dead_tuples(%s::regclass)", [_name(table)]))
-
-
-def _size(table: str) -> int:
-    return int(fetch_value("SELECT pg_total_relation_size(%s)", [_name(table)]))
 
 
 def _rewrite(table: str) -> bool:
@@ -172,7 +165,8 @@ def remove_keys(person: Person) -> int:
         for name in THREAD_KEYS
     }
     removed = 0
-    for keys in _all_keys(client, person):
+    found = client.scan_iter(match=all_keys_pattern(person.tenant_id), count=BATCH)
+    while keys := [key.decode() for key in islice(found, BATCH)]:
         matching = [key for key in keys if key in threads or _is_window(key, person)]
         matching += _shared_windows(client, set(keys) - set(matching), person)
         message_keys = _message_keys(keys)
@@ -181,13 +175,6 @@ def remove_keys(person: Person) -> int:
         if matching:
             removed += client.unlink(*matching)
     return removed
-
-
-def _all_keys(client: Any, person: Person) -> Iterator[list[str]]:
-    """Yield all keys of the tenant, in batches."""
-    keys = client.scan_iter(match=all_keys_pattern(person.tenant_id), count=BATCH)
-    while batch := [key.decode() for key in islice(keys, BATCH)]:
-        yield batch
 
 
 def _is_window(key: str, person: Person) -> bool:
