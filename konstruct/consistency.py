@@ -7,7 +7,7 @@ its messages, and a window in the cache is the end of its transcript.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -159,10 +159,6 @@ class Report:
     counts: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     repaired: list[Finding] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as a document for JSON."""
-        return asdict(self)
 
 
 class Check(NamedTuple):

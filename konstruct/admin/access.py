@@ -170,6 +170,10 @@ class AuditedAdmin(ListToolsAdmin):
         columns = super().export_columns(request)
         return columns | ({"person_name": "person_name"} if "user_id" in columns else {})
 
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may run actions: the permission to change rows, also read-only ones."""
+        return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
+
     def last_change(self, row: Any) -> tuple[str, datetime] | None:
         """Return who changed a row last, by the end of the access log, and when."""
         events = AccessEvent.objects.filter(

@@ -95,11 +95,7 @@ class JobListAdmin(AuditedAdmin):
         state = "queued" if row.due_at else self.states[-1]
         return gettext(state)
 
-    def has_retry_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may change rows of this page."""
-        return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
-
-    @admin.action(description=_("Retry"), permissions=["retry"])
+    @admin.action(description=_("Retry"), permissions=["act"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Enqueue the selected jobs that were given up; leave the others alone."""
         retried = 0

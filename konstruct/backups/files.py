@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import file_digest
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -130,8 +131,7 @@ def check_file(path: Path, manifest: Manifest, name: str) -> None:
     expected = manifest["files"].get(name)
     try:
         with (path / name).open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            actual = {"bytes": size, "sha256": file_digest(file, "sha256").hexdigest()}
+            actual = _size_and_digest(file)
     except OSError as error:
         raise BackupInvalid(f"{path / name} cannot be read: {error.strerror}") from error
     if actual != expected:
@@ -164,11 +164,7 @@ def _finish(draft: Path, manifest: Manifest) -> None:
         path.chmod(0o600)
         with path.open("rb") as file:
             os.fsync(file.fileno())
-            size = os.fstat(file.fileno()).st_size
-            files[path.name] = {
-                "bytes": size,
-                "sha256": file_digest(file, "sha256").hexdigest(),
-            }
+            files[path.name] = _size_and_digest(file)
     manifest |= {"files": files, "ended_at": datetime.now(UTC).isoformat()}
     signed = {**manifest, "signature": signature(manifest, _PURPOSE)}
     with (draft / MANIFEST).open("x") as file:
@@ -177,6 +173,11 @@ def _finish(draft: Path, manifest: Manifest) -> None:
         file.flush()
         os.fsync(file.fileno())
     _sync(draft)
+
+
+def _size_and_digest(file: BufferedReader) -> dict[str, Any]:
+    size = os.fstat(file.fileno()).st_size
+    return {"bytes": size, "sha256": file_digest(file, "sha256").hexdigest()}
 
 
 def _sync(directory: Path) -> None:

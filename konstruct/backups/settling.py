@@ -10,7 +10,6 @@ from django.contrib.sessions.models import Session as LoginSession
 from django.db.models import F
 from django.db.models.functions import Now
 
-from konstruct.backups.files import Manifest
 from konstruct.backups.replaying import replay
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
@@ -54,15 +53,6 @@ class Restored:
     jobs_given_up: int
     """Jobs that were given up, for a person to check."""
     report: Report
-
-
-def read_entries_since_backup(manifest: Manifest) -> list[journal.Entry]:
-    """Return the lines of the journal since a backup.
-
-    Raises:
-        JournalUnavailable, JournalBroken: the journal is unreadable or was changed.
-    """
-    return journal.read(manifest["journal"])
 
 
 def read_entries_since(moment: datetime) -> list[journal.Entry]:

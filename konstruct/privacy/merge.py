@@ -74,7 +74,9 @@ def carry_out(move: HistoryMerge, *, min_age: timedelta | None = None) -> bool:
             # Ends: each batch moves messages from the old id, which gets no further ones.
             while _move_messages(move, agent_id):
                 pass
-            _move_rows_of_agent(move, agent_id)
+            with _lock_windows(move, agent_id):
+                if _lock_if_current(move):
+                    _run_statements(move, _for_agent, _parameters(move, agent_id))
         _move_rows_of_user(move)
         _rebuild_windows(move)
         age = MIN_AGE if min_age is None else min_age
@@ -110,12 +112,6 @@ def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
         _mark_threads(move)
         _run_statements(move, _for_messages, {**parameters, "ids": ids, "numbers": numbers})
     return True
-
-
-def _move_rows_of_agent(move: HistoryMerge, agent_id: UUID) -> None:
-    with _lock_windows(move, agent_id):
-        if _lock_if_current(move):
-            _run_statements(move, _for_agent, _parameters(move, agent_id))
 
 
 def _move_rows_of_user(move: HistoryMerge) -> None:

@@ -411,13 +411,8 @@ class FactEvidenceAdmin(AuditedReadOnlyAdmin):
     sortable_by = ()
     ordering = ("-created_at", "id")
     fields = (
-        "quote",
-        id_column("memory_id"),
-        id_column("message_id"),
-        "start",
-        "end",
-        "run_id",
-        "created_at",
+        *("quote", id_column("memory_id"), id_column("message_id")),
+        *("start", "end", "run_id", "created_at"),
     )
 
 

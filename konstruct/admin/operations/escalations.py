@@ -168,7 +168,8 @@ class EscalateForm(forms.Form):
 @tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=VIEW)
 def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """The thread with its waiting messages, and forms to answer and to resolve."""
-    return _render_page(request, _get_escalation(escalation_id), AnswerForm(), ResolutionForm())
+    row = get_object_or_404(Escalation, pk=escalation_id)
+    return _render_page(request, row, AnswerForm(), ResolutionForm())
 
 
 @tenant_site.post_page(
@@ -178,7 +179,7 @@ def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
 )
 def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Answer the user as a person."""
-    row, form = _get_escalation(escalation_id), AnswerForm(request.POST)
+    row, form = get_object_or_404(Escalation, pk=escalation_id), AnswerForm(request.POST)
     if not form.is_valid():
         return _render_page(request, row, form, ResolutionForm())
     content = form.cleaned_data["content"]
@@ -201,7 +202,7 @@ def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
 )
 def resolve_page(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Resolve an escalation: the agent answers in the thread again."""
-    row, form = _get_escalation(escalation_id), ResolutionForm(request.POST)
+    row, form = get_object_or_404(Escalation, pk=escalation_id), ResolutionForm(request.POST)
     if not form.is_valid():
         return _render_page(request, row, AnswerForm(), form)
     before, outcome = row_state(row), form.cleaned_data["outcome"]
@@ -230,7 +231,7 @@ def colleague_names() -> list[str]:
 )
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Assign an escalation to a colleague, or to no user, and show it again."""
-    row, to = _get_escalation(escalation_id), request.POST.get("to", "")
+    row, to = get_object_or_404(Escalation, pk=escalation_id), request.POST.get("to", "")
     before = row_state(row)
     success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Unassigned.")
     with show_outcome(request, success), transaction.atomic():
@@ -340,10 +341,6 @@ def _render_page(
         query=agent_user_query(None, row.user_id),
         is_fullwidth=1,
     )
-
-
-def _get_escalation(escalation_id: UUID) -> Escalation:
-    return get_object_or_404(Escalation, pk=escalation_id)
 
 
 def _log(request: HttpRequest, action: Action, row: Escalation, **detail: Any) -> None:

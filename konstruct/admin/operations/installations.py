@@ -62,11 +62,7 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
             return super().add_view(request, *args, **kwargs)  # which refuses
         return redirect("admin:slack_connect")
 
-    def has_disconnect_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may disconnect workspaces: the permission to change them."""
-        return request.user.has_perm("channels.change_slackinstallation")
-
-    @admin.action(description=_("Disconnect"), permissions=["disconnect"])
+    @admin.action(description=_("Disconnect"), permissions=["act"])
     def disconnect(self, request: HttpRequest, queryset: QuerySet[SlackInstallation]) -> None:
         """Disconnect the selected workspaces, and revoke their tokens at Slack."""
         disconnected = 0

@@ -159,11 +159,7 @@ class NotificationRecipientAdmin(AuditedAdmin):
             text = gettext("This deployment cannot send mail yet: an operator sets EMAIL_HOST.")
             self.message_user(request, text, messages.WARNING)
 
-    def has_send_test_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may send tests: the permission to change recipients."""
-        return request.user.has_perm("orchestrator.change_notificationrecipient")
-
-    @admin.action(description=_("Send a test"), permissions=["send_test"])
+    @admin.action(description=_("Send a test"), permissions=["act"])
     def send_test(self, request: HttpRequest, queryset: QuerySet[NotificationRecipient]) -> None:
         """Send a test to each selected recipient now."""
         for row in queryset[: self.list_per_page]:

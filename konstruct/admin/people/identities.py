@@ -120,10 +120,8 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
 def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     """Unlink an identity."""
     identity = get_object_or_404(ChannelIdentity, pk=identity_id)
-    before, success = (
-        row_state(identity),
-        gettext("It is a separate user from now on. Moved messages stay."),
-    )
+    before = row_state(identity)
+    success = gettext("It is a separate user from now on. Moved messages stay.")
     with show_outcome(request, success), transaction.atomic():
         unlinked = unlink(identity)
         log_row_access(request, Action.LINK, unlinked, before=before, after=row_state(unlinked))

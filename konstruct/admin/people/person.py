@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
@@ -198,7 +198,11 @@ def _facts(
         return None
     rows = MemoryEntry.objects.filter(user_id__in=user_ids).defer("embedding")
     current = list(rows.as_of(moment).order_by("-valid_from", "memory_id")[: MAX_FACTS + 1])
-    former = [] if moment else list(_former(rows)[: MAX_FACTS + 1])
+    # Facts that are not given to agents any more.
+    closed = Q(state__in=(FactState.SUPERSEDED, FactState.RETRACTED, FactState.REJECTED))
+    ended = Q(state=FactState.ACTIVE) & (Q(valid_to__lte=Now()) | Q(expires_at__lte=Now()))
+    former_rows = rows.entries().filter(closed | ended).order_by("-updated_at")
+    former = [] if moment else list(former_rows[: MAX_FACTS + 1])
     sources = _sources([*current, *former])
     uses = fact_uses([fact.fact_id for fact in (*current, *former)], user_ids, before=moment)
     return {
@@ -217,14 +221,6 @@ def _facts(
         }
         for name, facts in (("current", current), ("former", former))
     }
-
-
-def _former(rows: Any) -> QuerySet[MemoryEntry]:
-    """Facts that are not given to agents any more."""
-    closed = Q(state__in=(FactState.SUPERSEDED, FactState.RETRACTED, FactState.REJECTED))
-    ended = Q(state=FactState.ACTIVE) & (Q(valid_to__lte=Now()) | Q(expires_at__lte=Now()))
-    found: QuerySet[MemoryEntry] = rows.entries().filter(closed | ended).order_by("-updated_at")
-    return found
 
 
 def _sources(facts: Iterable[MemoryEntry]) -> dict[UUID, dict[str, Any]]:

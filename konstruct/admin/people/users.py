@@ -44,10 +44,8 @@ RECEIPT = "audit.view_erasurerequest"
 @tenant_site.page("people/", name="people", permission=VIEW)
 def people_list(request: HttpRequest) -> HttpResponseBase:
     """Users in the order of their ids, found by names, ids and accounts."""
-    search_text, after = (
-        as_user_id(request.GET.get("q")),
-        request.GET.get("after", "").replace("\0", ""),
-    )
+    search_text = as_user_id(request.GET.get("q"))
+    after = request.GET.get("after", "").replace("\0", "")
     log_access(request, Action.SEARCH if search_text else Action.LIST, "people", query=search_text)
     found = _matching_people(request, beyond=after, limit=PER_PAGE + 1)
     if search_text and not found and ErasureRequest.objects.about(search_text).exists():

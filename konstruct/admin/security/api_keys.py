@@ -178,11 +178,7 @@ class ApiKeyAdmin(AuditedAdmin):
         """Refuse: revoked keys stay, to show who had access."""
         return False
 
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may revoke keys: the permission to change them."""
-        return request.user.has_perm(CHANGE)
-
-    @admin.action(description=_("Revoke…"), permissions=["revoke"])
+    @admin.action(description=_("Revoke…"), permissions=["act"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
         """Ask whether to revoke the selected keys."""
         keys = list(queryset.values_list("pk", flat=True))

@@ -6,7 +6,6 @@ channel shows the current state. `delivered_at` is empty while there is a job.
 
 from collections.abc import Mapping
 from typing import Final
-from uuid import UUID
 
 from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
@@ -88,11 +87,6 @@ class DeliveryHook:
 
 
 HOOK = DeliveryHook()
-
-
-def due(message_id: UUID) -> Delivery | None:
-    """Return the delivery if its job is due; None otherwise."""
-    return Delivery.objects.due().filter(pk=message_id).first()
 
 
 def record_intent(delivery: Delivery, part: int | None) -> None:

@@ -105,7 +105,8 @@ def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
             queue.DELIVERIES.finish(message_id)  # the message was erased
             return
         # Ends: each iteration shows the newest state, or delays the next attempt.
-        while (delivery := queue.due(message_id)) is not None:
+        due = Delivery.objects.due().filter(pk=message_id)
+        while (delivery := due.first()) is not None:
             if not update_posts(delivery):
                 return
 

@@ -82,28 +82,20 @@ class Command(KonstructCommand):
 
 
 def _forever(loop: Callable[[], int]) -> None:
+    """Do the work again and again; while Postgres is down, log the first failure only."""
+    thread = threading.get_ident()
     # Ends: with the process, of which this is a daemon thread. It pauses after each iteration.
     while True:
-        _until_postgres_answers(loop)
-        time.sleep(PAUSE_SECONDS)
-
-
-def _until_postgres_answers(work: Callable[[], object]) -> None:
-    """Do the work; while Postgres is down, repeat it, and log the first failure."""
-    thread = threading.get_ident()
-    # Ends: when Postgres answers. It pauses after each attempt.
-    while True:
         try:
-            work()
+            loop()
         except OUTAGES as error:
             if not _waiting:
                 logger.warning("Looking again every %s s: %s", PAUSE_SECONDS, outage_reason(error))
             _waiting.add(thread)
             connection.close()
-            time.sleep(PAUSE_SECONDS)
         else:
             if thread in _waiting:
                 _waiting.discard(thread)
                 if not _waiting:
                     logger.warning("Postgres answers again")
-            return
+        time.sleep(PAUSE_SECONDS)

@@ -21,7 +21,6 @@ from konstruct.backups.settling import (
     deleted_tenants,
     find_settled,
     read_entries_since,
-    read_entries_since_backup,
     settle,
 )
 from tenants import journal
@@ -111,7 +110,7 @@ class Command(KonstructCommand):
     def _restore(self, path: Path, options: dict[str, Any]) -> None:
         manifest = verify_backup(path) if options["all"] else read_manifest(path)
         entries_to_restore = self._select_entries(manifest, options)
-        entries = [] if options["without_journal"] else read_entries_since_backup(manifest)
+        entries = [] if options["without_journal"] else journal.read(manifest["journal"])
         if not (options["without_journal"] or manifest["keeps_journal"]):
             self.stderr.write(
                 "There was no journal of erasures when this backup was made: data that was erased "

@@ -3,6 +3,7 @@
 import json
 from argparse import ArgumentParser
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -53,7 +54,7 @@ class Command(KonstructCommand):
             if not options["json"]:
                 self._show(report)
         if options["json"]:
-            self.stdout.write(json.dumps([report.as_dict() for report in reports], indent=2))
+            self.stdout.write(json.dumps([*map(asdict, reports)], indent=2))
         if wrong := sum(len(report.findings) for report in reports):
             raise CommandError(
                 f"{wrong} findings" + ("" if options["repair"] else ": see --repair")

@@ -165,7 +165,10 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     if "words" not in progress.found:
         progress.step("chooses words to look for")
         progress.found["words"] = choose_sequences(person, request)
-    _end_merges(person)
+    if person.agent_id is None:
+        HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
+            done_at=Now(), last_error="The person is erased."
+        )
     _delete_reply_jobs(person, progress)
     try:
         # Before the rows are removed, because the logs are searched for their ids.
@@ -184,14 +187,6 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     progress.add_cache_keys(storage.remove_keys(person))
     logs.pseudonymize(person, progress)
     return person
-
-
-def _end_merges(person: Person) -> None:
-    """Cancel merges of the person's ids."""
-    if person.agent_id is None:
-        HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
-            done_at=Now(), last_error="The person is erased."
-        )
 
 
 def _delete_reply_jobs(person: Person, progress: ErasureProgress) -> None:

@@ -6,9 +6,9 @@ continues when run again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -36,7 +36,7 @@ from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Messag
 from memory.scopes import scope_number
 from tenants import journal
 from tenants.audit.models import MessageErasure
-from tenants.context import connection, required_tenant_id
+from tenants.context import connection, fetch_value, required_tenant_id
 from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
 from tenants.schemas.left_overs import drop_left_overs
 
@@ -100,9 +100,11 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
     # A process that was killed may have left removed messages in the cache.
     _delete_from_cache(receipt.pop(IN_CACHE, None))
     for batch in _batches(request):
-        _delete_reply_jobs(batch)
+        # Workers lose their leases of the replies.
+        PendingReply.objects.filter(message__in=_one_parameter(batch.ids)).delete()
         receipt["quoted_in"] += _quoting_messages(batch, request)
-        with _lock_windows(batch):
+        # So that no reply is written meanwhile.
+        with lock_windows([Thread(agent_id, user_id, "") for agent_id, user_id in batch.users]):
             facts = _facts_of(batch)
             began_at = _remove(batch, request, receipt["tables"], facts)
             request.receipt = receipt | {IN_CACHE: batch.in_cache()}
@@ -167,11 +169,6 @@ def _one_parameter(values: Iterable[Any], kind: str = "uuid") -> RawSQL:
     return RawSQL(f"SELECT unnest(%s::{kind}[])", [list(values)])  # noqa: S611
 
 
-def _delete_reply_jobs(batch: Batch) -> None:
-    """Delete the jobs of their replies. Workers lose their leases of them."""
-    PendingReply.objects.filter(message__in=_one_parameter(batch.ids)).delete()
-
-
 def _quoting_messages(batch: Batch, request: MessageErasure) -> list[str]:
     """Return ids of other messages that quote the requested message, if the batch contains it."""
     erased = {str(pk) for pk in batch.ids}
@@ -190,13 +187,10 @@ def _remove(
         The start of the transaction, by the clock of Postgres.
     """
 
-    def add(table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
-        add_rows(tables, table, keys, count, done)
-
+    add = partial(add_rows, tables)
     unanswered = _left_without_reply(batch)
+    began_at: datetime = fetch_value("SELECT now()")
     with connection.cursor() as cursor:
-        cursor.execute("SELECT now()")
-        began_at: datetime = cursor.fetchone()[0]
         delete_rows_of_messages(cursor, batch.ids, add)
         for table, count in redact_copies(batch.messages, facts=facts).items():
             add(table, None, count, "changed")
@@ -291,8 +285,3 @@ def rebuild_cached_window(agent_id: UUID, user_id: str) -> None:
     with lock_windows([Thread(agent_id, user_id, "")]):
         if window_store.read(memory_short_key(tenant_id, agent_id, user_id)):
             short_term.rebuild_window(tenant_id, agent_id, user_id)
-
-
-def _lock_windows(batch: Batch) -> AbstractContextManager[None]:
-    """Lock the windows in a transaction, so that no reply is written meanwhile."""
-    return lock_windows([Thread(agent_id, user_id, "") for agent_id, user_id in batch.users])

@@ -1,7 +1,6 @@
 """Removes the rows of a person: messages in batches, with rows that belong to them; then others."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Final
 from uuid import UUID
 
@@ -87,7 +86,9 @@ def remove_messages(person: Person, progress: ErasureProgress) -> None:
 
 
 def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> bool:
-    with _lock_windows(person, agent_id), connection.cursor() as cursor:
+    # So that no reply is written meanwhile.
+    windows = [Thread(agent_id, user_id, "") for user_id in person.user_ids]
+    with lock_windows(windows), connection.cursor() as cursor:
         ids = fetch_column(_NEXT, person.parameters(agent=agent_id, limit=BATCH))
         if not ids:
             return False
@@ -155,8 +156,3 @@ def _delete(
     cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {data.key}::text", values)
     keys = [key for (key,) in cursor.fetchall()]
     add(table, keys, len(keys), "removed")
-
-
-def _lock_windows(person: Person, agent_id: UUID) -> AbstractContextManager[None]:
-    """Lock the person's windows in a transaction, so that no reply is written meanwhile."""
-    return lock_windows([Thread(agent_id, user_id, "") for user_id in person.user_ids])
