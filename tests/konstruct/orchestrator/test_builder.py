@@ -36,14 +36,6 @@ def test_system_prompt_omits_blank_fields() -> None:
     assert build_system_prompt(agent) == f"You are Ada.\n\n{TRANSPARENCY_CLAUSE}"
 
 
-def test_without_memory_there_are_a_system_prompt_and_the_message() -> None:
-    messages = build_messages_with_memory(Ada(), "Hello", [], [])
-    assert messages == [
-        {"role": "system", "content": build_system_prompt(Ada())},
-        user("Hello"),
-    ]
-
-
 def test_prompt_has_all_parts_in_the_order_of_the_contract() -> None:
     messages = build_messages_with_memory(
         Ada(),
@@ -81,13 +73,4 @@ def test_additional_keys_of_a_turn_are_not_sent_to_the_model() -> None:
     assert build_messages_with_memory(Ada(), "?", window, [])[1:3] == [
         user("Hi"),
         assistant("Hello"),
-    ]
-
-
-def test_window_is_changed_to_alternating_roles() -> None:
-    window = [assistant("What?"), user("a"), user("b"), assistant("c"), user("d")]
-    assert build_messages_with_memory(Ada(), "?", window, [])[1:] == [
-        user("a\n\nb"),
-        assistant("c"),
-        user("d\n\n?"),
     ]

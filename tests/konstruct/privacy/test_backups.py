@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md on the embedded Postgres: a dump can be restored."""
+"""The command of docs/backup.md on the embedded Postgres: a dump can be restored."""
 
 import subprocess
 import sys
@@ -9,15 +9,9 @@ import psycopg
 import pytest
 from django.db import connections
 
-from konstruct.consistency import verify
 from konstruct.local import embedded
-from konstruct.orchestrator.models import Agent
-from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.models import Message
-from memory.recall import recall
-from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests import database
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -68,37 +62,3 @@ def test_complete_backup_is_restored_with_its_policies(
         assert app.execute(count).fetchone() == (2,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             app.execute(f"DELETE FROM {tenant_a.schema_name}.memory_message")
-
-
-@pytest.mark.data
-def test_one_tenant_is_restored_without_changing_others(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], tmp_path: Path
-) -> None:
-    send_message("My dog is called Rex.")
-
-    def window() -> list[str]:
-        turns = get_recent_messages(tenant_a.id, agent.id, "maria")
-        return [turn["content"] for turn in turns]
-
-    kept = window()[1]
-    before = recall(tenant_a.id, agent.id, "maria", "What is my dog called?").hits
-    dump = tmp_path / "acme.dump"
-    name = connections["default"].settings_dict["NAME"]
-    schema = tenant_a.schema_name
-    tool("pg_dump", "--format", "custom", "--schema", schema, "--file", dump, "--dbname", name)
-    send_message("This is lost.")
-    clear_window(tenant_a.id, agent.id, "maria")
-    send_message("This is lost, too.")
-    connections["default"].close()
-    tool("psql", "--dbname", name, "--command", f"DROP SCHEMA {schema} CASCADE")
-    tool("pg_restore", "--exit-on-error", "--single-transaction", "--dbname", name, dump)
-    assert recall(tenant_a.id, agent.id, "maria", "What is my dog called?").hits == before
-    with tenant_scope(tenant_a.id):
-        assert Message.objects.count() == 2
-    with database.as_owner():
-        # The cache still has data from after the dump, and does not show it.
-        assert verify(tenant_a.id, "a").findings != []
-        assert window() == ["My dog is called Rex.", kept]
-        send_message("Hello again.")
-        assert window()[:3] == ["My dog is called Rex.", kept, "Hello again."]
-        assert verify(tenant_a.id, "a", repair=True).findings == []

@@ -16,13 +16,13 @@ from django.conf import settings
 
 from konstruct.api.auth.keys import revoke_key
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.replies import partial_reply, queue, reply_wait
-from memory.conversations.transcript import record_message
+from konstruct.orchestrator.replies import partial_reply, reply_wait
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.api.live import serving
+from tests.konstruct.channels.rest.sent import answer as record_answer
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import eventually
 
@@ -91,19 +91,7 @@ def key(program: Program) -> dict[str, str]:
 
 def answer(program: Program, message_id: UUID, content: str) -> None:
     """Answer as a worker does, and announce it."""
-    with tenant_scope(program.tenant.id):
-        message = Message.objects.get(pk=message_id)
-        record_message(
-            tenant_id=program.tenant.id,
-            agent_id=message.agent_id,
-            user_id=message.user_id,
-            thread_id=message.thread_id,
-            channel=message.channel,
-            role="assistant",
-            content=content,
-            in_reply_to=message.id,
-        )
-        queue.REPLIES.finish(message.id)
+    record_answer(program, str(message_id), content)
     reply_wait.announce(program.tenant.id, message_id)
 
 

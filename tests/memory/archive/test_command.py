@@ -114,13 +114,6 @@ def test_invalid_archive_is_an_error_in_one_line(
     assert output.err.count("\n") == 1
 
 
-def test_a_question_without_words_is_an_error(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["search", str(archive), " "]) == 1
-    assert capsys.readouterr().err == "error: query=' ' holds no text to search for\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

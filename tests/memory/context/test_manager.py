@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from asgiref.sync import async_to_sync
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
@@ -18,7 +17,6 @@ from memory.context import (
     SessionStore,
     WorkingContextCompiler,
 )
-from memory.context.exceptions import UnknownModelTier
 from memory.context.prompt import PromptParts
 from memory.conversations.short_term import append_message
 from memory.indexing.embedding_jobs import drain
@@ -207,25 +205,6 @@ def test_prompt_lists_included_and_omitted_parts(
     assert trace["injected"] == prompt.fitted.memories
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("tier", "budget"), [("fast", 8000), ("reasoning", 32000)])
-def test_tier_sets_the_budget_with_any_history(tenant_a: Tenant, tier: str, budget: int) -> None:
-    for number in range(20):
-        append_message(tenant_a.id, AGENT, USER, ("user", "assistant")[number % 2], "word " * 3000)
-    for number in range(2):
-        MANAGER.store_memory(tenant_a.id, f"{number} " + "fact " * 6000)
-
-    compiled = ContextManager().compile_working_context(
-        tenant_a.id, "t", "task " * 9000, "system " * 9000, tier, agent_id=AGENT, user_id=USER
-    )
-
-    assert budget * 0.6 < compiled["token_usage"]["total"] <= budget
-    for section, share in {"system": 0.15, "session": 0.35, "memory": 0.35, "task": 0.15}.items():
-        assert 0 < compiled["token_usage"][section] <= budget * share
-    with pytest.raises(UnknownModelTier):
-        MANAGER.compile_working_context(tenant_a.id, "t", "task", "", "huge")
-
-
 @dataclass
 class Errand:
     description: str
@@ -286,14 +265,3 @@ def test_memory_is_stored_and_searched_through_the_manager(tenant_a: Tenant) -> 
     assert (found.memory_id, found.agent_id) == (memory_id, AGENT)
     assert len(MANAGER.search_memory(tenant_a.id, "tea", limit=1)) == 1
     assert len(MANAGER.search_memory(tenant_a.id, "tea", agent_id=OTHER_AGENT)) == 1
-
-
-def test_asynchronous_callers_have_the_same_methods(tenant_a: Tenant) -> None:
-    manager = ContextManager()
-
-    async def live() -> tuple[str, int]:
-        await manager.astore_memory(tenant_a.id, "Ann likes tea.")
-        compiled = await manager.acompile_working_context(tenant_a.id, "t", "tea", "")
-        return compiled["context"], len(await manager.asearch_memory(tenant_a.id, "tea"))
-
-    assert async_to_sync(live)() == ("- Fact: Ann likes tea.", 1)

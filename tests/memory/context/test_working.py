@@ -1,7 +1,6 @@
 """The budget of the working context: kept and removed parts, and the report of both."""
 
 import pytest
-from structlog.testing import capture_logs
 
 from memory.context import tokens
 from memory.context.chat import CONTEXT_NOTICE, alternating_turns
@@ -171,30 +170,6 @@ def test_a_compiled_context_becomes_a_chat_models_messages() -> None:
     ]
     assert chat_messages(WorkingContextCompiler().compile("", [], [], "Why?")) == [
         {"role": "user", "content": "Why?"}
-    ]
-
-
-def test_the_usage_of_each_section_is_logged() -> None:
-    with capture_logs() as logs:
-        WorkingContextCompiler("fast").compile("You are kind.", turns(2), ["tea"], "Why?")
-
-    assert logs == [
-        {
-            "event": "working_context_compiled",
-            "log_level": "info",
-            "model_tier": "fast",
-            "budget": 8000,
-            "total": 13,
-            "system": 4,
-            "session": 6,
-            "memory": 1,
-            "task": 2,
-            "messages": 2,
-            "messages_left_out": 0,
-            "memories": 1,
-            "memories_left_out": 0,
-            "task_cut": 0,
-        }
     ]
 
 

@@ -4,11 +4,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.db import IntegrityError
 from django.utils import timezone
 
-from memory.conversations.transcript import arecord_message, record_message
+from memory.conversations.transcript import record_message
 from memory.exceptions import InvalidArgument
 from memory.models import Message, PendingEmbedding
 from tenants import transaction
@@ -174,11 +173,3 @@ def test_the_same_message_from_many_at_once_is_one(tenant_a, run_concurrently):
     assert len({message_id for message_id, _ in answers}) == 1
     assert [created for _, created in answers].count(True) == 1
     assert counts(tenant_a.id) == (1, 1)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_asynchronous_twin_does_the_same(tenant_a):
-    message, created = async_to_sync(arecord_message)(tenant_id=tenant_a.id, **VALUES)
-    assert created is True
-    with tenant_scope(tenant_a.id):
-        assert Message.objects.get().id == message.id

@@ -3,15 +3,12 @@
 from uuid import uuid4
 
 import pytest
-from asgiref.sync import async_to_sync
 from django_redis import get_redis_connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory.conversations import short_term, window_store
 from memory.conversations.short_term import (
-    aappend_message,
-    aget_recent_messages,
     append_message,
     append_turns,
     clear_window,
@@ -44,16 +41,6 @@ def test_concurrent_turns_are_in_the_window_once_each(tenant_a, record_exchange,
     assert [found[i : i + 2] for i in range(0, 16, 2)] == [
         [f"q{text[1:]}", f"a{text[1:]}"] for text in found[::2]
     ]
-
-
-async def _use_twins(tenant_id):
-    await aappend_message(tenant_id, AGENT, USER, "user", "Hello")
-    return await aget_recent_messages(tenant_id, AGENT, USER)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_asynchronous_twins_do_the_same(tenant_a):
-    assert async_to_sync(_use_twins)(tenant_a.id) == [{"role": "user", "content": "Hello"}]
 
 
 @pytest.mark.slow

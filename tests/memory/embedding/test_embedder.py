@@ -11,12 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from asgiref.sync import async_to_sync
 
 from memory.embedding import embedder, model_files
 from memory.embedding.embedder import Embedder, embed, get_embedder, model_version
 from memory.embedding.model_files import ModelFiles
-from memory.embeddings import aembed
 from memory.exceptions import EmbeddingModelError, InvalidArgument
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -114,10 +112,6 @@ def test_many_threads_get_the_vectors_of_their_own_texts(run_concurrently):
     alone = embed(texts)
     found = run_concurrently(lambda text: embed([text])[0], texts)
     assert np.allclose(alone, found, atol=1e-5)
-
-
-def test_the_asynchronous_twin_does_the_same():
-    assert async_to_sync(aembed)(["Hello"]) == embed(["Hello"])
 
 
 def test_the_version_names_the_model_and_its_weights():

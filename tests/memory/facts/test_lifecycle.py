@@ -152,15 +152,6 @@ def test_a_later_value_supersedes_the_one_of_a_single_valued_slot(
     assert events(rome)[-1] == ("supersede", "run")
 
 
-def test_multi_valued_slot_keeps_all_values(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
-    record("Rome", is_multi_valued=True)
-    record("Oslo", is_multi_valued=True)
-
-    assert contents_as_of(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Rome."]
-
-
 def test_one_value_of_several_is_superseded_by_its_id(
     tenant_a: Tenant, record: Callable[..., RecordedCandidate]
 ) -> None:

@@ -4,13 +4,12 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.embedding import embedder
 from memory.indexing import embedding_jobs
-from memory.indexing.embedding_jobs import DrainResult, adrain, drain
+from memory.indexing.embedding_jobs import DrainResult, drain
 from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
@@ -115,9 +114,3 @@ def test_messages_claimed_by_another_worker_are_skipped(tenant_a, add_message, r
         assert run_concurrently(lambda _: drain(tenant_a.id).stored, [1]) == [1]
     assert waiting(tenant_a.id) == [held.content]
     assert stored(tenant_a.id) == {free.content: 1}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_asynchronous_twin_does_the_same(tenant_a, add_message):
-    add_message(tenant_a.id, sentence(1))
-    assert async_to_sync(adrain)(tenant_a.id) == DrainResult(stored=1, more=False)

@@ -8,8 +8,6 @@ from memory.exceptions import InvalidArgument
 from memory.recall import recall
 from memory.recall.policy import (
     CALIBRATIONS,
-    DEFAULT_POLICY,
-    PRESETS,
     RecallPolicy,
     RecallWeights,
 )
@@ -58,11 +56,3 @@ def test_probabilities_keep_the_order_of_the_gate(tenant_a: Tenant, mode: Any) -
     assert all(
         hit.probability == CALIBRATIONS[policy.mode].probability(hit.gate_value) for hit in hits
     )
-
-
-def test_presets_are_points_of_the_thresholds() -> None:
-    assert DEFAULT_POLICY.with_preset("balanced") == DEFAULT_POLICY
-    precise, thorough = (DEFAULT_POLICY.with_preset(name) for name in ("precise", "thorough"))
-    assert (precise.open_at, precise.keep_at) == PRESETS["precise"] == (0.1, 0.02)
-    assert (thorough.open_at, thorough.keep_at) == PRESETS["thorough"] == (0.03, 0.005)
-    assert (DEFAULT_POLICY.open_at, DEFAULT_POLICY.keep_at) == (0.06, 0.005)

@@ -7,14 +7,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from memory.conf import RESPONDER_MARK
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
-from memory.recall import MAX_CUT, Hit, arecall, recall
+from memory.recall import MAX_CUT, Hit, recall
 from memory.recall import service as recall_module
 from memory.recall.policy import RecallPolicy
 from memory.recall.queries import LIMITS, Strategy
@@ -245,13 +244,6 @@ def test_unembedded_message_is_found_by_its_words(
 def test_messages_that_wait_to_be_indexed_are_not_there_yet(tenant_a: Tenant) -> None:
     add_messages(tenant_a, "My sister Zoe moved to Lisbon.", index=False)
     assert recall(tenant_a.id, AGENT, "ann", "Zoe in Lisbon", policy=UNGATED).hits == ()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_asynchronous_twin_finds_the_same(tenant_a: Tenant) -> None:
-    add_messages(tenant_a, *SMALL_TALK)
-    result = async_to_sync(arecall)(tenant_a.id, AGENT, "ann", "soup for lunch")
-    assert contents(result)[0] == SMALL_TALK[0]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,7 @@ from django.utils import timezone
 
 from tenants.admin.passwords import SALT
 from tenants.audit.models import AccessEvent
-from tenants.audit.operator_log import record_deletion
-from tenants.context import connection, public_scope, tenant_scope
-from tenants.exceptions import InvalidTenant
+from tenants.context import tenant_scope
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tests import database
@@ -118,31 +116,6 @@ def test_only_the_owner_sets_the_time_of_a_deletion(tenant_a: Tenant) -> None:
     with database.as_owner():
         assert provisioning.delete_due() == 0
     assert Tenant.objects.get(pk=tenant_a.pk).delete_at is None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_tenant_is_deleted_when_its_grace_period_ends_and_not_restored_then(
-    make_tenant: Callable[..., Tenant],
-) -> None:
-    tenant = make_tenant("doomed")
-    provisioning.suspend_tenant(tenant)
-    provisioning.request_deletion(tenant)
-    with database.as_owner():
-        provisioning.delete_due(record_deletion)
-        Tenant.objects.filter(pk=tenant.pk).update(
-            deletion_asked_at=timezone.now() - timedelta(days=8), delete_at=timezone.now()
-        )
-    with pytest.raises(InvalidTenant, match="has begun"):
-        provisioning.restore_tenant(tenant)
-    with database.as_owner():
-        assert provisioning.delete_due(record_deletion) == 1
-        assert provisioning.delete_due(record_deletion) == 0
-    with public_scope(), connection.cursor() as cursor:
-        assert not Tenant.objects.filter(pk=tenant.pk).exists()
-        cursor.execute("SELECT to_regnamespace(%s)", [tenant.schema_name])
-        assert cursor.fetchone() == (None,)
-    event = OperatorEvent.objects.filter(action="delete", name="doomed").get()
-    assert event.actor == "owner_worker"
 
 
 def test_the_home_of_operators_costs_the_same_with_many_tenants(

@@ -107,6 +107,7 @@ def test_resuming_is_written_down(operator: Client, tenant_a: Tenant) -> None:
     Tenant.objects.filter(id=tenant_a.id).update(state="suspended")
     operator.post(TENANTS, {"action": "resume", "_selected_action": [str(tenant_a.id)]})
     assert LogEntry.objects.get().get_change_message() == "Now active."
+    assert Tenant.objects.get(id=tenant_a.id).state == "active"
 
 
 def test_sizes_of_schemas_that_are_not_there_are_not_there(db: None) -> None:

@@ -59,10 +59,6 @@ def test_a_web_process_with_the_owners_role_ends_with_one_line(
     assert ran.stderr.count("\n") == 1
 
 
-def test_the_database_passes(tenant_a: Tenant) -> None:
-    assert system.check_database(None, databases=["default"]) == []
-
-
 def test_checks_without_a_database_send_no_query() -> None:
     """The test has no database: a query would fail."""
     assert system.check_database(None) == []

@@ -13,7 +13,6 @@ from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.http.middleware import TenantMiddleware, host_name
 from tenants.models import Domain, Tenant
-from tenants.schemas import provisioning
 
 REQUESTS = RequestFactory()
 
@@ -84,12 +83,6 @@ def test_a_tenant_that_does_not_serve(
     Tenant.objects.filter(id=tenant_a.id).update(state=state)
     response = serve(get("tenant-a.localhost"), where_am_i)
     assert (response.status_code, response.content) == (status, sentence)  # type: ignore[attr-defined]
-
-
-def test_resumed_tenant_is_served(tenant_a: Tenant) -> None:
-    provisioning.suspend_tenant(tenant_a)
-    provisioning.resume_tenant(tenant_a)
-    assert serve(get("tenant-a.localhost"), where_am_i).status_code == 200
 
 
 def test_code_that_serves_a_request_cannot_enter_another_tenant(

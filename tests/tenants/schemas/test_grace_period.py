@@ -19,27 +19,10 @@ from tenants.models import Domain, Job, OperatorEvent, Tenant
 from tenants.redis_keys import session_key
 from tenants.schemas import provisioning
 from tests import database
-from tests.tenants.schemas.test_provisioning_at_once import SET_UP
+from tests.tenants.schemas.test_provisioning_at_once import KILLED, SET_UP
 
 DAY = timedelta(days=1)
-# The owner worker, killed before its nth statement.
-DIE = f"""{SET_UP}
-import os, signal
-from django.db import connections
-from tenants.audit.operator_log import record_deletion
-from tenants.schemas.provisioning import delete_due
-left = int(sys.argv[1])
-def count(execute, *arguments):
-    global left
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return execute(*arguments)
-for alias in connections:
-    connections[alias].execute_wrappers.append(count)
-delete_due(record_deletion)
-"""
-DELETE = f"""{SET_UP}
+DELETE_DUE = """
 from tenants.audit.operator_log import record_deletion
 from tenants.schemas.provisioning import delete_due
 print(delete_due(record_deletion))
@@ -118,6 +101,8 @@ def test_deleted_tenant_is_not_deleted_again(
 ) -> None:
     tenant = make_tenant("twice")
     make_due(tenant)
+    with pytest.raises(InvalidTenant, match="has begun"):
+        provisioning.restore_tenant(tenant)
     with database.as_owner():
         stale = Tenant.objects.get(pk=tenant.pk)
         assert provisioning.delete_due(record_deletion) == 1
@@ -140,10 +125,10 @@ def test_a_killed_deletion_is_finished_once(
             Job.objects.create(kind="reply", key=uuid4())
         get_redis_connection("default").set(session_key(tenant.id, "t"), "said")
         make_due(tenant)
-        process = start(DIE, str(chance.randint(3, 24)))
+        process = start(KILLED + DELETE_DUE, str(chance.randint(3, 24)))
         process.wait()
         cut_off += Tenant.objects.filter(pk=tenant.pk).exists()
-        at_once = [start(DELETE) for _ in range(2)]
+        at_once = [start(SET_UP + DELETE_DUE) for _ in range(2)]
         counts = [int(process.communicate()[0].split()[-1]) for process in at_once]
         assert sum(counts) <= 1
         assert_gone(tenant)

@@ -37,12 +37,11 @@ from tenants.schemas.provisioning import provision_registered
 while True:
     provision_registered()
 """
-# create_tenant, killed before its nth statement, on any server.
-DIE = f"""{SET_UP}
+# What follows is killed before its nth statement, on any server.
+KILLED = f"""{SET_UP}
 import os, signal
-from django.core.management import call_command
 from django.db import connections
-left = int(sys.argv[2])
+left = int(sys.argv[1])
 def count(execute, *arguments):
     global left
     left -= 1
@@ -51,7 +50,10 @@ def count(execute, *arguments):
     return execute(*arguments)
 for alias in connections:
     connections[alias].execute_wrappers.append(count)
-call_command("create_tenant", sys.argv[1])
+"""
+DIE = f"""{KILLED}
+from django.core.management import call_command
+call_command("create_tenant", sys.argv[2])
 """
 MIGRATE = f"""{SET_UP}
 from django.core.management import call_command
@@ -95,7 +97,7 @@ def test_processes_create_tenants_concurrently_with_the_owner_worker(
 def test_killed_create_tenant_does_not_block_the_next(
     start: Callable[..., "subprocess.Popen[str]"], as_owner: AsOwner, statements: int
 ) -> None:
-    killed = start(DIE, "killed", str(statements))
+    killed = start(DIE, str(statements), "killed")
     killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     assert Tenant.objects.get(slug="killed").state == "provisioning"

@@ -60,6 +60,19 @@ def kill_everywhere(program: Program, work: Any) -> int:
     raise AssertionError("the work has too many statements")
 
 
+def kill_sending(program: Program) -> None:
+    """Escalate, and kill the worker that sends the notification."""
+    check_row(escalate(program))
+    (key,) = keys(NOTIFICATIONS)
+
+    def work() -> None:
+        NOTIFICATIONS.cancel_all_attempts()
+        send(key)
+
+    assert kill_everywhere(program, work) > 10
+    assert not NOTIFICATIONS.jobs().exists()
+
+
 @pytest.mark.data
 def test_killed_check_notifies_once(escalated: Program) -> None:
     row = recipient(events=["escalation_opened"])
@@ -80,32 +93,16 @@ def test_killed_check_notifies_once(escalated: Program) -> None:
 
 def test_killed_worker_sends_mails_with_one_id(escalated: Program, mail: MailServer) -> None:
     recipient(events=["escalation_opened"])
-    check_row(escalate(escalated))
-    (key,) = keys(NOTIFICATIONS)
-
-    def work() -> None:
-        NOTIFICATIONS.cancel_all_attempts()
-        send(key)
-
-    assert kill_everywhere(escalated, work) > 10
+    kill_sending(escalated)
     assert len({message["Message-ID"] for message in mail.mails}) == 1
     assert len({message.get_content() for message in mail.mails}) == 1
     assert Notification.objects.get().sent_at is not None
-    assert not NOTIFICATIONS.jobs().exists()
 
 
 @pytest.mark.data
 def test_killed_worker_posts_once_in_slack(escalated: Program, slack: SlackServer) -> None:
     install(escalated, slack, "T1")
     slack_recipient(events=["escalation_opened"])
-    check_row(escalate(escalated))
-    (key,) = keys(NOTIFICATIONS)
-
-    def work() -> None:
-        NOTIFICATIONS.cancel_all_attempts()
-        send(key)
-
-    assert kill_everywhere(escalated, work) > 10
+    kill_sending(escalated)
     assert len(slack.posts("T1")) == 1
     assert "conversations.history" in slack.methods()
-    assert not NOTIFICATIONS.jobs().exists()

@@ -26,7 +26,7 @@ from tests.konstruct.channels.notifications.conftest import (
     work,
 )
 from tests.konstruct.conftest import Program
-from tests.servers.slack import SlackServer, Trouble, signed
+from tests.servers.slack import SlackServer, Trouble
 
 INTERACTIONS = "/channels/slack/interactions/"
 FORM = "application/x-www-form-urlencoded"
@@ -202,15 +202,6 @@ def test_a_guest_of_another_workspace_does_not_answer(
     assert answers_of(notified_program) == []
 
 
-def test_a_forged_form_is_refused(notified_program: Program, post: Post) -> None:
-    with tenant_scope(notified_program.tenant.id):
-        member("U7", "change_escalation")
-    body = urlencode({"payload": json.dumps({"type": "view_submission"})}).encode()
-    forged = signed(body, secret="guessed")
-    answer = post(body, path=INTERACTIONS, content_type=FORM, headers=forged)
-    assert answer.status_code == 401
-
-
 def test_a_post_of_which_the_answer_was_lost_is_found(
     connected: Program, slack: SlackServer
 ) -> None:
@@ -224,18 +215,6 @@ def test_a_post_of_which_the_answer_was_lost_is_found(
         work()
         assert not NOTIFICATIONS.jobs().exists()
     assert len(slack.posts("T1")) == 1
-
-
-def test_refusal_of_slack_fails_with_the_reason(connected: Program, slack: SlackServer) -> None:
-    slack.workspaces["T1"].archived.add("C9")
-    with tenant_scope(connected.tenant.id):
-        Agent.objects.update(escalate_on=["human"])
-        slack_recipient()
-        ask(connected)
-        work()
-        assert NOTIFICATIONS.jobs().failed().get().last_error == (
-            "Slack refused chat.postMessage: is_archived. The conversation is archived."
-        )
 
 
 def test_a_workspace_that_was_disconnected_reaches_no_one(

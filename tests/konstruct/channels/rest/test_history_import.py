@@ -81,12 +81,6 @@ def test_repeated_import_stores_no_duplicates(program_a: Program) -> None:
     assert contents(program_a) == [f"Sentence number {n} of the history." for n in (1, 2, 3)]
 
 
-def test_the_same_external_id_of_another_user_is_another_message(program_a: Program) -> None:
-    lines = [line(1), line(1, user_id="theo", content="Theo said so.")]
-    document = program_a.post(IMPORT, {"messages": lines}).json()
-    assert document["created"] == 2
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -246,12 +240,6 @@ def test_bound_key_imports_only_messages_of_its_user(program_a: Program) -> None
     assert contents(program_a) == ["Is it on Monday?"]
 
 
-def test_agents_are_found_by_name_and_by_id(program_a: Program) -> None:
-    by_id = str(program_a.agent.id)
-    lines = [line(1), line(2, agent=by_id), line(3, agent=by_id.upper())]
-    assert program_a.post(IMPORT, {"messages": lines}).json()["created"] == 3
-
-
 def test_api_description_lists_the_required_fields() -> None:
     items = described()["components"]["schemas"]["Import"]["properties"]["messages"]["items"]
     assert items["required"] == list(REQUIRED)
@@ -284,14 +272,6 @@ def test_history_of_one_tenant_is_not_the_others(program_a: Program, program_b: 
     assert document["created"] == 1
     assert contents(program_a) == ["Sentence number 1 of the history."]
     assert contents(program_b) == ["Said to B."]
-
-
-def test_imported_turns_are_in_the_window(program_a: Program) -> None:
-    program_a.post(IMPORT, {"messages": [line(number) for number in range(1, 31)]})
-    window = short_term.get_recent_messages(program_a.tenant.id, program_a.agent.id, "maria")
-    assert [turn["content"] for turn in window] == [
-        f"Sentence number {number} of the history." for number in range(11, 31)
-    ]
 
 
 def test_file_is_imported_twice_without_duplicates(

@@ -30,14 +30,6 @@ def test_the_list_is_newest_first_in_pages(program_a: Program) -> None:
     assert listed(program_a.get(third.json()["previous"])) == ["message 2", "message 1"]
 
 
-def test_list_contains_sent_messages_with_replies(program_a: Program) -> None:
-    sent = program_a.send("question").json()
-    answer(program_a, sent["id"], "the answer")
-    (document,) = program_a.get(MESSAGES).json()["results"]
-    assert document == program_a.get(f"{MESSAGES}{sent['id']}/").json()
-    assert document["reply"]["content"] == "the answer"
-
-
 def test_the_list_is_filtered(program_a: Program) -> None:
     program_a.send("one", user_id="maria", thread_id="t1")
     program_a.send("two", user_id="eve", thread_id="t1")

@@ -147,10 +147,17 @@ def test_the_same_key_after_the_reply_does_not_ask_for_another(program_a: Progra
 
 
 @pytest.mark.parametrize(
-    "different", [{"content": "Other"}, {"user_id": "eve"}, {"thread_id": "t2"}, {"name": "Eve"}]
+    "different",
+    [
+        {"content": "Other"},
+        {"user_id": "eve"},
+        {"thread_id": "t2"},
+        {"name": "Eve"},
+        {"metadata": {"a": 1}},
+    ],
 )
 def test_a_reused_key_with_another_body_is_refused(
-    program_a: Program, different: dict[str, str]
+    program_a: Program, different: dict[str, object]
 ) -> None:
     headers = {"Idempotency-Key": "k1"}
     program_a.send(headers=headers)

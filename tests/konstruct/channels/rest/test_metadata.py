@@ -51,14 +51,6 @@ def test_metadata_of_a_message_is_returned_and_filters_the_list(program_a: Progr
         assert (filters, len(program_a.get(address).json()["results"])) == (filters, found)
 
 
-def test_the_same_key_with_other_metadata_is_another_message(program_a: Program) -> None:
-    key = {"Idempotency-Key": "k"}
-    body = {"agent": "ada", "user_id": "maria", "content": "Hello", "metadata": {"a": 1}}
-    assert program_a.post(MESSAGES, body, headers=key).status_code == 202
-    assert program_a.post(MESSAGES, body, headers=key).status_code == 202
-    assert program_a.post(MESSAGES, body | {"metadata": {}}, headers=key).status_code == 422
-
-
 def test_search_with_filters_considers_only_matching_messages(
     program_a: Program,
 ) -> None:

@@ -77,13 +77,6 @@ def test_body_that_is_not_a_json_object_is_refused(program_a: Program, body: byt
     assert refused_fields(response)
 
 
-def test_a_body_beyond_the_limit_is_refused_unread(program_a: Program, settings: Any) -> None:
-    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
-    response = program_a.send("x" * 1000)
-    assert (response.status_code, refused_fields(response)) == (413, ["body"])
-    assert rows(program_a) == (0, 0, 0)
-
-
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", ""])
 def test_only_json_is_accepted(program_a: Program, content_type: str) -> None:
     body = b'{"agent": "ada", "user_id": "maria", "content": "Hello"}'

@@ -29,7 +29,6 @@ from memory.models import (
     AuthorKind,
     FactEvent,
     FactEvidence,
-    FactKind,
     FactState,
     MemoryEntry,
     Message,
@@ -407,19 +406,6 @@ def test_a_run_is_replayed_with_another_model_and_compared(
     ((before, after),) = compared["changed"]
     assert (before["value"], after["value"]) == ("Oslo", "Norway")
     assert MemoryEntry.objects.count() == 2
-
-
-def test_text_of_an_assistant_is_unverified(
-    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
-) -> None:
-    program.agent.fact_review = "doubtful"
-    program.agent.save()
-    add_message("You live in Oslo, I think.", role="assistant", name="")
-    answer(fact("Oslo", "You live in Oslo", speaker="assistant", subject="user"))
-    runs.extract(cursor_id())
-    entry = MemoryEntry.objects.get()
-    assert (entry.kind, entry.state) == (FactKind.INFERRED, FactState.PROPOSED)
-    assert entry.review_reason == "unverified"
 
 
 def test_equal_ids_of_two_tenants_are_separate(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -81,26 +80,6 @@ def test_a_message_gets_a_reply_and_both_turns_are_remembered(
     }
 
 
-def test_both_turns_get_embedding_jobs_when_the_reply_is_stored(
-    send: Callable[..., Message], django_capture_on_commit_callbacks: Any, monkeypatch: Any
-) -> None:
-    enqueued: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(
-        write, "enqueue_task", lambda task, *args: enqueued.append((task.name, *args))
-    )
-    message = send()
-    with django_capture_on_commit_callbacks(execute=True):
-        handle(message)
-    reply = Message.objects.get(in_reply_to=message)
-    assert enqueued == [
-        (
-            "memory.tasks.embed_and_store",
-            str(message.tenant_id),
-            [str(message.id), str(reply.id)],
-        )
-    ]
-
-
 def test_running_twice_answers_once(send: Callable[..., Message], llm_server: LLMServer) -> None:
     message = send()
     handle(message)
@@ -149,7 +128,8 @@ def test_the_prompt_holds_agent_memories_window_and_message(
     embedding_outbox.drain(program.tenant.id)
     for number in range(10):
         handle(send(f"Small talk about the weather, part {number}."))
-    handle(send("What is my beagle called?", thread_id="today"))
+    question = send("What is my beagle called?", thread_id="today")
+    handle(question)
     prompt = llm_server.requests[-1].body["messages"]
     assert prompt[0]["content"].startswith("You are Ada.")
     assert prompt[1]["content"].splitlines()[2] == (
@@ -157,37 +137,10 @@ def test_the_prompt_holds_agent_memories_window_and_message(
     )
     assert [turn["role"] for turn in prompt[2:]] == ["user", "assistant"] * 10 + ["user"]
     assert prompt[-1] == {"role": "user", "content": "What is my beagle called?"}
-
-
-def test_recalled_memories_become_a_recall_event(
-    send: Callable[..., Message], program: Program
-) -> None:
-    message = send("I have adopted a beagle called Rex.", thread_id="long ago")
-    handle(message)
     embedding_outbox.drain(program.tenant.id)
-    for number in range(10):
-        handle(send(f"Small talk about the weather, part {number}."))
-    dog_question = send("What is my beagle called?")
-    handle(dog_question)
-    embedding_outbox.drain(program.tenant.id)
-    event = RecallEvent.objects.get(reply__in_reply_to=dog_question)
-    assert event.query == "What is my beagle called?"
-    assert event.hits[0]["message_id"] == str(message.id)
+    event = RecallEvent.objects.get(reply__in_reply_to=question)
+    assert (event.query, event.hits[0]["message_id"]) == (question.content, str(message.id))
     assert event.injected[0].endswith("Maria: I have adopted a beagle called Rex.")
-
-
-def test_memories_of_the_window_are_not_repeated(
-    send: Callable[..., Message], llm_server: LLMServer, program: Program
-) -> None:
-    handle(send("I have adopted a beagle called Rex."))
-    embedding_outbox.drain(program.tenant.id)
-    handle(send("What is my beagle called?"))
-    assert [turn["role"] for turn in llm_server.requests[-1].body["messages"]] == [
-        "system",
-        "user",
-        "assistant",
-        "user",
-    ]
 
 
 def test_memory_follows_a_user_across_threads_only(
@@ -239,14 +192,6 @@ def test_reply_fails_after_max_attempts_and_can_be_retried(
     assert replies() == [("Hello", "Back again.")]
 
 
-def test_refusal_fails_at_once(send: Callable[..., Message], llm_server: LLMServer) -> None:
-    llm_server.default = Answer("no such model", 400)
-    handle(send())
-    pending = PendingReply.objects.get()
-    assert pending.failed_at is not None
-    assert "(HTTP 400)" in pending.last_error
-
-
 def test_a_refusal_of_the_model_is_the_reply(
     send: Callable[..., Message], llm_server: LLMServer
 ) -> None:
@@ -261,12 +206,14 @@ def test_a_refusal_of_the_model_is_the_reply(
     assert len(llm_server.requests) == 1
 
 
-def test_an_error_that_repeats_the_message_is_not_logged_with_it(
+def test_refusal_fails_at_once_and_is_not_logged_with_the_message(
     send: Callable[..., Message], llm_server: LLMServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     llm_server.default = Answer({"error": {"message": "flagged: my zebra is ill"}}, 400)
     handle(send("My zebra is ill"))
     pending = PendingReply.objects.get()
+    assert pending.failed_at is not None
+    assert "(HTTP 400)" in pending.last_error
     logged = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert any("flagged" in line for line in logged)
     assert "zebra" not in pending.last_error + "".join(logged)

@@ -80,23 +80,6 @@ def last_event() -> RecallEvent:
 # --- Content --------------------------------------------------------------------------------------
 
 
-def test_prompt_contains_facts_with_labels_beside_messages(
-    program: Program, ask: Callable[..., list[dict[str, str]]]
-) -> None:
-    ask("I have adopted a beagle called Rex.", thread_id="long ago")
-    for number in range(10):
-        ask(f"Small talk about the weather, part {number}.")
-    embedding_outbox.drain(program.tenant.id)
-    message = Message.objects.get(content__startswith="I have adopted")
-    scope = {"agent_id": program.agent.id, "user_id": "maria"}
-    REMEMBER(program.tenant.id, "Maria's dog Rex is a beagle of three years.", **scope)
-    REMEMBER(program.tenant.id, "Invoices are due within 30 days.")
-    assert remembered(ask("What is my beagle called?", thread_id="today")) == [
-        "- Fact: Maria's dog Rex is a beagle of three years.",
-        f"- [{message.created_at:%A, %Y-%m-%d %H:%M}] Maria: I have adopted a beagle called Rex.",
-    ]
-
-
 def test_prompt_contains_only_facts_visible_to_the_agent_and_the_user(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
@@ -209,19 +192,6 @@ def test_no_input_makes_a_prompt_exceed_the_budget_or_lose_its_form(
     sections = prompt.trace()["prompt"]["sections"]
     assert [message for section in sections for message in section["messages"]] == messages
     assert all(section["tokens"] <= section["share"] for section in sections)
-
-
-@pytest.mark.slow
-def test_turns_that_the_prompt_has_no_room_for_can_be_recalled(
-    program: Program, ask: Callable[..., list[dict[str, str]]]
-) -> None:
-    ask("I have adopted a beagle called Rex.")
-    for number in range(3):
-        ask(f"Read this, part {number}: " + "It rains again today in Porto. " * 900)
-    embedding_outbox.drain(program.tenant.id)
-    prompt = ask("What is my beagle called?")
-    assert not any("beagle" in message["content"] for message in prompt[2:-1])
-    assert remembered(prompt)[0].endswith("Maria: I have adopted a beagle called Rex.")
 
 
 # --- Storage --------------------------------------------------------------------------------------

@@ -59,13 +59,6 @@ def message(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterato
         yield accept(incoming, tenant_id=program_a.tenant.id)[0]
 
 
-def test_hook_of_a_channel_is_called_when_the_reply_is_stored(
-    message: Message, hook: Recorder
-) -> None:
-    handle(message)
-    assert hook.told == ["answered"]
-
-
 def test_hook_is_called_when_a_reply_fails_and_is_retried(
     message: Message, hook: Recorder, llm_server: LLMServer
 ) -> None:

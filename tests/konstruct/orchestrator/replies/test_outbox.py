@@ -8,13 +8,9 @@ from uuid import UUID
 
 import pytest
 from django.db import connections
-from django.db.models import F
-from django.db.models.functions import Now
 
-from konstruct.llm.exceptions import LLMReplyInvalid, LLMUnavailable
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tasks import handle_message
@@ -41,34 +37,6 @@ def send(program_a: Program) -> Any:
 
     with tenant_scope(program_a.tenant.id):
         yield send
-
-
-@pytest.mark.parametrize(
-    ("attempts", "error", "seconds"),
-    [
-        (0, LLMReplyInvalid("empty"), 2),
-        (1, LLMReplyInvalid("empty"), 4),
-        (4, LLMUnavailable("busy"), 32),
-        (0, LLMUnavailable("busy", retry_after=90), 90),
-        (0, LLMUnavailable("busy", retry_after=1e9), 3600),
-        (0, ValueError("bug"), 2),
-    ],
-)
-def test_pauses_double_and_heed_the_server(
-    send: Callable[..., Message], attempts: int, error: Exception, seconds: int
-) -> None:
-    message = send()
-    PendingReply.objects.update(attempts=attempts)
-    queue.REPLIES.record_failure(message.id, error)
-    (left,) = PendingReply.objects.annotate(left=F("due_at") - Now()).values_list("left", flat=True)
-    assert abs(left - seconds * SECOND) < SECOND
-
-
-def test_release_of_a_finished_job_does_nothing(send: Callable[..., Message]) -> None:
-    message = send()
-    queue.REPLIES.finish(message.id)
-    queue.REPLIES.record_failure(message.id, ValueError("late"))
-    assert not PendingReply.objects.exists()
 
 
 def test_a_broker_that_is_down_does_not_stop_acceptance(
