@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, RequestedCall
 from memory.conf import RESPONDER_MARK
@@ -53,19 +53,9 @@ MAX_SMALL_TALK_CHARACTERS: Final = 80
 MAX_NAME_WORDS: Final = 2
 
 
-class _SmallTalk(NamedTuple):
-    """The greetings, thanks and goodbyes of a language, and the answer to each."""
-
-    greetings: str
-    greeting_answer: str
-    thanks: str
-    thanks_answer: str
-    goodbyes: str
-    goodbye_answer: str
-
-
+# Of each language the greetings, thanks and goodbyes, each followed by the answer to them.
 _LANGUAGES: Final = (
-    _SmallTalk(
+    (
         "hello|hi|hey|hello there|hi there|hey there|hiya|howdy|greetings|morning|good morning"
         "|good afternoon|good evening|good day|how are you|how do you do|how is it going"
         "|how s it going|what s up|nice to meet you",
@@ -76,7 +66,7 @@ _LANGUAGES: Final = (
         "|see you tomorrow|take care|have a nice day|until tomorrow",
         "Goodbye! I remember what you have told me.",
     ),
-    _SmallTalk(
+    (
         "hallo|moin|servus|grüezi|grüß gott|guten morgen|guten tag|guten abend|wie geht s"
         "|wie geht es dir|wie geht es ihnen",
         "Hallo! Was soll ich mir merken? Oder frag mich nach dem, was du mir erzählt hast.",
@@ -85,7 +75,7 @@ _LANGUAGES: Final = (
         "tschüss|tschüs|ciao|auf wiedersehen|bis bald|bis später|bis morgen|gute nacht",
         "Auf Wiedersehen! Ich merke mir, was du mir erzählt hast.",
     ),
-    _SmallTalk(
+    (
         "bonjour|bonsoir|salut|coucou|ça va|comment ça va|comment allez vous",
         "Bonjour ! Que dois-je retenir ? Ou interroge-moi sur ce que tu m'as dit.",
         "merci|merci beaucoup|merci bien|mille mercis",
@@ -93,7 +83,7 @@ _LANGUAGES: Final = (
         "au revoir|à bientôt|à demain|à plus tard|bonne nuit|bonne journée",
         "Au revoir ! Je retiens ce que tu m'as dit.",
     ),
-    _SmallTalk(
+    (
         "hola|buenos días|buen día|buenas tardes|buenas noches|buenas|qué tal|cómo estás",
         "¡Hola! ¿Qué debo recordar? O pregúntame por lo que me has contado.",
         "gracias|muchas gracias|mil gracias",

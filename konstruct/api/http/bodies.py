@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 import orjson
+from django.conf import settings
 from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
 from rest_framework import serializers
 from rest_framework.exceptions import ParseError, ValidationError
@@ -124,6 +125,21 @@ class StrictCharField(serializers.CharField):
         if not is_unicode(data):
             self.fail("surrogate")
         return str(super().to_internal_value(data))
+
+
+class TextField(StrictCharField):
+    """Text with visible characters. By default it may be as long as a message."""
+
+    def __init__(self, **options: Any) -> None:
+        defaults = {"max_length": settings.MAX_MESSAGE_CHARACTERS, "validators": [NOT_BLANK]}
+        super().__init__(**{**defaults, **options})
+
+
+class OptionalTextField(StrictCharField):
+    """Text that may be omitted or empty, such as a note or a reason."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"required": False, "allow_blank": True, "max_length": 2000, **options})
 
 
 class ChannelIdField(StrictCharField):

@@ -49,6 +49,19 @@ class AgentUserQuery(StrictSerializer):
     user_id = ChannelIdField(required=False, help_text="Only of this user.")
 
 
+class MemoryOwner(StrictSerializer):
+    """Names an agent and a user, both required."""
+
+    agent = ChannelIdField(help_text="Name or id of the agent.")
+    user_id = ChannelIdField(help_text="The user.")
+
+
+class ConversationName(MemoryOwner):
+    """Names a conversation."""
+
+    thread_id = ChannelIdField(help_text="The conversation.")
+
+
 class TimeRangeQuery(StrictSerializer):
     """Filters by the time of creation. The `source` of each field is a lookup of Django."""
 
@@ -251,6 +264,12 @@ class ByCreation(KeysetPagination):
     """Rows by the time of their creation, newest first by default."""
 
     orderings = {"-created_at": ("-created_at", "-id"), "created_at": ("created_at", "id")}
+
+
+class ByNumber(KeysetPagination):
+    """Rows by their number, newest first."""
+
+    orderings = {"-number": ("-number",)}
 
 
 def ordering_field(pagination: type[KeysetPagination]) -> serializers.ChoiceField:

@@ -1,12 +1,11 @@
 """Problem documents (RFC 9457), which answer every error below /api/."""
 
 import http.client
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from structlog.contextvars import get_contextvars
 
 from tenants.http.middleware import leave_log_to_request
@@ -118,8 +117,8 @@ def problem_document(request: HttpRequest, problem: Problem) -> HttpResponse:
     The JSON is ASCII, since values of a request may hold lone surrogates, which UTF-8 cannot
     encode.
     """
-    return HttpResponse(
-        json.dumps(problem.as_json(path=request.path, request_id=current_request_id())),
+    return JsonResponse(
+        problem.as_json(path=request.path, request_id=current_request_id()),
         status=problem.status,
         content_type=MEDIA_TYPE,
         headers=dict(problem.headers),

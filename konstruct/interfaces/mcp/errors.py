@@ -1,9 +1,8 @@
 """The path of the MCP endpoint, and JSON-RPC responses with errors."""
 
-import json
 from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from konstruct.api.http.problems import Problem, current_request_id
 
@@ -45,11 +44,8 @@ def rpc_response(
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:
     """Return a JSON-RPC response. It is ASCII: an id may hold half of a surrogate pair."""
-    response = HttpResponse(
-        json.dumps({"jsonrpc": "2.0", "id": request_id, **body}),
-        status=status,
-        content_type="application/json",
-        headers=headers,
+    response = JsonResponse(
+        {"jsonrpc": "2.0", "id": request_id, **body}, status=status, headers=headers
     )
     response.is_problem_document = True  # type: ignore[attr-defined]  # for the middleware
     return response

@@ -3,16 +3,15 @@
 from collections.abc import Collection
 from typing import Any
 
-from django.conf import settings
 from rest_framework import serializers
 from rest_framework.fields import empty
 
 from konstruct.api.http.bodies import (
-    NOT_BLANK,
     ChannelIdField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
+    TextField,
 )
 from konstruct.api.http.lists import CURSOR_TEXT
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
@@ -33,11 +32,9 @@ class OwnerSerializer(StrictSerializer):
 class RememberSerializer(OwnerSerializer):
     """A fact to be stored."""
 
-    content = StrictCharField(
-        max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[NOT_BLANK],
+    content = TextField(
         help_text="One fact as a full sentence that is clear without this conversation: "
-        "“Maria is allergic to walnuts.”",
+        "“Maria is allergic to walnuts.”"
     )
     metadata = CheckedObjectField(
         check=metadata_values, required=False, help_text="Your own labels, such as a topic."
@@ -47,9 +44,8 @@ class RememberSerializer(OwnerSerializer):
 class SearchSerializer(OwnerSerializer):
     """A search."""
 
-    query = StrictCharField(
+    query = TextField(
         max_length=MAX_QUERY_CHARACTERS,
-        validators=[NOT_BLANK],
         help_text="The question, in any words: “What must Maria not eat?”",
     )
     limit = StrictIntegerField(
@@ -87,11 +83,7 @@ class IdSerializer(StrictSerializer):
 class CorrectSerializer(IdSerializer):
     """The new text of a fact."""
 
-    content = StrictCharField(
-        max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[NOT_BLANK],
-        help_text="The whole fact as it is now, as a full sentence.",
-    )
+    content = TextField(help_text="The whole fact as it is now, as a full sentence.")
 
 
 class MemorySerializer(serializers.Serializer):

@@ -16,7 +16,6 @@ from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FactPages, lock_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
-from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.usage import admit_memories
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
@@ -146,7 +145,9 @@ def _stored_text(stored: StoredFact) -> str:
 
 
 def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
-    user_id, agent = _user_id(caller, fields), _agent(caller, fields)
+    user_id = _user_id(caller, fields)
+    # The agent of the messages to search; None if the call names none of several.
+    agent = caller.agent(fields["agent"]) if "agent" in fields else caller.only_agent()
     policy = None
     if agent is not None:
         policy = replace(recall_policy(agent), neighbours=0, gate=True, top_k=fields["limit"])
@@ -255,11 +256,6 @@ def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
     if caller.user_id is None:
         raise ValidationError({"user_id": "Name the user, or use a key that is bound to a user."})
     return caller.user_id
-
-
-def _agent(caller: Caller, fields: dict[str, Any]) -> Agent | None:
-    """Return the agent whose messages are searched; None if the call names none of several."""
-    return caller.agent(fields["agent"]) if "agent" in fields else caller.only_agent()
 
 
 def _agent_names(caller: Caller) -> str:

@@ -1,10 +1,9 @@
 """The base of mem0's views, its error documents, and answers for routes that do not exist."""
 
-import json
 from functools import partial
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from konstruct.api.auth.authentication import ApiKeyAuthentication
@@ -44,12 +43,7 @@ def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
         details = (f"{error['field']}: {error['detail']}" for error in errors)
         first = [*details][:MAX_FIELD_ERRORS_IN_DETAIL]
         document["detail"] = " ".join(first)[:MAX_DETAIL_CHARACTERS]
-    return HttpResponse(
-        json.dumps(document),
-        status=problem.status,
-        content_type="application/json",
-        headers=dict(problem.headers),
-    )
+    return JsonResponse(document, status=problem.status, headers=dict(problem.headers))
 
 
 @csrf_exempt

@@ -11,7 +11,6 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from konstruct.api.http.bodies import (
-    NOT_BLANK,
     BoundedListField,
     ChannelIdField,
     StrictBooleanField,
@@ -19,6 +18,7 @@ from konstruct.api.http.bodies import (
     StrictFloatField,
     StrictIntegerField,
     StrictSerializer,
+    TextField,
 )
 from konstruct.api.http.views import agent_names
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
@@ -163,9 +163,7 @@ def _text_of_part(part: Any) -> str:
 class ChangeSerializer(LenientSerializer):
     """A change of a memory."""
 
-    text = StrictCharField(
-        required=False, max_length=settings.MAX_MESSAGE_CHARACTERS, validators=[NOT_BLANK]
-    )
+    text = TextField(required=False)
     metadata = CheckedObjectField(check=metadata_values, required=False)
     timestamp = ParsedField(_parse_past_time, required=False)
     expiration_date = LastDayField(required=False, allow_null=True)
@@ -176,9 +174,7 @@ class AddSerializer(LenientSerializer, EntitiesSerializer):
     """Memories to be added."""
 
     messages = serializers.JSONField(required=False)
-    text = StrictCharField(
-        required=False, max_length=settings.MAX_MESSAGE_CHARACTERS, validators=[NOT_BLANK]
-    )
+    text = TextField(required=False)
     filters = EntitiesSerializer(required=False)
     metadata = CheckedObjectField(check=metadata_values, required=False, allow_null=True)
     infer = StrictBooleanField(required=False, default=True)
@@ -253,7 +249,7 @@ class ReadSerializer(LenientSerializer):
 class SearchSerializer(ReadSerializer):
     """A search."""
 
-    query = StrictCharField(max_length=MAX_QUERY_CHARACTERS, validators=[NOT_BLANK])
+    query = TextField(max_length=MAX_QUERY_CHARACTERS)
     top_k = StrictIntegerField(required=False, allow_null=True, min_value=1, max_value=MAX_RESULTS)
     threshold = StrictFloatField(required=False, allow_null=True, min_value=-1, max_value=1)
     metadata = serializers.JSONField(required=False, allow_null=True)

@@ -9,10 +9,9 @@ from uuid import UUID
 from django.conf import settings
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.problems import Refusal
 from konstruct.channels.rest.responses import event
 from konstruct.interfaces.openai.conversation import MAX_CHARACTERS_PER_TOKEN, History
-from konstruct.interfaces.openai.errors import invalid_parameter
+from konstruct.interfaces.openai.errors import InvalidParameter
 from konstruct.interfaces.openai.requests import (
     SAMPLING,
     THREAD_PARAMETERS,
@@ -213,7 +212,7 @@ def _unsupported(body: Mapping[str, Any]) -> list[str]:
 def instructions_of(chat: ChatRequest, agent: Agent, caller: Caller) -> tuple[str, ...]:
     """Return the instructions of a request that its agent is to follow.
 
-    Raises Refusal if they are longer than the agent's model tier allows.
+    Raises InvalidParameter if they are longer than the agent's model tier allows.
     """
     text = joined_instructions(chat.instructions)
     if not text or _refusal_of_instructions(agent, caller):
@@ -228,7 +227,7 @@ def instructions_of(chat: ChatRequest, agent: Agent, caller: Caller) -> tuple[st
             f"{limit:,} tokens of them, by its model tier ({agent.model_tier}). Shorten them, or "
             "choose another tier for the agent."
         )
-        raise Refusal(invalid_parameter("messages", detail, code="instructions_too_long"))
+        raise InvalidParameter("messages", detail, code="instructions_too_long")
     return tuple(text for text in chat.instructions if text.strip())
 
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.problems import Refusal
-from konstruct.interfaces.openai.errors import invalid_parameter
+from konstruct.interfaces.openai.errors import InvalidParameter
 from konstruct.interfaces.openai.requests import ChatRequest
 from konstruct.llm.completions import make_storable
 from konstruct.orchestrator.builder import instructions_for
@@ -115,7 +114,7 @@ def find_results(chat: ChatRequest, thread: Thread, caller: Caller) -> Iterator[
 def results_to_continue(chat: ChatRequest, results: Iterable[Results]) -> Results:
     """Return the results with which the request continues an answer.
 
-    Raises Refusal if a call is unknown, or a result is missing.
+    Raises InvalidParameter if a call is unknown, or a result is missing.
     """
     call_keys = {call_id: _call_key(call_id) for call_id in chat.continues}
     found = next((item for item in results if set(call_keys.values()) & item.texts.keys()), None)
@@ -127,11 +126,11 @@ def results_to_continue(chat: ChatRequest, results: Iterable[Results]) -> Result
             f"There is no call {unknown[0][:100]!r} in this conversation. Send the ids of the "
             "tool_calls that you were given, with the same user and thread."
         )
-        raise Refusal(invalid_parameter("messages", detail, code="tool_call_not_found"))
+        raise InvalidParameter("messages", detail, code="tool_call_not_found")
     for call in tool_calls.calls_awaiting_program(found.message.pk):
         if call.pk not in found.texts:
             detail = f"The result of the call {call_document(call)['id']} is missing."
-            raise Refusal(invalid_parameter("messages", detail, code="tool_result_missing"))
+            raise InvalidParameter("messages", detail, code="tool_result_missing")
     return found
 
 

@@ -1,11 +1,10 @@
 """Errors as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`."""
 
-import json
 from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from konstruct.api.http.problems import FieldError, Problem
+from konstruct.api.http.problems import FieldError, Problem, Refusal
 
 PREFIX: Final = "/v1/"
 
@@ -38,12 +37,7 @@ def error_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     headers = dict(problem.headers)
     if status == 409 and "Retry-After" not in headers:
         headers["X-Should-Retry"] = "false"
-    return HttpResponse(
-        json.dumps(error_document(problem)),
-        status=status,
-        content_type="application/json",
-        headers=headers,
-    )
+    return JsonResponse(error_document(problem), status=status, headers=headers)
 
 
 def error_document(problem: Problem) -> dict[str, Any]:
@@ -61,9 +55,11 @@ def error_document(problem: Problem) -> dict[str, Any]:
     }
 
 
-def invalid_parameter(parameter: str, detail: str, *, code: str = "invalid_value") -> Problem:
-    """Return the problem of an invalid parameter."""
-    return Problem(400, code, detail, (FieldError(parameter, detail),))
+class InvalidParameter(Refusal):
+    """A parameter of the request is invalid."""
+
+    def __init__(self, parameter: str, detail: str, *, code: str = "invalid_value") -> None:
+        super().__init__(Problem(400, code, detail, (FieldError(parameter, detail),)))
 
 
 def _status_and_code(problem: Problem) -> tuple[int, str]:

@@ -15,8 +15,7 @@ from typing import Any, Final
 from rest_framework.request import Request
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.problems import Refusal
-from konstruct.interfaces.openai.errors import invalid_parameter
+from konstruct.interfaces.openai.errors import InvalidParameter
 from konstruct.llm.completions import make_storable, make_storable_value
 from konstruct.orchestrator.builder import LENGTH_LIMITS
 from memory.arguments import is_blank, is_unicode
@@ -84,32 +83,30 @@ class ChatRequest:
 
 
 def read_request(body: Any) -> ChatRequest:
-    """Read the body of a request. Raises Refusal for an invalid or unsupported one."""
+    """Read the body of a request. Raises InvalidParameter for an invalid or unsupported one."""
     if not isinstance(body, Mapping):
-        raise Refusal(invalid_parameter("body", "Send one JSON object."))
+        raise InvalidParameter("body", "Send one JSON object.")
     model = body.get("model")
     if not isinstance(model, str) or not model:
-        raise Refusal(
-            invalid_parameter("model", "Give the name of an agent: GET /v1/models lists them.")
-        )
+        raise InvalidParameter("model", "Give the name of an agent: GET /v1/models lists them.")
     stream = body.get("stream")
     if not isinstance(stream, bool | None):
-        raise Refusal(invalid_parameter("stream", "This is true or false."))
+        raise InvalidParameter("stream", "This is true or false.")
     _refuse_unsupported(body)
     messages = _messages(body.get("messages"))
     turns = [turn for turn in enumerate(messages) if turn[1]["role"] not in _INSTRUCTIONS]
     if not turns:
-        raise Refusal(invalid_parameter("messages", "Give at least one message of the user."))
+        raise InvalidParameter("messages", "Give at least one message of the user.")
     index, new = turns[-1]
     if new["role"] not in ("user", "tool"):
         detail = f"The last message is the user's or a tool's, and not of the role {new['role']}."
-        raise Refusal(invalid_parameter(f"messages[{index}].role", detail))
+        raise InvalidParameter(f"messages[{index}].role", detail)
     content = name = ""
     if new["role"] == "user":
         content = _require_text(new.get("content"), f"messages[{index}].content")
         name = new.get("name") or ""
     if not isinstance(name, str):
-        raise Refusal(invalid_parameter(f"messages[{index}].name", "A name is text."))
+        raise InvalidParameter(f"messages[{index}].name", "A name is text.")
     results = [(_call_id(*turn), turn[1]) for turn in turns if turn[1]["role"] == "tool"]
     last = takewhile(lambda turn: turn[1]["role"] == "tool", reversed(turns))
     roles = [turn["role"] for _, turn in turns]
@@ -137,7 +134,7 @@ def read_request(body: Any) -> ChatRequest:
 def user_of(request: Request, chat: ChatRequest, caller: Caller) -> str:
     """Return the user that the request names, or the user that the key is bound to.
 
-    Raises OutsideOfKey if they differ, and Refusal if there is neither.
+    Raises OutsideOfKey if they differ, and InvalidParameter if there is neither.
     """
     user_id = next(_sent_values(request, chat.body, USER_HEADERS, USER_PARAMETERS), caller.user_id)
     if user_id is None:
@@ -145,7 +142,7 @@ def user_of(request: Request, chat: ChatRequest, caller: Caller) -> str:
             "Name the user, since an agent remembers each user apart: send `user`, or one of the "
             f"headers {' and '.join(USER_HEADERS)}, or use a key that is bound to a user."
         )
-        raise Refusal(invalid_parameter("user", detail, code="user_required"))
+        raise InvalidParameter("user", detail, code="user_required")
     return caller.user(user_id)
 
 
@@ -180,29 +177,29 @@ def _sent_values(
             try:
                 yield sent.encode("latin-1").decode()
             except UnicodeError:  # two ids must not become one
-                raise Refusal(invalid_parameter(header, f"{header} is to be UTF-8.")) from None
+                raise InvalidParameter(header, f"{header} is to be UTF-8.") from None
     metadata = body.get("metadata")
     if not isinstance(metadata, Mapping | None):
-        raise Refusal(invalid_parameter("metadata", "This is an object."))
+        raise InvalidParameter("metadata", "This is an object.")
     values = {**body, **{f"metadata.{name}": item for name, item in (metadata or {}).items()}}
     for parameter in parameters:
         value = values.get(parameter)
         if value is None or value == "":
             continue
         if not isinstance(value, str):
-            raise Refusal(invalid_parameter(parameter, "This is text."))
+            raise InvalidParameter(parameter, "This is text.")
         yield value
 
 
 def _messages(messages: Any) -> Sequence[Mapping[str, Any]]:
     if not isinstance(messages, Sequence) or isinstance(messages, str):
-        raise Refusal(invalid_parameter("messages", "This is a list of messages."))
+        raise InvalidParameter("messages", "This is a list of messages.")
     for index, message in enumerate(messages):
         role = message.get("role") if isinstance(message, Mapping) else None
         if not isinstance(role, str) or role not in ROLES:
             roles = ", ".join(sorted(ROLES))
             detail = f"Each message is an object with a role that is one of {roles}."
-            raise Refusal(invalid_parameter(f"messages[{index}]", detail))
+            raise InvalidParameter(f"messages[{index}]", detail)
     return messages
 
 
@@ -246,7 +243,7 @@ def _instruction(content: Any, parameter: str) -> str:
         detail = (
             "An instruction is Unicode text without NUL characters and halves of surrogate pairs."
         )
-        raise Refusal(invalid_parameter(parameter, detail))
+        raise InvalidParameter(parameter, detail)
     return text
 
 
@@ -254,22 +251,20 @@ def _call_id(index: int, turn: Mapping[str, Any]) -> str:
     call_id = turn.get("tool_call_id")
     if not isinstance(call_id, str):
         detail = "Give the id of the call whose result this is."
-        raise Refusal(invalid_parameter(f"messages[{index}].tool_call_id", detail))
+        raise InvalidParameter(f"messages[{index}].tool_call_id", detail)
     return call_id
 
 
 def _require_text(content: Any, parameter: str) -> str:
-    """Return the text of content. Raises Refusal for content with other parts."""
+    """Return the text of content. Raises InvalidParameter for content with other parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list) or not content:
-        raise Refusal(
-            invalid_parameter(parameter, "Content is text, or a list of parts of the type text.")
-        )
+        raise InvalidParameter(parameter, "Content is text, or a list of parts of the type text.")
     for part in content:
         if _type_of(part) != "text" or not isinstance(part.get("text"), str):
             detail = "Only parts of the type text can be read here: no images, audio or files."
-            raise Refusal(invalid_parameter(parameter, detail, code="unsupported_content"))
+            raise InvalidParameter(parameter, detail, code="unsupported_content")
     return _text(content)
 
 
@@ -295,16 +290,19 @@ def _refuse_unsupported(body: Mapping[str, Any]) -> None:
     for parameter, is_sent in unsupported.items():
         if is_sent:
             detail = f"{parameter} is not supported here as it was sent. Leave it out."
-            raise Refusal(invalid_parameter(parameter, detail, code="unsupported_parameter"))
+            raise InvalidParameter(parameter, detail, code="unsupported_parameter")
 
 
 def _options(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the answer, under their names in the request. Raises Refusal."""
+    """Return the options of the answer, under their names in the request.
+
+    Raises InvalidParameter.
+    """
     options = _sampling(body)
     response_format = body.get("response_format")
     if response_format is not None and _type_of(response_format) not in _FORMATS:
         detail = f"This is an object whose type is one of {', '.join(_FORMATS)}."
-        raise Refusal(invalid_parameter("response_format", detail))
+        raise InvalidParameter("response_format", detail)
     if response_format is not None and _type_of(response_format) != "text":
         options["response_format"] = response_format
     if wants_usage(body):  # the language model reports it at the end of its own stream
@@ -312,10 +310,10 @@ def _options(body: Mapping[str, Any]) -> dict[str, Any]:
     tools = _tools(body.get("tools"))
     choice, parallel = body.get("tool_choice"), body.get("parallel_tool_calls")
     if not isinstance(parallel, bool | None):
-        raise Refusal(invalid_parameter("parallel_tool_calls", "This is true or false."))
+        raise InvalidParameter("parallel_tool_calls", "This is true or false.")
     if not (choice is None or choice in _TOOL_CHOICES or _type_of(choice)):
         detail = f"This is one of {', '.join(_TOOL_CHOICES)}, or an object that names a tool."
-        raise Refusal(invalid_parameter("tool_choice", detail))
+        raise InvalidParameter("tool_choice", detail)
     if tools and choice != "none":
         sent = {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}
         options |= {name: value for name, value in sent.items() if value is not None}
@@ -327,18 +325,16 @@ def _tools(tools: Any) -> list[Any]:
     if tools is None:
         return []
     if not isinstance(tools, list) or len(tools) > MAX_TOOLS:
-        raise Refusal(invalid_parameter("tools", f"This is a list of at most {MAX_TOOLS} tools."))
+        raise InvalidParameter("tools", f"This is a list of at most {MAX_TOOLS} tools.")
     for index, tool in enumerate(tools):
         if _type_of(tool) != "function":
             detail = "Only tools of the type function can be called here."
-            raise Refusal(
-                invalid_parameter(f"tools[{index}].type", detail, code="unsupported_parameter")
-            )
+            raise InvalidParameter(f"tools[{index}].type", detail, code="unsupported_parameter")
         function = tool.get("function")
         name = function.get("name") if isinstance(function, Mapping) else None
         if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
             detail = "A function has a name of 1 to 64 letters, digits, underscores and dashes."
-            raise Refusal(invalid_parameter(f"tools[{index}].function.name", detail))
+            raise InvalidParameter(f"tools[{index}].function.name", detail)
     return tools
 
 
@@ -354,10 +350,10 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         # bool is a subclass of int; NaN is outside of every range.
         if type(value) not in types or not minimum <= value <= maximum:
             detail = f"{name} is {kind} from {minimum} to {maximum}, not {json.dumps(value)[:50]}."
-            raise Refusal(invalid_parameter(name, detail))
+            raise InvalidParameter(name, detail)
     if all(name in sent for name in LENGTH_LIMITS):
         detail = f"Send {LENGTH_LIMITS[0]} or {LENGTH_LIMITS[1]}, and not both."
-        raise Refusal(invalid_parameter(LENGTH_LIMITS[1], detail))
+        raise InvalidParameter(LENGTH_LIMITS[1], detail)
     return sent
 
 
@@ -372,7 +368,7 @@ def _check_stop(value: Any) -> None:
             f"stop is a text of 1 to {MAX_STOP_CHARACTERS:,} characters without NUL, or a list of "
             f"1 to {MAX_STOPS} of them."
         )
-        raise Refusal(invalid_parameter("stop", detail))
+        raise InvalidParameter("stop", detail)
 
 
 def _type_of(value: Any) -> str | None:

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.idempotency import idempotency_key, key_of_caller
-from konstruct.api.http.problems import Problem, Refusal, problem_response
+from konstruct.api.http.problems import Problem, problem_response
 from konstruct.api.http.views import ApiView, operation
 from konstruct.channels.rest.responses import DETAILS, event, respond_when_settled, stream_events
 from konstruct.channels.rest.serializers import SendSerializer
@@ -32,7 +32,7 @@ from konstruct.interfaces.openai.conversation import (
     fit_history,
     results_to_continue,
 )
-from konstruct.interfaces.openai.errors import error_document, invalid_parameter
+from konstruct.interfaces.openai.errors import InvalidParameter, error_document
 from konstruct.interfaces.openai.requests import (
     ChatRequest,
     option_needing_model,
@@ -106,7 +106,7 @@ class ChatCompletionsView(ApiView):
             detail = (
                 "No language model is configured here: answers are text, and no tool is called."
             )
-            raise Refusal(invalid_parameter(parameter, detail, code="unsupported_parameter"))
+            raise InvalidParameter(parameter, detail, code="unsupported_parameter")
         agent = self.caller.agent(chat.model, active=True)
         user_id = user_of(request, chat, self.caller)
         thread_id = thread_of(request, chat)

@@ -2,18 +2,12 @@
 
 from uuid import UUID
 
-from django.conf import settings
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    NOT_BLANK,
-    ChannelIdField,
-    StrictCharField,
-    StrictSerializer,
-)
+from konstruct.api.http.bodies import ChannelIdField, StrictSerializer, TextField
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.agents.agents import AgentFields
@@ -48,11 +42,7 @@ class DraftFields(AgentFields):
 class NewDryRunSerializer(StrictSerializer):
     """A message to an agent."""
 
-    content = StrictCharField(
-        max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[NOT_BLANK],
-        help_text="The message.",
-    )
+    content = TextField(help_text="The message.")
     user_id = ChannelIdField(
         required=False,
         allow_null=True,

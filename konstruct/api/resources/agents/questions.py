@@ -3,19 +3,13 @@
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http.bodies import (
-    NOT_BLANK,
-    ChannelIdField,
-    StrictCharField,
-    StrictSerializer,
-)
+from konstruct.api.http.bodies import ChannelIdField, StrictSerializer, TextField
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import ByCreation, PageQuerySerializer, TimeRangeQuery, apply_filters
 from konstruct.api.http.routes import route
@@ -41,11 +35,7 @@ MAX_INTEGER = 2**31 - 1
 class NewQuestionSerializer(StrictSerializer):
     """A question to save."""
 
-    content = StrictCharField(
-        max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[NOT_BLANK],
-        help_text="The message.",
-    )
+    content = TextField(help_text="The message.")
     user_id = ChannelIdField(
         required=False,
         allow_null=True,

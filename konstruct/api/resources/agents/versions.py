@@ -7,8 +7,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import StrictCharField, StrictSerializer
-from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer
+from konstruct.api.http.bodies import OptionalTextField, StrictSerializer
+from konstruct.api.http.lists import ByNumber, PageQuerySerializer
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, etag_of, operation
 from konstruct.api.resources.agents.agents import ETAG, AgentSerializer
@@ -16,8 +16,6 @@ from konstruct.orchestrator.agents import restore_agent
 from konstruct.orchestrator.models import Agent, AgentVersion
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-
-MAX_NOTE_CHARACTERS = 2000
 
 
 def _help(name: str) -> str:
@@ -42,15 +40,7 @@ class AgentVersionSerializer(serializers.Serializer):
 class RestorationSerializer(StrictSerializer):
     """The note on a restored version."""
 
-    note = StrictCharField(
-        required=False, allow_blank=True, max_length=MAX_NOTE_CHARACTERS, help_text=_help("note")
-    )
-
-
-class VersionPages(KeysetPagination):
-    """Versions, the newest first."""
-
-    orderings = {"-number": ("-number",)}
+    note = OptionalTextField(help_text=_help("note"))
 
 
 @route("agents/<uuid:agent_id>/versions/", name="agent-versions")
@@ -74,7 +64,7 @@ class AgentVersionsView(ApiView):
         """
         agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
         rows = AgentVersion.objects.filter(agent_id=agent.pk)
-        return self.page(rows, VersionPages(), AgentVersionSerializer)
+        return self.page(rows, ByNumber(), AgentVersionSerializer)
 
 
 @route("agents/<uuid:agent_id>/versions/<int:number>/restore/", name="restore-agent")

@@ -105,11 +105,9 @@ class ConversationsQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQ
     ordering = lists.ordering_field(lists.NewestFirst)
 
 
-class TranscriptQuery(lists.TimeRangeQuery, lists.PageQuerySerializer):
+class TranscriptQuery(lists.TimeRangeQuery, lists.PageQuerySerializer, lists.MemoryOwner):
     """Query parameters of a transcript."""
 
-    agent = ChannelIdField(help_text="Name or id of the agent.")
-    user_id = ChannelIdField(help_text="The user.")
     thread_id = ChannelIdField(
         required=False,
         help_text="The conversation. Default: all conversations of the agent and the user.",
@@ -128,12 +126,8 @@ class OldestFirst(lists.NewestFirst):
     orderings = {name: lists.NewestFirst.orderings[name] for name in ("created_at", "-created_at")}
 
 
-class EraseConversationSerializer(EraseSerializer):
+class EraseConversationSerializer(EraseSerializer, lists.ConversationName):
     """Query parameters of an erasure: which conversation, and why."""
-
-    agent = ChannelIdField(help_text="Name or id of the agent.")
-    user_id = ChannelIdField(help_text="The user.")
-    thread_id = ChannelIdField(help_text="The conversation.")
 
 
 @route("conversations/", name="conversations")

@@ -39,12 +39,8 @@ class ModelSerializer(StrictSerializer):
     )
 
 
-class NewRunSerializer(ModelSerializer):
+class NewRunSerializer(ModelSerializer, lists.ConversationName):
     """The conversation to preview the facts of."""
-
-    agent = ChannelIdField(help_text="Name or id of the agent.")
-    user_id = ChannelIdField(help_text="The user.")
-    thread_id = ChannelIdField(help_text="The conversation.")
 
 
 class ExtractionRunSerializer(serializers.Serializer):

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.lists import ByCreation, KeysetPagination, PageQuerySerializer
+from konstruct.api.http.lists import ByCreation, ByNumber, PageQuerySerializer
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation
 from konstruct.api.resources.memory.facts import (
@@ -140,12 +140,6 @@ class FactEventSerializer(serializers.Serializer):
     created_at = serializers.DateTimeField(help_text="When it happened.")
 
 
-class EventPages(KeysetPagination):
-    """Events of a fact by their order."""
-
-    orderings = {"-number": ("-number",)}
-
-
 @route("facts/<uuid:memory_id>/events/", name="fact-events")
 class FactEventsView(BaseFactsView):
     """The events of a fact."""
@@ -166,7 +160,7 @@ class FactEventsView(BaseFactsView):
         """
         _require_visible(self, memory_id)
         return self.page(
-            FactEvent.objects.filter(memory_id=memory_id), EventPages(), FactEventSerializer
+            FactEvent.objects.filter(memory_id=memory_id), ByNumber(), FactEventSerializer
         )
 
 

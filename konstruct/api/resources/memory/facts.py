@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.http import Http404
 from drf_spectacular.utils import OpenApiResponse, extend_schema_field
 from rest_framework import serializers
@@ -84,7 +83,6 @@ def require_fact_match(view: ApiView, fact: MemoryEntry) -> None:
 MAX_QUERY_CHARACTERS = 8192
 MAX_RESULTS = 100
 MAX_FACTS_PER_BATCH = 100
-MAX_REASON_CHARACTERS = 2000
 MAX_VALUE_CHARACTERS = 1000
 FILTERS_HELP = (
     'Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, '
@@ -132,11 +130,7 @@ class FiltersTextField(bodies.StrictCharField):
 class FactFields(bodies.StrictSerializer):
     """The fields of a fact that can be set and changed."""
 
-    content = bodies.StrictCharField(
-        max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[bodies.NOT_BLANK],
-        help_text="The fact, in words: “Maria is allergic to walnuts.”",
-    )
+    content = bodies.TextField(help_text="The fact, in words: “Maria is allergic to walnuts.”")
     metadata = CheckedObjectField(
         check=metadata_values,
         required=False,
@@ -191,31 +185,19 @@ class NewFactsSerializer(bodies.StrictSerializer):
 class ReasonSerializer(bodies.StrictSerializer):
     """The reason of a change, for the fact's events."""
 
-    reason = bodies.StrictCharField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_REASON_CHARACTERS,
-        help_text="The reason, for the fact's events.",
-    )
+    reason = bodies.OptionalTextField(help_text="The reason, for the fact's events.")
 
 
 class FactChangeSerializer(FactFields, ReasonSerializer):
     """The fields of a fact to change. The former values are kept as a version."""
 
     min_fields = 1
-    value = bodies.StrictCharField(
-        required=False,
-        allow_blank=True,
+    value = bodies.OptionalTextField(
         max_length=MAX_VALUE_CHARACTERS,
         help_text="The value of the fact's slot, such as Oslo. Default: the words of the new "
         "content that replace it, or it, if the content still has it.",
     )
-    content = bodies.StrictCharField(
-        required=False,
-        max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[bodies.NOT_BLANK],
-        help_text="The fact, in words.",
-    )
+    content = bodies.TextField(required=False, help_text="The fact, in words.")
     valid_from = bodies.AwareDateTimeField(
         required=False,
         help_text="Start of the new version's validity: after the old version's, not in the "
@@ -292,10 +274,8 @@ class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
 class FactSearchSerializer(AtSerializer, OwnerSerializer):
     """A search of facts."""
 
-    query = bodies.StrictCharField(
-        max_length=MAX_QUERY_CHARACTERS,
-        validators=[bodies.NOT_BLANK],
-        help_text="The question, in any words.",
+    query = bodies.TextField(
+        max_length=MAX_QUERY_CHARACTERS, help_text="The question, in any words."
     )
     shared_only = bodies.StrictBooleanField(
         required=False, default=False, help_text="Only facts about no user."

@@ -12,9 +12,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import BoundedListField, ChannelIdField, StrictSerializer
+from konstruct.api.http.bodies import BoundedListField, StrictSerializer
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import (
+    ConversationName,
     NewestFirst,
     PageQuerySerializer,
     Position,
@@ -71,21 +72,13 @@ class NewItemSerializer(StrictSerializer):
     )
 
 
-class ConversationSerializer(StrictSerializer):
-    """Query parameters that name a conversation."""
-
-    agent = ChannelIdField(help_text="Name or id of the agent.")
-    user_id = ChannelIdField(help_text="The user.")
-    thread_id = ChannelIdField(help_text="The conversation.")
-
-
-class NewItemsSerializer(ConversationSerializer):
+class NewItemsSerializer(ConversationName):
     """Items that are added to a conversation, in their order."""
 
     items = BoundedListField(child=NewItemSerializer(), max_length=MAX_ADDED, min_length=1)
 
 
-class ItemsQuery(ConversationSerializer, PageQuerySerializer):
+class ItemsQuery(ConversationName, PageQuerySerializer):
     """Query parameters of a conversation's items."""
 
     limit = serializers.IntegerField(
@@ -190,7 +183,7 @@ class ItemsView(ApiView):
         Action.DELETE,
         "conversation items",
         permission="memory.delete_message",
-        query=ConversationSerializer,
+        query=ConversationName,
         id="clear_conversation_items",
         returns=no_content("All items are removed."),
     )

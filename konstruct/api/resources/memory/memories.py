@@ -13,6 +13,7 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.memory.facts import (
     FILTERS_HELP,
+    MAX_QUERY_CHARACTERS,
     CheckedObjectField,
     FoundFactSerializer,
 )
@@ -26,7 +27,6 @@ from memory.recall.policy import MAX_TOP_K, MODES, PRESETS, RecallPolicy
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-MAX_QUERY_CHARACTERS = 8192
 MESSAGES, FACTS = KINDS = ("messages", "facts")
 # Number of facts to find without `top_k`.
 DEFAULT_FACTS = 10
@@ -40,10 +40,8 @@ class SearchSerializer(bodies.StrictSerializer):
     user_id = bodies.ChannelIdField(
         help_text="The user. Memories of other users are never searched."
     )
-    query = bodies.StrictCharField(
-        max_length=MAX_QUERY_CHARACTERS,
-        validators=[bodies.NOT_BLANK],
-        help_text="The question, in any words.",
+    query = bodies.TextField(
+        max_length=MAX_QUERY_CHARACTERS, help_text="The question, in any words."
     )
     top_k = bodies.StrictIntegerField(
         required=False,

@@ -6,7 +6,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import NOT_BLANK, AwareDateTimeField, StrictCharField
+from konstruct.api.http.bodies import AwareDateTimeField, StrictCharField, TextField
 from konstruct.api.http.lists import AgentUserQuery
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
@@ -28,11 +28,7 @@ SHOWN = 10
 class SearchQuery(AgentUserQuery):
     """Query parameters of a search."""
 
-    q = StrictCharField(
-        max_length=MAX_QUERY_CHARACTERS,
-        validators=[NOT_BLANK],
-        help_text="Words, a description, or a name.",
-    )
+    q = TextField(max_length=MAX_QUERY_CHARACTERS, help_text="Words, a description, or a name.")
     channel = StrictCharField(
         required=False, max_length=255, help_text="Only messages of this channel."
     )

@@ -6,7 +6,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import ChannelIdField, StrictSerializer
+from konstruct.api.http.lists import MemoryOwner
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.models import Agent
@@ -20,14 +20,7 @@ from tenants.context import required_tenant_id
 MAX_TURNS = 200
 
 
-class WindowOf(StrictSerializer):
-    """The agent and the user of a window."""
-
-    agent = ChannelIdField(help_text="Name or id of the agent.")
-    user_id = ChannelIdField(help_text="The user.")
-
-
-class WindowQuery(WindowOf):
+class WindowQuery(MemoryOwner):
     """Query parameters of reading a window."""
 
     limit = serializers.IntegerField(
@@ -102,7 +95,7 @@ class WindowView(ApiView):
         Action.CLEAR,
         "window",
         permission="memory.add_windowclear",
-        query=WindowOf,
+        query=MemoryOwner,
         own_transaction=True,
         id="clear_window",
         returns={204: None},

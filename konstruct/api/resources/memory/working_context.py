@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
+    OptionalTextField,
     StrictCharField,
     StrictSerializer,
 )
@@ -101,9 +102,7 @@ class CompileSerializer(StrictSerializer):
         max_length=MAX_TURNS,
         help_text="The turns before the task, oldest first, if the client has them.",
     )
-    system_prompt = StrictCharField(
-        required=False,
-        allow_blank=True,
+    system_prompt = OptionalTextField(
         max_length=settings.MAX_MESSAGE_CHARACTERS,
         help_text="Replaces the agent's system prompt.",
     )

@@ -9,11 +9,12 @@ from rest_framework.response import Response
 
 from konstruct.api.http import lists
 from konstruct.api.http.bodies import (
-    NOT_BLANK,
     ChannelIdField,
+    OptionalTextField,
     StrictBooleanField,
     StrictCharField,
     StrictSerializer,
+    TextField,
 )
 from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
@@ -25,7 +26,6 @@ from konstruct.orchestrator.models import Escalation
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
-MAX_NOTE_CHARACTERS = 2000
 LOCATION = response_header("Location", "The URL of the escalation.", 200, 201)
 
 
@@ -37,11 +37,7 @@ class NewEscalationSerializer(StrictSerializer):
     )
     user_id = ChannelIdField(help_text="The user.")
     thread_id = ChannelIdField(help_text="The conversation; it must have a message of the user.")
-    reason = StrictCharField(
-        max_length=MAX_NOTE_CHARACTERS,
-        validators=[NOT_BLANK],
-        help_text="The reason, for the record.",
-    )
+    reason = TextField(max_length=2000, help_text="The reason, for the record.")
     to_agent = ChannelIdField(
         required=False,
         help_text="Name or id of the active agent that answers instead. Default: a person.",
@@ -55,12 +51,7 @@ class ResolutionSerializer(StrictSerializer):
         help_text="true: the agent answers the held messages. false: they are closed, because a "
         "person has handled them."
     )
-    note = StrictCharField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_NOTE_CHARACTERS,
-        help_text="The result, for the record.",
-    )
+    note = OptionalTextField(help_text="The result, for the record.")
 
 
 class AssignmentSerializer(StrictSerializer):

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
+from konstruct.api.http.bodies import ChannelIdField, StrictSerializer, TextField
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.activity import MAX_DAYS, activity
@@ -84,9 +84,7 @@ class DaysQuery(StrictSerializer):
         help_text=f"Last day (UTC), at most {MAX_DAYS - 1} days after the first."
     )
     agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
-    channel = StrictCharField(
-        required=False, max_length=100, validators=[NOT_BLANK], help_text="Only of this channel."
-    )
+    channel = TextField(required=False, max_length=100, help_text="Only of this channel.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse a range that is empty, too long or outside of a calendar's usual years."""

@@ -34,10 +34,7 @@ ERASURE_LOCATION = response_header("Location", "The URL of the request.", 202)
 class EraseSerializer(bodies.StrictSerializer):
     """Query parameters of erasures."""
 
-    reason = bodies.StrictCharField(
-        required=False,
-        allow_blank=True,
-        max_length=2000,
+    reason = bodies.OptionalTextField(
         help_text="The reason. It is stored on the receipt, so it must not contain an id or a name "
         "of the person.",
     )

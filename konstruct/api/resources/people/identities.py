@@ -6,7 +6,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import ChannelIdField, StrictCharField, StrictSerializer
+from konstruct.api.http.bodies import ChannelIdField, OptionalTextField, StrictSerializer
 from konstruct.api.http.lists import ByCreation, PageQuerySerializer, apply_filters, ordering_field
 from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
@@ -29,12 +29,7 @@ class NewIdentitySerializer(StrictSerializer):
         required=False, help_text="The workspace in the channel, if the channel has workspaces."
     )
     native_id = ChannelIdField(help_text="The sender's id in the channel.")
-    name = StrictCharField(
-        required=False,
-        allow_blank=True,
-        max_length=255,
-        help_text="The sender's display name in the channel.",
-    )
+    name = OptionalTextField(max_length=255, help_text="The sender's display name in the channel.")
 
 
 class LinkSerializer(StrictSerializer):

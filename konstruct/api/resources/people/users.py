@@ -91,10 +91,6 @@ class UserPages(KeysetPagination):
             limit=self.limit + 1,
         )
 
-    def position_of(self, row: Any) -> Position:
-        """Return the user's id."""
-        return [row.user_id]
-
 
 class UsersQuery(AgentUserQuery, PageQuerySerializer):
     """Query parameters of the list of users."""
