@@ -109,7 +109,7 @@ def _run_checks(previous: Mapping[str, str]) -> dict[str, str]:
     return {name: _outcome(name, check, previous.get(name)) for name, check in futures.items()}
 
 
-def _outcome(name: str, check: Future[str], previous: str | None) -> str:
+def _outcome(name: str, check: Future[str | None], previous: str | None) -> str:
     """Return the result of a check. An error is logged, and not shown to callers without a key."""
     if not check.done():
         outcome, reason = "timed out", f"no answer in {CHECK_SECONDS} s"
@@ -119,24 +119,18 @@ def _outcome(name: str, check: Future[str], previous: str | None) -> str:
         )
         reason = outage_reason(error)
     else:
-        outcome = reason = check.result()
+        outcome = reason = check.result() or "ok"
     if outcome != previous and outcome != "loading" and (previous or outcome != "ok"):
         level = logging.INFO if outcome == "ok" else logging.WARNING
         logger.log(level, "Readiness: %s: %s", name, reason)
     return outcome
 
 
-def _database() -> str:
-    require_writable()
-    return "ok"
-
-
-def _tenant_databases() -> str:
+def _tenant_databases() -> None:
     """Check that each server of TENANT_DATABASES accepts connections."""
     for server in settings.TENANT_DATABASES:
         with closing(connections[server].copy()) as probe:
             probe.ensure_connection()
-    return "ok"
 
 
 def _heartbeat(process: str) -> str:
@@ -146,16 +140,14 @@ def _heartbeat(process: str) -> str:
         return "unknown"  # the cache has its own check
 
 
-def _cache() -> str:
+def _cache() -> None:
     """Write a key: a server that is full, read-only or cannot save answers a ping as well."""
     get_redis_connection().set("public:health", 1, ex=CHECK_SECONDS)
-    return "ok"
 
 
-def _broker() -> str:
+def _broker() -> None:
     with app.connection_for_write() as broker:
         broker.ensure_connection(max_retries=1, timeout=2)
-    return "ok"
 
 
 def _model() -> str:
@@ -188,16 +180,16 @@ def _migrations() -> str:
     return "ok"
 
 
-# No request is served if one of these fails.
-CHECKS: Final[Mapping[str, Callable[[], str]]] = {
-    "database": _database,
+# No request is served if one of these fails. Without a result the check has succeeded.
+CHECKS: Final[Mapping[str, Callable[[], str | None]]] = {
+    "database": require_writable,
     "cache": _cache,
     "broker": _broker,
     "model": _model,
     "migrations": _migrations,
 }
 # If one of these fails, requests are served, but replies, retries, erasures or new tenants wait.
-DEGRADING: Final[Mapping[str, Callable[[], str]]] = {
+DEGRADING: Final[Mapping[str, Callable[[], str | None]]] = {
     process: partial(_heartbeat, process) for process in (*QUEUES, BEAT, OWNER)
 }
 

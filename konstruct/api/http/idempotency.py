@@ -51,7 +51,7 @@ def key_of_caller(request: Request, key: str) -> str:
     return f"{caller.id}/{hashlib.sha256(json.dumps(scope).encode()).hexdigest()}"
 
 
-def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
+def create_once(request: Request, create: Callable[[], UUID]) -> tuple[UUID, bool]:
     """Call `create` in a transaction, once for each Idempotency-Key of a caller and a path.
 
     A failed request leaves no record, so that it can be sent again. A request without a key always
@@ -62,7 +62,7 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
         create: creates a row, and returns its id.
 
     Returns:
-        The id of the new row, or of the row that the same request has created before.
+        The id of the row, and whether it is new: the same request may have created it before.
 
     Raises:
         IdempotencyKeyReused: the key belongs to a request with another body.
@@ -72,7 +72,7 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
     sent = idempotency_key(request)
     with transaction.atomic():
         if sent is None:
-            return create()
+            return create(), True
         operation, key = f"{request.method} {request.path}", key_of_caller(request, sent)
         # Sorted, so that the order of the fields does not change the digest.
         body = json.dumps(request.data, sort_keys=True)
@@ -87,10 +87,10 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
             IdempotencyRecord.objects.create(
                 operation=operation, key=key, digest=digest, made=created_id
             )
-            return created_id
+            return created_id, True
     if record.digest != digest:
         raise IdempotencyKeyReused(
             f"You have sent {HEADER} {sent!r} with another request. "
             "Send a new key with a new request."
         )
-    return record.made
+    return record.made, False

@@ -314,6 +314,20 @@ class ApiView(RateLimited):
         values.before, values.after = before or values.before, after or values.after
         values.detail |= detail
 
+    def changed(
+        self,
+        row: Model,
+        before: RowState,
+        serializer_class: type[serializers.Serializer],
+        *,
+        with_etag: bool = False,
+        **detail: Any,
+    ) -> Response:
+        """Log a change of a row, and return the response with the row."""
+        self.log(row, before=before, after=row_state(row), **detail)
+        document = self.document(row, serializer_class)
+        return Response(document, headers={"ETag": etag_of(document)} if with_etag else None)
+
     def log_created(self, row: Model, *, is_new: bool) -> None:
         """Add a row to the request's entry: as created, or as shown if it existed before."""
         if is_new:

@@ -132,7 +132,7 @@ class AddView(Mem0View):
                 stored = store_texts(texts, owner, fields, self.caller.author)
             return stored[0].memory_id if stored else uuid4()
 
-        first = create_once(request, create)
+        first, _ = create_once(request, create)
         if stored is None:  # a repeated request; the model may have extracted other texts from it
             stored = []
             ids = existing_facts(first, texts, owner)

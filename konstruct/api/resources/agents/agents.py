@@ -252,18 +252,14 @@ class AgentsView(ApiView):
     )
     def post(self, request: Request) -> Response:
         """Create an agent."""
-        created: list[Agent] = []
 
         def create() -> UUID:
-            created.append(
-                create_agent(
-                    tenant_id=required_tenant_id(), author=self.caller.author, **self.fields
-                )
-            )
-            return created[0].id
+            author = self.caller.author
+            return create_agent(tenant_id=required_tenant_id(), author=author, **self.fields).id
 
-        agent = Agent.objects.get(pk=create_once(request, create))
-        self.log_created(agent, is_new=bool(created))
+        agent_id, is_new = create_once(request, create)
+        agent = Agent.objects.get(pk=agent_id)
+        self.log_created(agent, is_new=is_new)
         document = self.document(agent, AgentSerializer)
         headers = {"Location": document["url"], "ETag": etag_of(document)}
         return Response(document, status=201, headers=headers)
@@ -308,6 +304,4 @@ class AgentView(ApiView):
         require_match(request, self.document(agent, AgentSerializer))
         before = row_state(agent)
         update_agent(agent, author=self.caller.author, **self.fields)
-        self.log(agent, before=before, after=row_state(agent))
-        document = self.document(agent, AgentSerializer)
-        return Response(document, headers={"ETag": etag_of(document)})
+        return self.changed(agent, before, AgentSerializer, with_etag=True)

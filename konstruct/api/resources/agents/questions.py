@@ -138,15 +138,15 @@ class QuestionsView(ApiView):
         agent = get_object_or_404(Agent, pk=agent_id)
         if (user_id := self.fields.get("user_id")) is not None:
             self.caller.user(user_id)
-        created: list[SavedQuestion] = []
 
         def create() -> UUID:
-            created.append(save_question(agent, **self.fields))
+            question_id = save_question(agent, **self.fields).pk
             enqueue_questions(agent.pk)
-            return created[0].pk
+            return question_id
 
-        question = get_object_or_404(SavedQuestion, pk=create_once(request, create))
-        self.log_created(question, is_new=bool(created))
+        question_id, is_new = create_once(request, create)
+        question = get_object_or_404(SavedQuestion, pk=question_id)
+        self.log_created(question, is_new=is_new)
         document = self.document(question, SavedQuestionSerializer)
         return Response(document, status=201, headers={"Location": document["url"]})
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from konstruct.api.http.bodies import OptionalTextField, StrictSerializer
 from konstruct.api.http.lists import ByNumber, PageQuerySerializer
 from konstruct.api.http.routes import route
-from konstruct.api.http.views import ApiView, etag_of, operation
+from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.agents.agents import ETAG, AgentSerializer
 from konstruct.orchestrator.agents import restore_agent
 from konstruct.orchestrator.models import Agent, AgentVersion
@@ -91,6 +91,4 @@ class AgentRestorationView(ApiView):
         before = row_state(agent)
         restore_agent(agent, number, author=self.caller.author, note=self.fields.get("note", ""))
         agent = Agent.objects.get(pk=agent_id)
-        self.log(agent, before=before, after=row_state(agent), restored=number)
-        document = self.document(agent, AgentSerializer)
-        return Response(document, headers={"ETag": etag_of(document)})
+        return self.changed(agent, before, AgentSerializer, with_etag=True, restored=number)

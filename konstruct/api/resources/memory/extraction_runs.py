@@ -229,8 +229,7 @@ class ApplicationView(ApiView):
         """
         before = row_state(runs.get_run(run_id))
         run = runs.apply(run_id)
-        self.log(run, before=before, after=row_state(run), decision="apply")
-        return Response(self.document(run, ExtractionRunInFullSerializer))
+        return self.changed(run, before, ExtractionRunInFullSerializer, decision="apply")
 
 
 @route("extraction-runs/<uuid:run_id>/roll-back/", name="roll-back-extraction-run")
@@ -256,8 +255,7 @@ class RollBackView(ApiView):
         before = row_state(runs.get_run(run_id))
         runs.roll_back(run_id, author=self.caller.author)
         run = runs.get_run(run_id)
-        self.log(run, before=before, after=row_state(run), decision="roll_back")
-        return Response(self.document(run, ExtractionRunInFullSerializer))
+        return self.changed(run, before, ExtractionRunInFullSerializer, decision="roll_back")
 
 
 @route("extraction-runs/<uuid:run_id>/comparison/", name="compare-extraction-runs")

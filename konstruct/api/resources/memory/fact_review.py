@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http.lists import ByCreation, ByNumber, PageQuerySerializer
 from konstruct.api.http.routes import route
-from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation
+from konstruct.api.http.views import IF_MATCH, ApiView, operation
 from konstruct.api.resources.memory.facts import (
     ETAG,
     BaseFactsView,
@@ -59,9 +59,7 @@ class FactDecisionView(BaseFactsView):
         require_fact_match(self, existing)
         before = row_state(existing)
         fact = change(memory_id, author=self.caller.author, **self.fields)
-        self.log(fact, before=before, after=row_state(fact), decision=decision)
-        document = self.document(fact, FactInFullSerializer)
-        return Response(document, headers={"ETag": etag_of(document)})
+        return self.changed(fact, before, FactInFullSerializer, with_etag=True, decision=decision)
 
 
 @route("facts/<uuid:memory_id>/confirm/", name="confirm-fact")

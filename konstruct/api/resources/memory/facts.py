@@ -22,7 +22,6 @@ from konstruct.api.http.views import (
     AgentNameField,
     ApiView,
     UrlField,
-    etag_of,
     etag_response,
     no_content,
     operation,
@@ -464,7 +463,7 @@ class FactsView(BaseFactsView):
                 created.append(FACTS.remember(entry, author=self.caller.author))
             return created[0].memory_id
 
-        memory_id = create_once(request, create)
+        memory_id, _ = create_once(request, create)
         # An earlier request with the same Idempotency-Key may have stored the fact.
         stored = created[0] if created else StoredFact(memory_id, created=False)
         fact = tenant_facts().entries().defer("embedding").filter(memory_id=memory_id).first()
@@ -636,9 +635,7 @@ class FactView(BaseFactsView):
             fact = FACTS.update(
                 memory_id, required_tenant_id(), author=self.caller.author, **self.fields
             )
-        self.log(fact, before=before, after=row_state(fact))
-        document = self.document(fact, FactInFullSerializer)
-        return Response(document, headers={"ETag": etag_of(document)})
+        return self.changed(fact, before, FactInFullSerializer, with_etag=True)
 
     @operation(
         Action.DELETE,

@@ -236,8 +236,7 @@ class AssignmentView(BaseEscalationsView):
         escalation = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
         before = row_state(escalation)
         assigned = assign(escalation.pk, to=self.fields["assigned_to"])
-        self.log(assigned, before=before, after=row_state(assigned))
-        return Response(self.document(assigned, EscalationSerializer))
+        return self.changed(assigned, before, EscalationSerializer)
 
 
 @route("escalations/<uuid:escalation_id>/resolution/", name="resolution")
@@ -261,5 +260,4 @@ class ResolutionView(BaseEscalationsView):
         escalation = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
         before = row_state(escalation)
         resolved = resolve(escalation.pk, by=self.caller.name, **self.fields)
-        self.log(resolved, before=before, after=row_state(resolved))
-        return Response(self.document(resolved, EscalationSerializer))
+        return self.changed(resolved, before, EscalationSerializer)

@@ -154,8 +154,7 @@ class LinkView(ApiView):
         linked = channel_identities.link(
             identity, self.fields["user_id"], by=f"{self.caller.name}, by the API"
         )
-        self.log(linked, before=before, after=row_state(linked))
-        return Response(self.document(linked, IdentitySerializer))
+        return self.changed(linked, before, IdentitySerializer)
 
     @operation(
         Action.LINK,
@@ -173,5 +172,4 @@ class LinkView(ApiView):
         identity = channel_identities.find_identity(identity_id)
         before = row_state(identity)
         unlinked = channel_identities.unlink(identity)
-        self.log(unlinked, before=before, after=row_state(unlinked))
-        return Response(self.document(unlinked, IdentitySerializer))
+        return self.changed(unlinked, before, IdentitySerializer)
