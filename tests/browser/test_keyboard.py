@@ -83,17 +83,3 @@ def test_the_sources_of_a_reply_are_next_to_its_link(
     expect(sources).to_be_focused()
     page.keyboard.press("Tab")
     expect(sources.locator(":focus")).to_be_visible()
-
-
-def test_empty_list_shows_the_reason_and_a_link_back(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
-    admin = visit(demo_tenant.host)
-    admin.log_in("admin")
-    page = admin.open("/admin/memory/message/?from=1999-01-01&to=1999-01-02")
-    expect(page.get_by_text("No message matches these filters.")).to_be_visible()
-    assert page.locator("#content a[href*='/add/']").count() == 0
-    page.get_by_role("link", name="Clear the filters").click()
-    expect(page.locator("#result_list")).to_be_visible()
-    page = admin.open("/admin/orchestrator/agent/?q=xyzzy")
-    expect(page.get_by_role("link", name="Add agent").last).to_be_visible()

@@ -171,13 +171,6 @@ def test_every_operation_has_a_method() -> None:
     } == {(request.method, request.url.path) for request in sent}
 
 
-def test_every_exception_is_of_a_parameter_that_there_is() -> None:
-    for method, name in NOT_TAKEN:
-        methods = METHODS if method == "*" else [method]
-        described = (parameters_of(operation_of(requested(method, Client))) for method in methods)
-        assert any(("query", name) in parameters for parameters in described), (method, name)
-
-
 def test_the_documentation_lists_every_method() -> None:
     page = (DOCS / "clients" / "python.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE)

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator import pipeline
@@ -15,7 +13,6 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import queue
-from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
@@ -62,30 +59,6 @@ def send_message() -> Callable[..., Message]:
         return message
 
     return send
-
-
-@pytest.fixture
-def import_reply() -> Callable[[Program, str], None]:
-    """Import a greeting of maria and a reply of the agent, and embed both, without names."""
-
-    def add(program: Program, content: str) -> None:
-        turns = [
-            ImportedTurn(
-                agent_id=program.agent.pk,
-                user_id="maria",
-                thread_id="t1",
-                role=role,
-                content=text,
-                external_id=None,
-                created_at=timezone.now() - timedelta(hours=1),
-            )
-            for role, text in (("user", "Good morning."), ("assistant", content))
-        ]
-        with tenant_scope(program.tenant.id):
-            import_turns(program.tenant.id, turns)
-        drain(program.tenant.id)
-
-    return add
 
 
 @pytest.fixture(scope="session")

@@ -49,6 +49,7 @@ APPEND_ONLY = {
 ODD_QUERIES = (
     "?q=lisbon",
     "?q=%00",
+    "?q=%ED%A0%80",
     "?q=" + "x" * 5000,
     "?p=2",
     "?p=nonsense",
@@ -132,7 +133,7 @@ def site_addresses(site: Any) -> Iterator[str]:
     yield from ("/admin/palette/", "/admin/palette/?s=a", "/admin/palette/?s=a&extended=1")
     yield from ("/admin/password_change/", "/admin/password_change/done/", "/admin/jsi18n/")
     yield from {f"/admin/{model._meta.app_label}/" for model in site._registry}
-    yield "/admin/nosuchpage/"
+    yield from ("/admin/nosuchpage/", "/admin/r/1/1/", "/admin/r/1/%00/")
 
 
 def open_everything(
@@ -176,12 +177,13 @@ def own_addresses(program: Program) -> Iterator[str]:
         yield f"/admin/facts/{fact}/merge/{query}"
     yield f"/admin/facts/{ODD_KEYS[2]}/merge/"
     odd = ("", "?user=maria", "?user=%00", "?agent=x&user=y", "?user=" + "x" * 5000)
+    odd += ("?user=%ED%A0%80", "?user=%FF", "?why=%E2%80%AE", "?p=%FF", "?%ED%A0%80=1")
     prefix = f"?agent={program.agent.pk}&user="
     pages = ("conversations/", "memories/", "people/", "people/person/", "window/", "window/clear/")
     pages += ("people/person/erase/", "people/person/export/")
     for name, query in product(pages, (*odd, f"{prefix}maria", f"{prefix}eve", f"{prefix}%00")):
         yield f"/admin/{name}{query}"
-    for q in ("sister", "%00", "%25_", "x" * 9000, "<script>", "?" * 50):
+    for q in ("sister", "%00", "%ED%A0%80", "%FF", "%25_", "x" * 9000, "<script>", "?" * 50):
         yield f"/admin/memories/{prefix}maria&q={q}"
         yield f"/admin/people/?q={q}"
         yield f"/admin/search/?q={q}&agent={q}&user={q}&channel={q}&since={q}&until=9999-12-31"
@@ -209,6 +211,8 @@ def test_every_page_of_a_tenants_site_opens(
     assert {address: status for address, status in seen.items() if status >= 500} == {}
     assert set(seen.values()) <= {200, 302, 403, 404}
     assert seen["/admin/orchestrator/pendingreply/"] == 200
+    # A row has no public page.
+    assert seen["/admin/r/1/1/"] == 404
 
 
 @pytest.mark.slow

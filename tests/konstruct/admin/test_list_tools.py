@@ -209,3 +209,4 @@ def test_a_range_has_its_first_and_its_last_day(
         add(program_a, "x", created_at=start + timedelta(days=days))
     page = browser(program_a.tenant).get(MESSAGES + query)
     assert page.context["cl"].result_count == number
+    assert ("No message matches these filters." in page.text) == (number == 0)

@@ -36,20 +36,6 @@ def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
         assert Message.objects.count() == 2
 
 
-def test_clearing_a_window_is_refused_with_view_permission(
-    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
-) -> None:
-    send_message(program_a, "Hello there")
-    query = f"?agent={program_a.agent.pk}&user=maria"
-    looker = browser(program_a.tenant, "view_windowclear")
-    assert "Clear recent turns" not in looker.get(WINDOW + query).text
-    assert looker.get(CLEAR + query).status_code == 403
-    assert looker.post(CLEAR + query).status_code == 403
-    with tenant_scope(program_a.tenant.id):
-        assert not WindowClear.objects.exists()
-        assert not AccessEvent.objects.filter(action="clear").exists()
-
-
 def test_window_without_a_conversation_is_not_found(
     program_a: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:

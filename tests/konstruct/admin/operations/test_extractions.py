@@ -12,7 +12,6 @@ from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.extraction import queue
 from konstruct.orchestrator.models import CallOutcome, ExtractionCursor
 from memory.models import Message
-from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.metered import metered_call
@@ -88,24 +87,6 @@ def test_conversation_shows_the_progress_of_its_extraction(
         address = f"/admin/conversations/{messages[thread].pk}/"
         assert text in admin.get(address).content.decode()
         assert text not in looker.get(address).content.decode()
-
-
-def test_failed_extraction_job_is_retried_and_recorded(
-    program_a: Program, cursors: dict[str, UUID], browser: Callable[..., Client]
-) -> None:
-    chosen = {"action": "retry", "_selected_action": [str(key) for key in cursors.values()]}
-    looker = browser(program_a.tenant, "view_extractioncursor")
-    looker.post(CURSORS, chosen)
-    with tenant_scope(program_a.tenant.id):
-        assert queue.EXTRACTIONS.jobs([cursors["failed"]]).failed().exists()
-    page = browser(program_a.tenant).post(CURSORS, chosen, follow=True).content.decode()
-    assert "1 retried." in page
-    assert "2 had not failed." in page
-    with tenant_scope(program_a.tenant.id):
-        job = queue.EXTRACTIONS.jobs([cursors["failed"]]).get()
-        assert (job.failed_at, job.attempts) == (None, 0)
-        event = AccessEvent.objects.filter(action="retry").get()
-    assert (event.subject_id, event.user_id) == (str(cursors["failed"]), "maria")
 
 
 def test_calls_are_summed_by_day_and_agent(

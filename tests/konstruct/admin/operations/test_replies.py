@@ -1,6 +1,5 @@
 """Waiting replies in a tenant's admin: listed with their reason, and retried."""
 
-from collections.abc import Callable
 from uuid import UUID
 
 from django.test import Client
@@ -54,14 +53,3 @@ def test_failed_reply_is_retried(program_a: Program, admin: Client) -> None:
         assert not PendingReply.objects.failed().exists()
     document = program_a.get(f"{MESSAGES}{chosen[0]}/").json()
     assert (document["status"], document["error"]) == ("queued", None)
-
-
-def test_retry_of_a_reply_is_refused_with_view_permission(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
-    looker = browser(program_a.tenant, "view_pendingreply")
-    chosen = str(fail(program_a))
-    assert looker.get(REPLIES).status_code == 200
-    looker.post(REPLIES, {"action": "retry", "_selected_action": [chosen]})
-    with tenant_scope(program_a.tenant.id):
-        assert PendingReply.objects.failed().exists()

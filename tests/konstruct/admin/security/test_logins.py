@@ -219,15 +219,6 @@ def test_the_old_password_cannot_be_guessed_by_a_session(
     assert failed == ["eva"] * 6
 
 
-def test_login_of_a_user_who_is_not_staff_fails(tenant_a: Tenant) -> None:
-    with tenant_scope(tenant_a.id):
-        User.objects.create_user("guest", password=RIGHT)
-    assert log_in(RIGHT, username="guest").status_code == 200
-    assert [(event.action, event.actor) for event in access_events(tenant_a)] == [
-        ("login_failed", "guest")
-    ]
-
-
 def test_many_attempts_at_once_are_no_more_than_one_after_the_other(tenant_a: Tenant) -> None:
     at_once = Barrier(20)
 

@@ -8,7 +8,6 @@ from django.test import RequestFactory
 
 from konstruct.api.http import problems
 from konstruct.api.http.problems import MEDIA_TYPE, Problem
-from tests.konstruct.conftest import Program
 
 
 def said_plainly(request: HttpRequest, problem: Problem) -> HttpResponse:
@@ -36,10 +35,3 @@ def test_the_longest_prefix_decides_the_form() -> None:
     assert answers["/elsewhere"].headers["Content-Type"] == MEDIA_TYPE
     takes = [path for path in answers if problems.accepts_api_keys(path)]
     assert takes == ["/plain/x", "/api/plain/x", "/api/x"]
-
-
-@pytest.mark.usefixtures("_another_form")
-def test_unknown_address_is_answered_in_the_format_of_its_interface(program_a: Program) -> None:
-    assert program_a.get("/plain/nothing").content == b"404 at /plain/nothing"
-    assert program_a.get("/api/v1/nothing").headers["Content-Type"] == MEDIA_TYPE
-    assert program_a.get("/elsewhere").headers["Content-Type"].startswith("text/html")

@@ -18,7 +18,7 @@ from memory.models import MemoryEntry
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
-FACTS, AGENTS, IMPORT = "/api/v1/facts/", "/api/v1/agents/", "/api/v1/messages/import/"
+FACTS, AGENTS = "/api/v1/facts/", "/api/v1/agents/"
 KEY = {"Idempotency-Key": "1"}
 
 
@@ -101,31 +101,6 @@ def test_a_program_cannot_take_a_key_of_slack(program_a: Program) -> None:
     message, created = accept(incoming, tenant_id=program_a.tenant.id)
     assert created
     assert accept(incoming, tenant_id=program_a.tenant.id) == (message, False)
-
-
-def test_two_channels_may_use_the_same_key(program_a: Program) -> None:
-    ids = set()
-    for channel in ("rest", "slack", "mail"):
-        incoming = Incoming(
-            program_a.agent.id, "maria", "t", channel, "Hello", idempotency_key="slack/1"
-        )
-        message, created = accept(incoming, tenant_id=program_a.tenant.id)
-        assert created
-        assert accept(incoming, tenant_id=program_a.tenant.id) == (message, False)
-        ids.add(message.id)
-    assert len(ids) == 3
-
-
-def test_import_accepts_no_idempotency_key(program_a: Program) -> None:
-    line = {
-        "agent": "ada", "user_id": "maria", "thread_id": "t", "role": "user", "content": "Hello",
-        "external_id": "1", "created_at": "2024-01-01T00:00:00Z",
-    }  # fmt: skip
-    for _ in range(2):
-        answer = program_a.post(IMPORT, {"messages": [line]}, headers=KEY)
-        assert answer.status_code == 200, answer.content
-    assert (answer.json()["created"], answer.json()["exists"]) == (0, 1)
-    assert program_a.send(headers=KEY).status_code == 202
 
 
 @pytest.mark.django_db(transaction=True)

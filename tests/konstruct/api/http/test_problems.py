@@ -83,14 +83,6 @@ def test_problem_of_a_request_without_a_key(program_a: Program) -> None:
     problem(response, 401, "unauthenticated")
 
 
-def test_pages_outside_the_api_stay_pages(tenant_a: Any) -> None:
-    response = Client(headers={"Host": "tenant-a.localhost"}).get("/nonsense/")
-    assert (response.status_code, response.headers["Content-Type"]) == (
-        404,
-        "text/html; charset=utf-8",
-    )
-
-
 def test_missing_final_slash_keeps_method_and_body(program_a: Program) -> None:
     response = program_a.post(MESSAGES.rstrip("/"), {"content": "Hello"})
     assert (response.status_code, response.headers["Location"]) == (308, MESSAGES)

@@ -34,10 +34,6 @@ def test_the_committed_description_is_current(schema: str) -> None:
     )
 
 
-def test_description_is_openapi_3_1(schema: str) -> None:
-    assert schema.startswith("openapi: 3.1.0\n")
-
-
 def paths_of_the_api() -> set[str]:
     """Return the paths of the URL configuration in the format of the description."""
     addresses = {f"/api/{path}" for path, _ in patterns(get_resolver("konstruct.urls.api"))}

@@ -21,13 +21,3 @@ def test_a_method_without_an_operation_fails_when_the_class_is_made() -> None:
 
             def delete(self, request: Any) -> Response:
                 return Response(status=204)
-
-
-def test_an_operation_needs_a_permission() -> None:
-    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'permission'"):
-        operation(Action.VIEW, "thing")  # type: ignore[call-arg]
-
-
-def test_an_operation_needs_an_action_and_a_subject_for_the_access_log() -> None:
-    with pytest.raises(TypeError, match="missing 2 required positional arguments"):
-        operation(**RULES)

@@ -13,9 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
-from memory.facts import LongTermMemory
 from memory.indexing import embedding_jobs
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
@@ -85,24 +83,6 @@ def test_two_tenants_that_share_ids_use_it_at_once(
     for outcome, secret in zip(asyncio.run(both()), ("heliotrope", "vermilion"), strict=True):
         assert outcome["found"] == ["The sky over Porto is blue.", f"The sky is {secret}."]
         assert outcome["listed"] == ["The sky over Porto is grey."]
-
-
-@pytest.mark.parametrize("era", ERAS)
-def test_user_key_needs_no_user_id(url: str, program_a: Program, era: str) -> None:
-    facts = LongTermMemory()
-    _, text = issue_key(tenant_id=program_a.tenant.id, name="theo's", user_id="theo")
-
-    async def host() -> dict[str, Any]:
-        async with connected(url, str(text), era) as client:
-            await client.call_tool("remember", {"content": "Theo likes the sky."})
-            other = await client.call_tool("search", {"query": "sky", "user_id": "maria"})
-            assert other.is_error
-            return await use(client)
-
-    outcome = asyncio.run(host())
-    assert set(outcome["listed"]) == {"The sky over Porto is grey.", "Theo likes the sky."}
-    (kept,) = facts.list_by_tenant(program_a.tenant.id)
-    assert (kept.user_id, kept.content) == ("theo", "Theo likes the sky.")
 
 
 def test_a_key_of_another_tenant_does_not_get_in(

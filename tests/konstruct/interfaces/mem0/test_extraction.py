@@ -1,7 +1,6 @@
 """Facts that a language model extracts from added messages, and memories without them."""
 
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -129,22 +128,6 @@ def test_as_many_wait_for_the_model_as_may(
     )
     assert model.requests == []
     assert listed(program, {"user_id": "carl"}) == []
-
-
-def test_a_request_waits_for_a_slot(
-    program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slots = FairShares(1)
-    monkeypatch.setattr(fact_requests, "request_slots", slots)
-    other = uuid4()
-    assert slots.enter(other)
-    freed = threading.Timer(0.5, slots.leave, [other])
-    freed.start()
-    add_answer(model, json.dumps({"facts": FOUND}))
-    answer = program.post(ADD, BODY).json()
-    freed.join()
-    assert [memory["memory"] for memory in answer["results"]] == FACTS
-    assert answer["ignored"] == LEFT_OUT
 
 
 @pytest.mark.parametrize(

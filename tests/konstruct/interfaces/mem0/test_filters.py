@@ -1,55 +1,13 @@
 """mem0's language of filters: its meaning, and refused filters."""
 
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from konstruct.interfaces.mem0 import filters
-from konstruct.interfaces.mem0.filters import Combination, Condition
 from memory.exceptions import InvalidArgument
 
-ALEX = Condition("user_id", "eq", ("alex",))
 ID = "0b0d1f3e-9d0c-4f0e-8f63-1f2c1c4e6a11"
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({}, filters.MATCH_ALL),
-        ({"user_id": "alex"}, ALEX),
-        ({"user_id": {"eq": "alex"}}, ALEX),
-        ({"AND": [{"user_id": "alex"}]}, Combination("AND", (ALEX,))),
-        (
-            {"user_id": "alex", "run_id": "*"},
-            Combination("AND", (ALEX, Condition("run_id", "any"))),
-        ),
-        ({"run_id": {"eq": "*"}}, Condition("run_id", "any")),
-        ({"user_id": None}, Condition("user_id", "eq", (None,))),
-        ({"agent_id": {"in": ["a", "b"]}}, Condition("agent_id", "in", ("a", "b"))),
-        ({"NOT": {"app_id": "x"}}, Combination("NOT", (Condition("app_id", "eq", ("x",)),))),
-        ({"metadata": {"n": {"gte": 2}}}, Condition("metadata.n", "gte", (2,))),
-        ({"metadata": {"n": None}}, Condition("metadata.n", "eq", (None,))),
-        ({"metadata": {"n": "*"}}, Condition("metadata.n", "any")),
-        ({"categories": ["a"]}, Condition("categories", "in", ("a",))),
-        ({"keywords": "tea"}, Condition("keywords", "icontains", ("tea",))),
-        ({"memory_ids": [ID]}, Condition("memory_ids", "in", (UUID(ID),))),
-        ({"memory_ids": {"in": [ID]}}, Condition("memory_ids", "in", (UUID(ID),))),
-        (
-            {"created_at": {"gte": "2026-03-14", "lt": 0}},
-            Combination(
-                "AND",
-                (
-                    Condition("created_at", "gte", (datetime(2026, 3, 14, tzinfo=UTC),)),
-                    Condition("created_at", "lt", (datetime(1970, 1, 1, tzinfo=UTC),)),
-                ),
-            ),
-        ),
-    ],
-)
-def test_filter_is_parsed(value: Any, expected: filters.Filter) -> None:
-    assert filters.parse(value) == expected
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -146,15 +146,6 @@ def test_models_are_the_active_agents_of_the_key(chat: Chat) -> None:
     assert error_of(program.with_key(agent_id=other.id).get("/v1/models/ada"), 404)
 
 
-def test_an_unknown_model_is_not_found(chat: Chat) -> None:
-    error = error_of(chat.ask("Hello", model="nobody"), 404)
-    assert (error["type"], error["param"], error["code"]) == (
-        "invalid_request_error",
-        "model",
-        "model_not_found",
-    )
-
-
 def test_key_without_the_scope_is_refused(chat: Chat) -> None:
     stranger = replace(chat.program, key="ks_no")
     for response in (stranger.get("/v1/models"), stranger.post(CHAT, {})):

@@ -15,7 +15,6 @@ from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
 
 LOGGED = ("audit_accessevent", "orchestrator_modelcall", "orchestrator_dailyusage")
-HOSTILE = "\u202e<script>alert(1)</script>{{ system }} {% load x %} \U0001f469\u200d\U0001f467"
 
 
 @pytest.fixture
@@ -93,14 +92,6 @@ def test_a_draft_that_contradicts_itself_is_refused(program_a: Program) -> None:
     assert (answer.status_code, answer.json()["type"]) == (
         *(422, "urn:konstruct:problem:contradictory-fields"),
     )  # fmt: skip
-
-
-def test_html_in_text_is_returned_as_text(program_a: Program, model: LLMServer) -> None:
-    model.default = Answer({"content": HOSTILE})
-    answer = dry_run(program_a, HOSTILE, draft={"persona": HOSTILE}, user_id="<script>")
-    document = answer.json()
-    assert (document["live"]["reply"], document["draft"]["reply"]) == (HOSTILE, HOSTILE)
-    assert document["user_id"] == "<script>"
 
 
 def test_a_language_model_that_hangs_is_waited_for_as_for_a_reply(

@@ -39,14 +39,6 @@ def test_facts_are_stored_in_the_order_of_the_request(program_a: Program) -> Non
     assert len(listed(program_a)) == 3
 
 
-def test_repeated_batch_stores_no_duplicates(program_a: Program) -> None:
-    first, again = send(program_a, TEA, NUTS).json(), send(program_a, TEA, NUTS).json()
-    assert (first["created"], again["created"]) == (2, 0)
-    assert [fact["memory_id"] for fact in first["results"]] == [
-        fact["memory_id"] for fact in again["results"]
-    ]
-
-
 @pytest.mark.parametrize(
     ("wrong", "status", "field"),
     [
