@@ -48,7 +48,7 @@ def extracted(fact: str, quote: str, **fields: Any) -> dict[str, Any]:
 
 FOUND = [
     extracted(FACTS[0], "I moved to Porto"),
-    extracted(FACTS[1], "walnuts make me ill", id="f2", slot="intolerance", multi=True),
+    extracted(FACTS[1], "walnuts make me ill", id="f2", slot="avoided_food", multi=True),
 ]
 
 

@@ -140,7 +140,7 @@ def test_enormous_history_is_cut_before_its_tokens_are_counted(client: Client, t
     message = {"role": "assistant", "content": text}
     count = 2_300_000 // len(json.dumps(message))
     document = post(client, [*turns("Hi"), *[message] * max(count, 1), *turns("Well?")])
-    assert sent(client)[-1]["content"] == "Well?"
+    assert sent(client)[-1]["content"].endswith("Well?")
     share = WorkingContextCompiler("fast").share("session_history")
     assert sum(len(turn["content"]) for turn in sent(client)) < share * MAX_CHARACTERS_PER_TOKEN
     assert ("konstruct" in document) == bool(text)
