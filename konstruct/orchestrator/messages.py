@@ -31,8 +31,10 @@ class Thread:
     thread_id: str
 
     @classmethod
-    def of(cls, row: "KonstructMessage | Message | Escalation") -> "Thread":
-        """Return the thread of a message, or of an escalation."""
+    def of(
+        cls, row: "KonstructMessage | Message | Escalation | ExtractionCursor | ExtractionRun"
+    ) -> "Thread":
+        """Return the thread of a message, an escalation, or an extraction."""
         return cls(row.agent_id, row.user_id, row.thread_id)
 
     @property
@@ -132,5 +134,5 @@ def _join(*ids: str) -> str:
 
 
 if TYPE_CHECKING:
-    from konstruct.orchestrator.models import Escalation
+    from konstruct.orchestrator.models import Escalation, ExtractionCursor, ExtractionRun
     from memory.models import Message

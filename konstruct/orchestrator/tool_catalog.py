@@ -120,14 +120,13 @@ def validate_tool_names(names: Iterable[str]) -> None:
 def tool_descriptions(names: Iterable[str]) -> list[dict[str, Any]]:
     """Return the descriptions of these tools for a language model, in OpenAI's format."""
     return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            },
-        }
+        function_tool(tool.name, tool.description, tool.parameters)
         for name in sorted(set(names))
         if (tool := TOOLS.get(name)) is not None
     ]
+
+
+def function_tool(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool in OpenAI's format. The parameters are the JSON schema of its arguments."""
+    function = {"name": name, "description": description, "parameters": dict(parameters)}
+    return {"type": "function", "function": function}

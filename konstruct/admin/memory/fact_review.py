@@ -268,14 +268,12 @@ def _edit(request: HttpRequest, fact: MemoryEntry) -> EditForm | None:
 
 def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) -> MemoryEntry:
     """Confirm, reject, retract, restore or end a fact as the person of the request, and log it."""
-    author, before = author_of(request), row_state(fact)
-    if decision == "confirm":
-        now = confirm(fact.pk, author=author, reason=reason)
-    elif decision == "end":
+    before = row_state(fact)
+    if decision == "end":
         now = update_fact(request, fact, valid_to=timezone.now(), reason=reason)
     else:
-        change = {"reject": reject, "retract": retract, "restore": restore}[decision]
-        now = change(fact.pk, author=author, reason=reason)
+        services = {"confirm": confirm, "reject": reject, "retract": retract, "restore": restore}
+        now = services[decision](fact.pk, author=author_of(request), reason=reason)
     log_row_access(
         request, Action.DECIDE, now, before=before, after=row_state(now), decision=decision
     )

@@ -23,13 +23,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AgentNameAdmin, author_of, log_row_access
-from konstruct.admin.lists import (
-    AgentFilter,
-    ChoiceFilter,
-    UserFilter,
-    link,
-    shortened,
-)
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
 from konstruct.admin.memory.fact_review import (
     BUTTONS,
     also_said,
@@ -469,18 +463,15 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
     """Write the merged content to the first fact and end the second; whether it was done."""
     success = gettext("The facts are merged. The other fact is ended.")
     with show_outcome(request, success, form=form, field="content"), transaction.atomic():
-        before, other_before = row_state(fact), row_state(other)
-        reason = f"merged with {other.pk}"
-        now = update_fact(request, fact, reason=reason, replaces_metadata=True, **form.cleaned_data)
-        end = {"valid_to": timezone.now(), "reason": f"merged into {fact.pk}"}
-        ended = update_fact(request, other, **end)
         merged = [str(fact.pk), str(other.pk)]
-        log_row_access(
-            request, Action.EDIT, now, before=before, after=row_state(now), merged=merged
-        )
-        log_row_access(
-            request, Action.EDIT, ended, before=other_before, after=row_state(ended), merged=merged
-        )
+        content = {"reason": f"merged with {other.pk}", "replaces_metadata": True}
+        end = {"reason": f"merged into {fact.pk}", "valid_to": timezone.now()}
+        for row, values in ((fact, {**content, **form.cleaned_data}), (other, end)):
+            before = row_state(row)
+            now = update_fact(request, row, **values)
+            log_row_access(
+                request, Action.EDIT, now, before=before, after=row_state(now), merged=merged
+            )
     return form.is_valid()
 
 

@@ -119,9 +119,4 @@ def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
 
 
 EXPORT_COLUMNS = ["message_id", "role", "name", "content", "created_at", "score"]
-export_page(
-    "memories",
-    permission=RECALL,
-    columns=EXPORT_COLUMNS,
-    rows=_export_rows,
-)
+export_page("memories", permission=RECALL, columns=EXPORT_COLUMNS, rows=_export_rows)

@@ -55,10 +55,30 @@ class ErasureForm(PageForm):
 def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Ask for a reason and the scope, then request the erasure."""
     message = get_object_or_404(Message, pk=message_id)
+    is_whole = request.POST.get("what") == "conversation"
     form = ErasureForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        with show_outcome(request, str(REQUESTED), form=form, field="reason"):
-            erasure = _erase(request, message, form.cleaned_data["reason"])
+        with (
+            show_outcome(request, str(REQUESTED), form=form, field="reason"),
+            transaction.atomic(),
+        ):
+            erasure = request_message_erasure(
+                agent_id=message.agent_id,
+                user_id=message.user_id,
+                thread_id=message.thread_id,
+                message_id=None if is_whole else message.pk,
+                by=actor_of(request),
+                reason=form.cleaned_data["reason"],
+            )
+            log_row_access(
+                request,
+                Action.ERASE,
+                message,
+                "conversation" if is_whole else "message",
+                subject_id=erasure.pk if is_whole else message.pk,
+                thread_id=message.thread_id,
+                erasure_id=str(erasure.pk),
+            )
             return redirect("admin:audit_messageerasure_change", erasure.pk)
     log_row_access(request, Action.VIEW, message)
     return tenant_site.render(
@@ -67,32 +87,8 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         title=gettext("Erase a message"),
         message=message,
         form=form,
-        is_whole=request.POST.get("what") == "conversation",
+        is_whole=is_whole,
     )
-
-
-def _erase(request: HttpRequest, message: Message, reason: str) -> MessageErasure:
-    """Request the erasure of a message, or of its conversation, and log it."""
-    whole = request.POST.get("what") == "conversation"
-    with transaction.atomic():
-        erasure = request_message_erasure(
-            agent_id=message.agent_id,
-            user_id=message.user_id,
-            thread_id=message.thread_id,
-            message_id=None if whole else message.pk,
-            by=actor_of(request),
-            reason=reason,
-        )
-        log_row_access(
-            request,
-            Action.ERASE,
-            message,
-            "conversation" if whole else "message",
-            subject_id=erasure.pk if whole else message.pk,
-            thread_id=message.thread_id,
-            erasure_id=str(erasure.pk),
-        )
-    return erasure
 
 
 class ErasureAdmin(AgentRowsAdmin):

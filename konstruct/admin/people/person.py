@@ -88,7 +88,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
             for counts in agent_counts
         ],
         threads=[(thread, agents[thread.agent_id].name) for thread in threads],
-        waiting=sorted(_waiting(request, user_ids), key=itemgetter("at")),
+        waiting=sorted(_waiting(request, user_ids), key=itemgetter(3)),
         facts=_facts(request, user_ids, moment),
         day=day,
         erasure=erasure,
@@ -129,8 +129,13 @@ def _as_of(request: HttpRequest) -> tuple[str, datetime | None]:
 # --- Waiting --------------------------------------------------------------------------------------
 
 
-def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield rows that wait for a decision, a worker or an operator, by permission."""
+def _waiting(
+    request: HttpRequest, user_ids: Sequence[str]
+) -> Iterator[tuple[str, str, str, datetime]]:
+    """Yield rows that wait for a decision, a worker or an operator, by permission.
+
+    Each is a label, a text, the address of its page and a time.
+    """
     of_person = {"user_id__in": user_ids}
     of_message = {"message__user_id__in": user_ids}
     if request.user.has_perm("orchestrator.view_escalation"):
@@ -141,19 +146,15 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str
                 else gettext("Waits for a person")
             )
             address = reverse("admin:escalation", args=[escalation.pk])
-            yield _waiting_item(label, escalation.reason, address, escalation.opened_at)
+            yield label, escalation.reason, address, escalation.opened_at
     if request.user.has_perm("orchestrator.view_toolcall"):
         for call in ToolCall.objects.waiting().filter(**of_person)[:MAX_WAITING]:
             text = call.question or call.name
-            yield _waiting_item(
-                gettext("Waits for consent"), text, _change_url(call), call.created_at
-            )
+            yield gettext("Waits for consent"), text, _change_url(call), call.created_at
     if request.user.has_perm("memory.view_memoryentry"):
         proposed = MemoryEntry.objects.waiting_for_review().filter(**of_person)
         for fact in proposed.only("content", "created_at").order_by("created_at")[:MAX_WAITING]:
-            yield _waiting_item(
-                gettext("Proposed fact"), fact.content, _change_url(fact), fact.created_at
-            )
+            yield gettext("Proposed fact"), fact.content, _change_url(fact), fact.created_at
     if request.user.has_perm("orchestrator.view_pendingreply"):
         pending = PendingReply.objects.filter(**of_message).exclude(error_code=CLOSED)
         pending = pending.select_related("message")
@@ -161,14 +162,12 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str
             label = gettext("Reply failed") if reply.failed_at else gettext("Reply queued")
             label = gettext("Reply held") if reply.held_for else label
             address = f"{reverse('admin:conversation', args=[reply.pk])}#m{reply.pk}"
-            yield _waiting_item(label, reply.message.content, address, reply.created_at)
+            yield label, reply.message.content, address, reply.created_at
     if request.user.has_perm("channels.view_delivery"):
         failed = Job.objects.filter(kind="delivery", failed_at__isnull=False).values("key")
         for message in Message.objects.filter(pk__in=failed, **of_person)[:MAX_WAITING]:
             address = reverse("admin:channels_delivery_change", args=[message.pk])
-            yield _waiting_item(
-                gettext("Delivery failed"), message.content, address, message.created_at
-            )
+            yield gettext("Delivery failed"), message.content, address, message.created_at
     if request.user.has_perm("audit.view_erasurerequest"):
         for erasure in MessageErasure.objects.filter(done_at=None, **of_person)[:MAX_WAITING]:
             label = (
@@ -176,11 +175,7 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str
                 if erasure.message_id
                 else gettext("Conversation to be erased")
             )
-            yield _waiting_item(label, erasure.reason, _change_url(erasure), erasure.created_at)
-
-
-def _waiting_item(label: str, text: str, address: str, at: datetime) -> dict[str, Any]:
-    return {"label": label, "text": text, "address": address, "at": at}
+            yield label, erasure.reason, _change_url(erasure), erasure.created_at
 
 
 def _change_url(row: Model) -> str:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain, islice, product
+from itertools import chain, islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -133,12 +133,8 @@ class PersonExport:
         if data.message and table != "memory_message":
             conditions.append(f"{data.message} {_OF_MESSAGES}")
         where = " OR ".join(f"({condition})" for condition in conditions)
-        values = {
-            "tenant": required_tenant_id(),
-            "users": list(self.user_ids),
-            "agent": None,
-            "named": [],
-        }
+        users = list(self.user_ids)
+        values = {"tenant": required_tenant_id(), "users": users, "agent": None, "named": []}
         rows = model._default_manager.extra(  # noqa: S610  # conditions of declarations
             where=[_PARAMETER.sub("%s", where)],
             params=[values[name] for name in _PARAMETER.findall(where)],
@@ -151,16 +147,14 @@ class PersonExport:
 
     def _without_model(self) -> Iterator[tuple[str, Rows]]:
         """Yield the turns of windows, and the messages of sessions of frameworks."""
-        pairs = product(self.agents, self.user_ids)
         tenant_id = required_tenant_id()
-        yield (
-            "recent_turns",
-            (
-                {"agent": self.agents[agent], **turn}
-                for agent, user_id in pairs
-                for turn in get_recent_messages(tenant_id, agent, user_id)
-            ),
+        turns = (
+            {"agent": name, **turn}
+            for agent_id, name in self.agents.items()
+            for user_id in self.user_ids
+            for turn in get_recent_messages(tenant_id, agent_id, user_id)
         )
+        yield "recent_turns", turns
         yield "sessions", self._sessions()
 
     def _sessions(self) -> Rows:

@@ -50,6 +50,9 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
     found = _matching_people(request, beyond=after, limit=PER_PAGE + 1)
     if search_text and not found and ErasureRequest.objects.about(search_text).exists():
         return redirect(reverse("admin:person", query={"user": search_text}))
+    days = date_range_query(request)
+    first = {"q": search_text, **days}
+    has_more = len(found) > PER_PAGE
     return tenant_site.render(
         request,
         "konstruct/people.html",
@@ -57,13 +60,9 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
         people=[(person, urlencode({"user": person.user_id})) for person in found[:PER_PAGE]],
         q=search_text,
         after=after,
-        first=urlencode({"q": search_text, **date_range_query(request)}),
-        following=urlencode(
-            {"q": search_text, **date_range_query(request), "after": found[PER_PAGE - 1].user_id}
-        )
-        if len(found) > PER_PAGE
-        else "",
-        days=date_range_query(request),
+        first=urlencode(first),
+        following=urlencode({**first, "after": found[PER_PAGE - 1].user_id}) if has_more else "",
+        days=days,
         list_tools=list_tools(request, paging=["after"]),
     )
 

@@ -7,7 +7,7 @@ its run as failed. No transaction and no connection is open during the request.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -40,6 +40,7 @@ from konstruct.orchestrator.extraction.fact_requests import (
 )
 from konstruct.orchestrator.extraction.recording import end, record
 from konstruct.orchestrator.messages import Thread, lock_windows
+from konstruct.orchestrator.metering import midnight
 from konstruct.orchestrator.models import (
     Agent,
     ExtractionCursor,
@@ -57,6 +58,7 @@ from tenants.jobs import Lease
 MAX_CONTEXT_MESSAGES: Final = 6
 SWITCHED_OFF: Final = "The agent does not extract facts now (extracts_facts)."
 KILLED: Final = "The process ended before the run was done."
+NOT_THERE: Final = "A message of the run was erased, or moved to another user."
 
 
 # --- The worker -----------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ class _Attempt:
             return
         with lease.transaction():
             self.run = run = _create_run(batch)
-        _apply(batch, run, request_facts(batch, run), lease=lease, cursor=self.cursor)
+        _apply(batch, run, request_facts(batch, run), lease, self.cursor)
 
     def record_failure(self, error: Exception) -> bool:
         if self.run is not None:
@@ -120,12 +122,12 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         if not agent.extracts_facts:
             queue.EXTRACTIONS.postpone(cursor.pk, timedelta(days=1), note=SWITCHED_OFF)
             return None
+        thread = Thread.of(cursor)
         # Runs of workers that were killed.
-        runs = ExtractionRun.objects.filter(**_conversation(cursor), requested_by="")
+        runs = ExtractionRun.objects.filter(**thread.as_filter, requested_by="")
         runs.filter(state=RunState.RUNNING).update(
             state=RunState.FAILED, error=KILLED, ended_at=timezone.now()
         )
-        thread = Thread(cursor.agent_id, cursor.user_id, cursor.thread_id)
         messages = Message.objects.filter(**thread.as_filter)
         later = messages.filter(number__gt=cursor.last_number).order_by("number")
         size = agent.extraction_batch_size
@@ -147,15 +149,10 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         try:
             require_model(batch)
         except (ExtractionFailed, ExtractionLimitReached) as error:
-            queue.EXTRACTIONS.postpone(cursor.pk, _until_tomorrow(), note=str(error))
+            tomorrow = midnight() + timedelta(days=1)
+            queue.EXTRACTIONS.postpone(cursor.pk, tomorrow - timezone.now(), note=str(error))
             return None
         return batch
-
-
-def _until_tomorrow() -> timedelta:
-    now = timezone.now().astimezone(UTC)
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight + timedelta(days=1) - now
 
 
 def _advance(cursor: ExtractionCursor, batch: Batch) -> None:
@@ -174,12 +171,7 @@ def _create_run(batch: Batch, **values: Any) -> ExtractionRun:
 
 
 def _apply(
-    batch: Batch,
-    run: ExtractionRun,
-    output: str,
-    *,
-    lease: Lease | None = None,
-    cursor: ExtractionCursor | None = None,
+    batch: Batch, run: ExtractionRun, output: str, lease: Lease, cursor: ExtractionCursor
 ) -> None:
     """Record the facts of an answer, and end the run, in one transaction.
 
@@ -192,29 +184,27 @@ def _apply(
         _require_messages(batch)
         record(batch, run, answer)
         end(run, RunState.APPLIED)
-        if lease is not None and cursor is not None:
-            new = [message for message in batch.messages if message.number > cursor.last_number]
-            # The messages of a cut answer are processed again, in smaller batches.
-            is_again = CUT in run.result and len(new) > 1
-            if not is_again:
-                _advance(cursor, batch)
-            later = Message.objects.filter(
-                **batch.thread.as_filter, number__gt=batch.messages[-1].number
-            )
-            if is_again or later.exists():
-                queue.EXTRACTIONS.postpone(cursor.pk, timedelta(0))
-            else:
-                lease.finish()
+        new = [message for message in batch.messages if message.number > cursor.last_number]
+        # The messages of a cut answer are processed again, in smaller batches.
+        is_again = CUT in run.result and len(new) > 1
+        if not is_again:
+            _advance(cursor, batch)
+        rows = Message.objects.filter(**batch.thread.as_filter)
+        if is_again or rows.filter(number__gt=batch.messages[-1].number).exists():
+            queue.EXTRACTIONS.postpone(cursor.pk, timedelta(0))
+        else:
+            lease.finish()
 
 
 def _require_messages(batch: Batch) -> None:
     ids = [message.id for message in batch.messages]
     if Message.objects.filter(**batch.thread.as_filter, pk__in=ids).count() < len(ids):
-        raise ExtractionFailed("A message of the run was erased, or moved to another user.")
+        raise ExtractionFailed(NOT_THERE)
 
 
-def _conversation(row: ExtractionCursor | ExtractionRun) -> dict[str, Any]:
-    return {"agent_id": row.agent_id, "user_id": row.user_id, "thread_id": row.thread_id}
+def _messages_of(run: ExtractionRun) -> list[Message]:
+    rows = Message.objects.filter(**Thread.of(run).as_filter, pk__in=run.message_ids)
+    return list(rows.order_by("number"))
 
 
 # --- Previews, replays, undo ----------------------------------------------------------------------
@@ -379,8 +369,8 @@ def replay(run_id: UUID, *, requested_by: str, model: str | None = None) -> Extr
     Raises the errors of `preview`, and ExtractionRunNotFound.
     """
     run = get_run(run_id)
-    rows = Message.objects.filter(**_conversation(run), pk__in=run.message_ids).order_by("number")
-    return preview(messages=list(rows), requested_by=requested_by, model=model, replay_of=run)
+    messages = _messages_of(run)
+    return preview(messages=messages, requested_by=requested_by, model=model, replay_of=run)
 
 
 def apply(run_id: UUID) -> ExtractionRun:
@@ -392,17 +382,11 @@ def apply(run_id: UUID) -> ExtractionRun:
         ExtractionFailed: its messages were erased or moved.
     """
     run = get_run(run_id, RunState.PREVIEW)
-    rows = Message.objects.filter(**_conversation(run), pk__in=run.message_ids).order_by("number")
-    thread = Thread(run.agent_id, run.user_id, run.thread_id)
-    messages = list(rows)
+    thread, messages = Thread.of(run), _messages_of(run)
     if len(messages) < len(run.message_ids):
-        raise ExtractionFailed("A message of the run was erased, or moved to another user.")
-    batch = Batch(
-        Agent.objects.get(pk=run.agent_id),
-        thread,
-        messages,
-        known_facts(thread.agent_id, thread.user_id),
-    )
+        raise ExtractionFailed(NOT_THERE)
+    agent = Agent.objects.get(pk=run.agent_id)
+    batch = Batch(agent, thread, messages, known_facts(thread.agent_id, thread.user_id))
     answer = parse_facts(run.output)
     with lock_windows([thread]):
         run = get_run(run_id, RunState.PREVIEW, is_locked=True)
@@ -432,7 +416,7 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
         WrongRunState: the run was not applied.
     """
     run = get_run(run_id)
-    with lock_windows([Thread(run.agent_id, run.user_id, run.thread_id)]):
+    with lock_windows([Thread.of(run)]):
         run = get_run(run_id, RunState.APPLIED, is_locked=True)
         found = facts.roll_back(run_id, author=author)
         counts = {name: len(rows) for name, rows in found.items()}

@@ -5,7 +5,7 @@ are still addressed to the first agent, and the other agent answers them. A thre
 handed to an agent that had it before is escalated to a person.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -22,6 +22,7 @@ from konstruct.orchestrator.handoff.escalations import invalidate_cache
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import queue
+from konstruct.orchestrator.tool_catalog import function_tool
 from konstruct.orchestrator.tools import tool_calls
 from memory.arguments import id_argument, text_argument
 from memory.models import Message, Role
@@ -31,6 +32,9 @@ HAND_TO_AGENT: Final = "hand_to_agent"
 HAND_BACK: Final = "hand_back"
 TOOL_NAMES: Final = frozenset({HAND_TO_AGENT, HAND_BACK})
 MAX_REASON_CHARACTERS = 500
+NO_ARGUMENTS: Final = {
+    "type": "object", "properties": {}, "required": [], "additionalProperties": False,
+}  # fmt: skip
 NOT_DONE: Final = "Error: not done, for the conversation was to be handed over."
 
 
@@ -56,27 +60,22 @@ def handover_tools(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]
     """Return the handover tools that the agent can use, in OpenAI's format."""
     tools = []
     if agent.hands_to and (names := handover_targets(agent)):
-        tools.append(
-            _tool(
-                HAND_TO_AGENT,
-                "Hand this conversation to another agent, who answers the user from now on. Use it"
-                " when the user needs that agent. Do not answer the message yourself then.",
-                {
-                    "agent": {"type": "string", "enum": sorted(names)},
-                    "reason": {"type": "string", "description": "The reason, for the record."},
-                },
-                required=["agent"],
-            )
+        description = (
+            "Hand this conversation to another agent, who answers the user from now on. Use it"
+            " when the user needs that agent. Do not answer the message yourself then."
         )
+        properties = {
+            "agent": {"type": "string", "enum": sorted(names)},
+            "reason": {"type": "string", "description": "The reason, for the record."},
+        }
+        schema = {**NO_ARGUMENTS, "properties": properties, "required": ["agent"]}
+        tools.append(function_tool(HAND_TO_AGENT, description, schema))
     if can_hand_back:
-        tools.append(
-            _tool(
-                HAND_BACK,
-                "Hand this conversation back to the agent that had it before you, when the user is"
-                " done with what you are for. Do not answer the message yourself then.",
-                {},
-            )
+        description = (
+            "Hand this conversation back to the agent that had it before you, when the user is"
+            " done with what you are for. Do not answer the message yourself then."
         )
+        tools.append(function_tool(HAND_BACK, description, NO_ARGUMENTS))
     return tools
 
 
@@ -137,24 +136,6 @@ def handover_targets(agent: Agent) -> dict[str, Agent]:
     """Return the active agents that the agent may hand a conversation to, by name."""
     targets = Agent.objects.active().filter(pk__in=agent.hands_to)
     return {target.name: target for target in targets}
-
-
-def _tool(
-    name: str, description: str, properties: dict[str, Any], required: Sequence[str] = ()
-) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": description,
-            "parameters": {
-                "type": "object",
-                "properties": properties,
-                "required": list(required),
-                "additionalProperties": False,
-            },
-        },
-    }
 
 
 # --- Reading --------------------------------------------------------------------------------------

@@ -182,7 +182,12 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
             user_id=target, linked_at=Now(), linked_by=by
         )
         HistoryMerge.objects.filter(user_id=existing.own_id, done_at=None).update(user_id=target)
-        _enqueue_merge(existing.own_id, target, by)
+        merge, _ = HistoryMerge.objects.update_or_create(
+            from_user=existing.own_id,
+            done_at=None,
+            defaults={"user_id": target, "requested_by": by},
+        )
+        HISTORY_MERGES.enqueue_if_missing(merge.pk)
         return find_identity(identity.pk)
 
 
@@ -237,16 +242,6 @@ def _free_id(channel: str, workspace: str, native_id: str) -> str:
             return candidate
     # Both are used or too long.
     return f"{channel[:100]}:{uuid4()}"
-
-
-def _enqueue_merge(from_user: str, user_id: str, by: str) -> None:
-    merge, is_new = HistoryMerge.objects.get_or_create(
-        from_user=from_user, done_at=None, defaults={"user_id": user_id, "requested_by": by}
-    )
-    HISTORY_MERGES.enqueue_if_missing(merge.pk)
-    if not is_new:
-        merge.user_id, merge.requested_by = user_id, by
-        merge.save(update_fields=["user_id", "requested_by"])
 
 
 def _lock_identities() -> None:

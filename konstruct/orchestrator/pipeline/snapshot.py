@@ -12,14 +12,7 @@ from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.handoff.detection import yes_or_no
 from konstruct.orchestrator.handoff.escalations import EscalationState, current_escalation
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
-from konstruct.orchestrator.models import (
-    Agent,
-    AnswerOptions,
-    Escalation,
-    PendingReply,
-    ToolCall,
-)
-from konstruct.orchestrator.models.agents import PendingReplyQuerySet
+from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
 
@@ -91,7 +84,10 @@ def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
     Raises:
         MessageNotFound: the tenant has no such message.
     """
-    row: Any = _thread_of(message_id).first()
+    of_thread = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
+    oldest_due = PendingReply.objects.due().in_thread(**of_thread).values("message_id")[:1]
+    rows = Message.objects.filter(pk=message_id, role=Role.USER).only(*of_thread)
+    row: Any = rows.annotate(oldest_due=Subquery(oldest_due)).first()
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message_id}.")
     return Thread.of(row), row.oldest_due
@@ -104,14 +100,15 @@ def oldest_due(thread: Thread) -> Snapshot | None:
     thread. Two statements and a read of the cache; one more statement with tool calls, options of
     the program, an earlier reply, or a plain yes or no.
     """
-    row = _oldest_ready(**thread.as_filter).first()
+    due = PendingReply.objects.due().in_thread(**thread.as_filter)  # type: ignore[arg-type]
+    row = _messages(thread).filter(pk=due.values("message_id")[:1]).first()
     return None if row is None else _snapshot(row, thread)
 
 
 def read_snapshot(message: KonstructMessage) -> Snapshot:
     """Read the message and the data of its reply. Raises MessageNotFound."""
     thread = Thread.of(message)
-    row = _message(message.id, **thread.as_filter).first()
+    row = _messages(thread).filter(pk=message.id, role=Role.USER).first()
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message.id}.")
     return _snapshot(row, thread)
@@ -125,33 +122,9 @@ def load_message(message_id: UUID) -> KonstructMessage:
     return konstruct_message(row)
 
 
-def _due_in_thread(agent_id: Any, user_id: Any, thread_id: Any) -> PendingReplyQuerySet:
-    return PendingReply.objects.due().in_thread(
-        agent_id=agent_id, user_id=user_id, thread_id=thread_id
-    )
-
-
-def _thread_of(message_id: Any) -> QuerySet[Message]:
-    in_its_thread = _due_in_thread(OuterRef("agent_id"), OuterRef("user_id"), OuterRef("thread_id"))
-    return (
-        Message.objects.filter(pk=message_id, role=Role.USER)
-        .annotate(oldest_due=Subquery(in_its_thread.values("message_id")[:1]))
-        .only("agent_id", "user_id", "thread_id")
-    )
-
-
-def _oldest_ready(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Message]:
-    waiting = _due_in_thread(agent_id, user_id, thread_id).values("message_id")[:1]
-    return _messages(agent_id, user_id, thread_id).filter(pk=waiting)
-
-
-def _message(message_id: Any, agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Message]:
-    return _messages(agent_id, user_id, thread_id).filter(pk=message_id, role=Role.USER)
-
-
-def _messages(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Any]:
+def _messages(thread: Thread) -> QuerySet[Any]:
     """Annotate all messages with the columns that a snapshot of this thread needs."""
-    escalations = Escalation.objects.filter(agent_id=agent_id, user_id=user_id, thread_id=thread_id)
+    escalations = Escalation.objects.filter(**thread.as_filter)
     return Message.objects.annotate(
         has_reply=Exists(Message.objects.filter(in_reply_to_id=OuterRef("pk"))),
         has_options=Exists(AnswerOptions.objects.filter(message_id=OuterRef("pk"))),

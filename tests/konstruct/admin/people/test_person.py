@@ -87,7 +87,7 @@ def test_waiting_items_are_shown_with_links(
 ) -> None:
     client = browser(pending_a.tenant)
     labels = {
-        user: [item["label"] for item in client.get(PERSON, {"user": user}).context["waiting"]]
+        user: [label for label, *_ in client.get(PERSON, {"user": user}).context["waiting"]]
         for user in ("maria", "zoe", "bob")
     }
     assert sorted(labels["zoe"]) == [
@@ -95,8 +95,8 @@ def test_waiting_items_are_shown_with_links(
     ]  # fmt: skip
     assert sorted(labels["maria"]) == ["Proposed fact", "Reply failed"]
     assert labels["bob"] == ["Reply queued"]
-    for item in client.get(PERSON, {"user": "zoe"}).context["waiting"]:
-        assert client.get(item["address"]).status_code == 200
+    for _, _, address, _ in client.get(PERSON, {"user": "zoe"}).context["waiting"]:
+        assert client.get(address).status_code == 200
 
 
 def test_facts_have_their_source_and_the_replies_that_used_them(
@@ -117,8 +117,8 @@ def test_facts_have_their_source_and_the_replies_that_used_them(
     (entered,) = rows.values()
     assert (entered["quoted"], entered["author"].action) == (None, "change")
     assert f"/admin/conversations/{message.pk}/#m{message.pk}" in page.text
-    (waiting,) = (row for row in page.context["waiting"] if row["label"] == "Proposed fact")
-    assert str(waiting_id) in waiting["address"]
+    (waiting,) = (row for row in page.context["waiting"] if row[0] == "Proposed fact")
+    assert str(waiting_id) in waiting[2]
 
 
 def test_person_page_shows_the_facts_of_a_date(
@@ -174,8 +174,8 @@ def test_page_of_a_linked_account_shows_messages_of_both_accounts(
         assert (page.context["user_id"], page.context["name"]) == ("maria", "Mia")
         assert "Said in Slack." in page.text
         assert "likes green tea" in page.text
-        (item,) = (row for row in page.context["waiting"] if "queued" in row["label"])
-        assert item["text"] == "Said in Slack."
+        (text,) = (row[1] for row in page.context["waiting"] if "queued" in row[0])
+        assert text == "Said in Slack."
 
 
 def test_each_kind_needs_its_permission(pending_a: Program, browser: Callable[..., Client]) -> None:
