@@ -166,18 +166,6 @@ def test_small_sets_of_facts_and_preferences_are_given_always(tenant_a: Tenant) 
     assert len(MANAGER.memory.always_given(tenant_a.id, AGENT, USER)) == 1
 
 
-def test_a_manager_without_graphs_needs_no_session_store(tenant_a: Tenant) -> None:
-    append_message(tenant_a.id, AGENT, USER, "user", "From the window")
-    manager = ContextManager(None, LongTermMemory(), WorkingContextCompiler("fast"))
-
-    compiled = manager.compile_working_context(
-        tenant_a.id, "chat", "So?", "", "fast", agent_id=AGENT, user_id=USER
-    )
-
-    assert manager.session is None
-    assert [message["content"] for message in compiled["messages"]] == ["From the window"]
-
-
 def test_prompt_lists_included_and_omitted_parts(
     tenant_a: Tenant, add_exchange: Callable[..., Any]
 ) -> None:
