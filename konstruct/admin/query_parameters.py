@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Self
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, QueryDict
+from django.http import Http404, HttpRequest
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 from django.utils.timezone import is_aware
@@ -67,23 +67,17 @@ class AgentAndUser:
     user_id: str
 
     @classmethod
-    def from_query(cls, parameters: QueryDict) -> Self | None:
-        """Return the agent and user of the parameters, or None if one is missing or unknown."""
-        agent_id, user_id = as_uuid(parameters.get("agent")), as_user_id(parameters.get("user"))
-        agent = Agent.objects.filter(pk=agent_id).first() if agent_id else None
-        return cls(agent, user_id) if agent and user_id else None
-
-    @classmethod
     def from_request(cls, request: HttpRequest) -> Self:
         """Return the agent and user of a request.
 
         Raises:
             Http404: the address names no agent of this tenant, or no user.
         """
-        chosen = cls.from_query(request.GET)
-        if chosen is None:
+        agent_id, user_id = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
+        agent = Agent.objects.filter(pk=agent_id).first() if agent_id else None
+        if agent is None or not user_id:
             raise Http404("The address names no agent of this tenant, or no user.")
-        return chosen
+        return cls(agent, user_id)
 
     @property
     def query(self) -> str:

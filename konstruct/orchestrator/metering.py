@@ -203,11 +203,8 @@ def usage(
         agent_id: only this agent.
         limit: the maximum number of rows; None: all.
     """
-    filters: dict[str, Any] = {"created_at__gte": since}
-    if until is not None:
-        filters["created_at__lt"] = until
-    if agent_id is not None:
-        filters["agent_id"] = agent_id
+    chosen = {"created_at__gte": since, "created_at__lt": until, "agent_id": agent_id}
+    filters = {name: value for name, value in chosen.items() if value is not None}
     groups = (
         ModelCall.objects.filter(**filters)
         .annotate(day=TruncDate("created_at", tzinfo=UTC))

@@ -203,6 +203,18 @@ def open_escalation(
     return escalation, True
 
 
+def escalate_message(message: KonstructMessage, opened_by: OpenedBy, reason: str) -> Escalation:
+    """Escalate the thread of a message to a person. The reply to the message says so."""
+    opened, _ = open_escalation(
+        Thread.of(message),
+        opened_by=opened_by,
+        reason=reason,
+        channel=message.channel,
+        message_id=message.id,
+    )
+    return opened
+
+
 def lock_open_escalation(thread: Thread) -> Escalation | None:
     """Return the thread's open escalation or handover, locked until the transaction ends."""
     return Escalation.objects.select_for_update().open().filter(**thread.as_filter).first()

@@ -255,14 +255,8 @@ def hand_over_by_agent(
                 reason=reason,
                 message=message,
             )
-        opened, _ = escalations.open_escalation(
-            thread,
-            opened_by=OpenedBy.RULE,
-            reason=refusal_reason(from_agent, refusal, reason),
-            channel=message.channel,
-            message_id=message.id,
-        )
-        return opened
+        reason = refusal_reason(from_agent, refusal, reason)
+        return escalations.escalate_message(message, OpenedBy.RULE, reason)
 
 
 def next_agent(to_agent: UUID, agents_so_far: Collection[UUID]) -> tuple[Agent | None, str]:

@@ -177,13 +177,7 @@ def escalate(
     """
     message = snapshot.message
     with lease.transaction():
-        opened, _ = escalations.open_escalation(
-            snapshot.thread,
-            opened_by=opened_by,
-            reason=reason,
-            channel=message.channel,
-            message_id=message.id,
-        )
+        opened = escalations.escalate_message(message, opened_by, reason)
     return (
         escalation_notice(snapshot) if opened.message_id == message.id else read_snapshot(message)
     )
@@ -416,13 +410,8 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
     """
     is_permanent = queue.REPLIES.record_failure(message.id, error)
     if is_permanent and escalations.reached_failure_limit(message):
-        escalations.open_escalation(
-            Thread.of(message),
-            opened_by=OpenedBy.RULE,
-            reason=f"The agent could not answer: {reason_of(error)}",
-            channel=message.channel,
-            message_id=message.id,
-        )
+        reason = f"The agent could not answer: {reason_of(error)}"
+        escalations.escalate_message(message, OpenedBy.RULE, reason)
         # The reply of that message is the notice, which needs no language model.
         queue.retry(message.id)
     delivery_hooks.notify_changed(message)

@@ -74,8 +74,8 @@ def record(
         message, agent, completion, round_number=round_number, program_tools=program_tools
     )
     states = {call.state for call in calls}
-    reasons = [reason for state, reason in HELD_FOR_BY_STATE.items() if state in states]
-    held_for = reasons[0] if reasons else None
+    reasons = (reason for state, reason in HELD_FOR_BY_STATE.items() if state in states)
+    held_for = next(reasons, None)
     with transaction.atomic():
         _invalidate_cache(message.thread_id)
         ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
