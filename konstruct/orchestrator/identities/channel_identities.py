@@ -182,12 +182,15 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
             user_id=target, linked_at=Now(), linked_by=by
         )
         HistoryMerge.objects.filter(user_id=existing.own_id, done_at=None).update(user_id=target)
-        merge, _ = HistoryMerge.objects.update_or_create(
+        merge, is_new = HistoryMerge.objects.get_or_create(
             from_user=existing.own_id,
             done_at=None,
             defaults={"user_id": target, "requested_by": by},
         )
         HISTORY_MERGES.enqueue_if_missing(merge.pk)
+        if not is_new:  # other columns must not be updated, as update_or_create would
+            merge.user_id, merge.requested_by = target, by
+            merge.save(update_fields=["user_id", "requested_by"])
         return find_identity(identity.pk)
 
 
