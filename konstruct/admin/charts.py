@@ -129,7 +129,7 @@ def chosen_days(request: HttpRequest) -> int:
 
 def chart_context(days: int) -> dict[str, Any]:
     """Return the charts of the last days for index.html."""
-    period = activity(**_range(days))
+    period = _activity(days)
     cost = period.total.cost
     return {
         "charts": [_chart_context(chart, period) for chart in CHARTS],
@@ -140,10 +140,15 @@ def chart_context(days: int) -> dict[str, Any]:
     }
 
 
-def _range(days: int) -> dict[str, date]:
+def _range(days: int) -> tuple[date, date]:
     """Return the first and the last of the days, in UTC."""
     today = datetime.now(UTC).date()
-    return {"first": today - timedelta(days=days - 1), "last": today}
+    return today - timedelta(days=days - 1), today
+
+
+def _activity(days: int) -> Activity:
+    first, last = _range(days)
+    return activity(first=first, last=last)
 
 
 def _chart_context(chart: Chart, period: Activity) -> dict[str, Any]:
@@ -205,7 +210,8 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST":
         with transaction.atomic():
             log_access(request, Action.EDIT, "dashboard", asked={"days": days})
-            recount(**_range(days))
+            first, last = _range(days)
+            recount(first=first, last=last)
         return redirect(reverse("admin:activity", query={"days": days}))
     log_access(request, Action.VIEW, "dashboard", asked={"days": days})
     columns = [(series, chart.unit) for chart in CHARTS for series in chart.series]
@@ -217,7 +223,7 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
                 for series, unit in columns
             ],
         )
-        for day, numbers in reversed(activity(**_range(days)).days.items())
+        for day, numbers in reversed(list(_activity(days).days.items()))
     ]
     return tenant_site.render(
         request,
