@@ -19,6 +19,7 @@ class Once(Generic[P, T]):
         self._lock = threading.Lock()
         self._cached = functools.cache(create)
         self.cache_clear = self._cached.cache_clear
+        functools.update_wrapper(self, create)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result."""

@@ -185,7 +185,7 @@ class SlackServer(LoopbackServer):
     def _chat_postmessage(self, workspace: Workspace, arguments: Any) -> dict[str, Any]:
         if wrong := _unfit(arguments):
             return wrong
-        ts = f"{int(time.time())}.{next(self._numbers):06}"
+        ts = fresh_ts()
         workspace.posts.append({**arguments, "ts": ts, "shown": [arguments["text"]]})
         return {"ts": ts, "channel": arguments["channel"]}
 

@@ -15,13 +15,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_erasure_form_warns_of_ids_that_look_the_same(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
-    for user_id in ("zoe", "zoe ", "zo\u200be", "eva"):
+    for user_id in ("zoe", "zoe ", "eva"):
         assert program_a.send("Hello", user_id=user_id).status_code == 202
     embeddings.drain(program_a.tenant.id)
     client = browser(program_a.tenant)
     page = client.get(f"/admin/people/person/erase/?{urlencode({'user': 'zoe'})}").content.decode()
     assert "zoe‹U+0020›" in page
-    assert "zo‹U+200B›e" in page
     other = client.get(f"/admin/people/person/?{urlencode({'user': 'zoe '})}").content.decode()
     assert "(zoe‹U+0020›)" in other
     alone = client.get(f"/admin/people/person/erase/?{urlencode({'user': 'eva'})}").content.decode()

@@ -99,7 +99,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("dry-runs", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/dry-runs/",
-        messages=24,
+        messages=26,
         body=lambda seed: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
     ("questions", "GET"): Case(lambda seed: f"{V1}agents/{seed.other.pk}/questions/", messages=3),

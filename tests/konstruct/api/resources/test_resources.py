@@ -90,6 +90,7 @@ def test_transcript_is_verbatim_and_links_replies_to_messages(seed: SeedData) ->
             "in_reply_to": None,
             "external_id": None,
             "metadata": {},
+            "indexed": True,
         },
         {
             "id": str(seed.reply.id),
@@ -102,6 +103,7 @@ def test_transcript_is_verbatim_and_links_replies_to_messages(seed: SeedData) ->
             "in_reply_to": seed.sent["id"],
             "external_id": None,
             "metadata": {},
+            "indexed": True,
         },
     ]
 
