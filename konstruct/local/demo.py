@@ -39,17 +39,13 @@ def find_facts(document: str) -> str:
     Args:
         document: the JSON document of `konstruct.orchestrator.extraction.prompt`.
     """
-    messages = json.loads(document)["messages"]
-    facts = [
-        {
-            **fact,
-            "speaker": message["speaker"],
-            "evidence": [{"message": message["id"], "quote": fact["quote"]}],
-        }
-        for fact in json.loads(DATA.read_text())["facts"]
-        for message in messages
-        if message["role"] == "user" and fact["quote"] in message["text"]
+    texts = [
+        message["text"]
+        for message in json.loads(document)["messages"]
+        if message.get("role", message["speaker"]) == "user"
     ]
+    recorded = json.loads(DATA.read_text())["facts"]
+    facts = [fact for fact in recorded if any(fact["quote"] in text for text in texts)]
     return json.dumps({"facts": facts})
 
 

@@ -112,7 +112,9 @@ def test_every_block_of_the_page_runs(
 
 
 def test_tutorials_do_not_create_the_same_tenant() -> None:
-    created = re.findall(r"create_tenant (\w+)", "".join(page.read_text() for page in TUTORIALS))
+    created = re.findall(
+        r"(?:create|set_up)_tenant (\w+)", "".join(page.read_text() for page in TUTORIALS)
+    )
     assert len(created) == len(set(created)) == 3
 
 

@@ -1,5 +1,6 @@
 """The main job: a message is answered with the agent's memory."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -52,7 +53,8 @@ def test_a_message_sent_many_times_at_once_is_one_message_with_one_reply(
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(send, range(8)))
     assert [status for status, _ in answers] == [200] * 8
-    assert all(document == answers[0][1] for _, document in answers)
+    # The message may be indexed between two answers.
+    assert len({json.dumps({**document, "indexed": None}) for _, document in answers}) == 1
     assert answers[0][1]["reply"]["content"] == "Noted."
     assert len(deployment.llm.requests) == 1
     tenant.assert_whole(users=("zoe",))

@@ -1172,8 +1172,8 @@ class FactChange(TypedDict):
     reason: NotRequired[str]
     """The reason, for the fact's events."""
     value: NotRequired[str]
-    """The value of the fact's slot, such as Oslo. Default: unchanged, if the content still has
-    it."""
+    """The value of the fact's slot, such as Oslo. Default: the words of the new content that
+    replace it, or it, if the content still has it."""
 
 
 class QuestionAnswer(TypedDict):
