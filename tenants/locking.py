@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
-from tenants.context import fetch_column, fetch_value, tenant_connection
+from tenants.context import execute, fetch_column, fetch_value, tenant_connection
 from tenants.exceptions import PooledOwner, RestoreBusy, SchemaBusy
 
 FIRST_PAUSE_SECONDS = 0.005
@@ -155,8 +155,7 @@ def _unlock(key: tuple[int, int], kind: str = "") -> None:
     # In a broken transaction, or without a connection, the lock ends with the session.
     if connection.connection is not None and not connection.needs_rollback:
         try:
-            with connection.cursor() as cursor:
-                cursor.execute(f"SELECT pg_advisory_unlock{kind}(%s, %s)", key)
+            execute(f"SELECT pg_advisory_unlock{kind}(%s, %s)", key)
         except (InterfaceError, OperationalError):
             connection.close()
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
 from tenants import transaction
-from tenants.context import fetch_row, tenant_connection, tenant_scope
+from tenants.context import fetch_row, fetch_value, tenant_connection, tenant_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.outages import outage_reason
 from tenants.postgresql.base import DatabaseWrapper
@@ -39,12 +39,8 @@ _UNSAFE = """
 
 def unsafe_role_reason() -> str:
     """Return the reason why the connection's role could bypass the policies; "" if it cannot."""
-    connection = tenant_connection()
     # Superusers have every role; the statement returns that reason first.
-    with connection.cursor() as cursor:
-        cursor.execute(_UNSAFE, [SCHEMA_PATTERN])
-        found = cursor.fetchone()
-    return found[0] if found else ""
+    return fetch_value(_UNSAFE, [SCHEMA_PATTERN]) or ""
 
 
 def unsafe_pooler_reason() -> str:

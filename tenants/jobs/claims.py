@@ -12,7 +12,7 @@ from uuid import UUID
 
 from celery import current_app
 
-from tenants.context import connection, server_scope
+from tenants.context import connection, fetch_all, server_scope
 from tenants.jobs.kind import GRACE, KINDS, MAX_GRACE, JobKind
 from tenants.models import Tenant
 from tenants.postgresql.exceptions import ServerDown
@@ -186,10 +186,9 @@ def sweep() -> int:
     woken = 0
     for server in servers():
         try:
-            with server_scope(server), connection.cursor() as cursor:
+            with server_scope(server):
                 connection.set_local(_BY_INDEXES, with_next=True)
-                cursor.execute(_DUE, {"kinds": kinds, "limit": MAX_SWEPT_JOBS})
-                due = dict(cursor.fetchall())
+                due = dict(fetch_all(_DUE, {"kinds": kinds, "limit": MAX_SWEPT_JOBS}))
         except ServerDown as error:
             logger.warning("Its jobs are swept later: %s", error)
             continue

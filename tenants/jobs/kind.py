@@ -27,7 +27,13 @@ from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
 from tenants import traces, transaction
-from tenants.context import connection, current_server, required_tenant_id, tenant_connection
+from tenants.context import (
+    current_server,
+    execute,
+    fetch_row,
+    required_tenant_id,
+    tenant_connection,
+)
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.jobs import metrics
 from tenants.jobs.lease import Lease, LeaseLost, WorkerLost
@@ -284,9 +290,7 @@ class JobKind:
         if lane is not None:
             tenant_connection().queue(_END_OVERDUE, values, with_next=True)
         try:
-            with connection.cursor() as cursor:
-                cursor.execute(_BEGIN, values)
-                row = cursor.fetchone()
+            row = fetch_row(_BEGIN, values)
         except IntegrityError:
             return None  # another worker has just leased another job of the lane
         return None if row is None else Lease(self.name, key, *row)
@@ -494,9 +498,7 @@ class JobKind:
         }
 
     def _execute(self, statement: str, keys: Collection[UUID]) -> bool:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, self._values(keys))
-            return bool(cursor.rowcount)
+        return bool(execute(statement, self._values(keys)))
 
 
 # Of a job that no worker does.

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from tenants import transaction
-from tenants.context import connection, required_tenant_id, tenant_scope
+from tenants.context import connection, execute, fetch_row, required_tenant_id, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.jobs import metrics
 from tenants.outages import OUTAGES, outage_reason
@@ -110,9 +110,7 @@ class Lease:
         Raises:
             LeaseLost: the lease has ended.
         """
-        with connection.cursor() as cursor:
-            cursor.execute(_CHECK, {**self._key_values(), "locks": list(locks)})
-            row = cursor.fetchone()
+        row = fetch_row(_CHECK, {**self._key_values(), "locks": list(locks)})
         if row is None:
             raise self.lost_error()
         return row[0] is not False
@@ -123,10 +121,8 @@ class Lease:
         Raises:
             LeaseLost: the lease has ended. Let it end the transaction.
         """
-        with connection.cursor() as cursor:
-            cursor.execute(_FINISH, self._key_values())
-            if not cursor.rowcount:
-                raise self.lost_error()
+        if not execute(_FINISH, self._key_values()):
+            raise self.lost_error()
         transaction.on_commit(partial(metrics.count, self.kind, "done"))
 
     def abandon(self) -> None:
@@ -165,5 +161,4 @@ def end_abandoned() -> None:
 def _abandon(values: dict[str, Any]) -> None:
     if connection.connection is not None and not connection.is_usable():
         connection.close()
-    with connection.cursor() as cursor:
-        cursor.execute(_ABANDON, values)
+    execute(_ABANDON, values)

@@ -21,7 +21,7 @@ from uuid import UUID, uuid4
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from tenants.context import connection, server_scope
+from tenants.context import connection, fetch_value, server_scope
 from tenants.jobs.lease import end_abandoned
 from tenants.outages import outage_reason
 from tenants.servers import servers
@@ -135,9 +135,8 @@ def give_back_all() -> int:
     with _separate_connections():
         for server in process.known:
             try:
-                with server_scope(server), connection.cursor() as cursor:
-                    cursor.execute(_GIVE_BACK, [process.id])
-                    count += cursor.fetchone()[0]
+                with server_scope(server):
+                    count += fetch_value(_GIVE_BACK, [process.id])
             except (DatabaseError, InterfaceError) as error:
                 logger.warning("Jobs are due when the leases expire: %s", outage_reason(error))
     return count

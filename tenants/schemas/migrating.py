@@ -22,7 +22,7 @@ from django.db import DatabaseError, OperationalError, transaction
 from django.db.models.functions import Now
 from psycopg import errors
 
-from tenants.context import fetch_column, server_scope, tenant_connection
+from tenants.context import execute, fetch_column, server_scope, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
@@ -200,8 +200,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     if tenant_id is None or options["plan"] or options["check_unapplied"]:
         unapplied = _apply(schema_name, command, options)
         if connection.alias != MAIN and not (options["plan"] or options["check_unapplied"]):
-            with connection.cursor() as cursor:
-                cursor.execute(_REVOKE_PUBLIC_WRITES)
+            execute(_REVOKE_PUBLIC_WRITES)
         return {"unapplied": unapplied}
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
@@ -270,8 +269,7 @@ def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[st
 
 
 def _is_unprotected(schema_name: str) -> bool:
-    with tenant_connection().cursor() as cursor:
-        return bool(unprotected_schemas(cursor, f"^{schema_name}$"))
+    return bool(unprotected_schemas(f"^{schema_name}$"))
 
 
 def _replay(tenant: Tenant, command: MigrateSchema, made: Recording) -> Replay:
@@ -296,20 +294,17 @@ def _provision(
     connection = tenant_connection()
     protected: list[str] = []
     with transaction.atomic(using=connection.alias, durable=True):
-        with connection.cursor() as cursor:
-            # Else rows with unchecked foreign keys keep their table from being altered.
-            cursor.execute(
-                f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}';"
-                " SET CONSTRAINTS ALL IMMEDIATE"
-            )
+        # Else rows with unchecked foreign keys keep their table from being altered.
+        execute(
+            f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}'; SET CONSTRAINTS ALL IMMEDIATE"
+        )
         # On another server it exists if the process was killed before the tenant's row was updated.
         is_new = not schema_exists(tenant.schema_name)
         connection.set_schema(tenant.schema_name)
         if made is not None and is_new:
             _replay(tenant, command, made).fill()
         else:
-            with connection.cursor() as cursor:
-                cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {tenant.schema_name}")
+            execute(f"CREATE SCHEMA IF NOT EXISTS {tenant.schema_name}")
             command.run(**options)
             protected = enforce_rls(connection)
         state = made.state if made else _store_reached_state(tenant)
@@ -322,13 +317,11 @@ def _provision(
 
 def _store_reached_state(tenant: Tenant) -> str:
     """Return the state of a schema after Django has migrated it, perhaps partly."""
-    connection = tenant_connection()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT app || '.' || name FROM {tenant.schema_name}.django_migrations"  # noqa: S608
-        )
-        names = sorted({name for (name,) in cursor.fetchall()} & known_migrations())
-    connection.set_schema_to_public()
+    applied = fetch_column(
+        f"SELECT app || '.' || name FROM {tenant.schema_name}.django_migrations"  # noqa: S608
+    )
+    names = sorted(known_migrations().intersection(applied))
+    tenant_connection().set_schema_to_public()
     state = state_of(names, upkeep=tenant.migrated_to.partition(".")[2])
     SchemaState.objects.get_or_create(name=state, defaults={"migrations": names})
     return state

@@ -15,7 +15,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Exists, OuterRef, QuerySet
 
-from tenants.context import fetch_value, server_scope, tenant_connection
+from tenants.context import fetch_column, fetch_value, server_scope, tenant_connection
 from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
 from tenants.naming import SCHEMA_PATTERN
@@ -95,6 +95,9 @@ def schema_exists(schema_name: str) -> bool:
     return bool(fetch_value("SELECT to_regnamespace(%s) IS NOT NULL", [schema_name]))
 
 
+_TENANT_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname ~ %s"
+
+
 def schemas_to_visit(state: str) -> set[str]:
     """Return the names of the schemas in which migrate has something to do.
 
@@ -109,12 +112,9 @@ def schemas_to_visit(state: str) -> set[str]:
         tenants = Tenant.objects.provisioned().filter(server=server)
         states = dict(tenants.values_list("schema_name", "migrated_to"))
         try:
-            with server_scope(server), tenant_connection().cursor() as cursor:
-                found |= unprotected_schemas(cursor, SCHEMA_PATTERN)
-                cursor.execute(
-                    "SELECT nspname FROM pg_namespace WHERE nspname ~ %s", [SCHEMA_PATTERN]
-                )
-                existing = {name for (name,) in cursor.fetchall()}
+            with server_scope(server):
+                found |= unprotected_schemas(SCHEMA_PATTERN)
+                existing = set(fetch_column(_TENANT_SCHEMAS, [SCHEMA_PATTERN]))
         except ServerDown:
             existing = set()
         found |= {name for name in states if states[name] != state or name not in existing}

@@ -24,7 +24,7 @@ from django.db.migrations import Migration
 from django.db.migrations.operations import RenameModel, RunPython, SeparateDatabaseAndState
 from django.db.migrations.operations.base import Operation
 
-from tenants.context import public_scope, tenant_connection
+from tenants.context import execute, public_scope, tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.locking import schema_lock
 from tenants.models import SchemaState
@@ -182,9 +182,8 @@ def record() -> Recording:
     command = _RecordedMigrate(recorder)
     try:
         with transaction.atomic(using=connection.alias), lock_timeout(""):
-            with connection.cursor() as cursor:
-                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-                cursor.execute(f"CREATE SCHEMA {RECORDED_SCHEMA}")
+            execute("SET CONSTRAINTS ALL IMMEDIATE")
+            execute(f"CREATE SCHEMA {RECORDED_SCHEMA}")
             connection.set_schema(RECORDED_SCHEMA)
             with connection.execute_wrapper(recorder):
                 command.run()

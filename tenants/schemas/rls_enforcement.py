@@ -17,6 +17,7 @@ from typing import Any
 
 from django.db import transaction
 
+from tenants.context import fetch_column
 from tenants.exceptions import UnprotectedSchema
 from tenants.operations.policies import (
     CHECK,
@@ -136,10 +137,10 @@ def unprotected_relations(cursor: Any, schemas: str) -> list[Relation]:
     return [relation for relation in relations if not relation.is_enforced]
 
 
-def unprotected_schemas(cursor: Any, schemas: str) -> set[str]:
+def unprotected_schemas(schemas: str) -> set[str]:
     """Return the schemas with matching names that have a relation without policy or check."""
-    cursor.execute(_UNPROTECTED_SCHEMAS, {"policy": POLICY, "check": CHECK, "schemas": schemas})
-    return {name for (name,) in cursor.fetchall()}
+    values = {"policy": POLICY, "check": CHECK, "schemas": schemas}
+    return set(fetch_column(_UNPROTECTED_SCHEMAS, values))
 
 
 def enforce_rls(connection: Any) -> list[str]:
