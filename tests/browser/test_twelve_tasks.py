@@ -216,7 +216,7 @@ def test_erase_a_person_and_hand_over_the_receipt(
     with clicks(page, 5):
         find_person(page, "Duarte")
         page.get_by_role("link", name="Request erasure").click()
-        page.get_by_label("Reason").fill("Inês asked for it.")
+        page.get_by_label("Reason").fill("Asked for by letter.")
         page.get_by_label("The user’s id").fill("ines")
         page.get_by_role("button", name="Request erasure").click()
         with database.as_owner():  # as manage.py owner_worker, which runs beside the server

@@ -124,8 +124,8 @@ def test_make_names_the_package_that_a_python_without_venv_lacks(tmp_path: Path)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").touch()  # left by an earlier attempt
 
-    command = ["make", "--file", str(PROJECT / "Makefile"), ".venv/bin/pip"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = ["make", "--no-print-directory", "--file", str(PROJECT / "Makefile"), ".venv/bin/pip"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "MAKEFLAGS": ""}
     ran = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
