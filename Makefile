@@ -19,7 +19,7 @@ PYTEST := $(IN_TEST_HOME) $(BIN)/python -m pytest
 # Over the cores, a file to a worker, in the order of tests/conftest.py.
 SHARED_OUT := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # By the markers of pyproject.toml.
-OF_QUICK := not slow and not pages and not data and not long
+OF_QUICK := not slow and not broad and not data and not long
 # What can differ behind a pooler, or on three servers.
 OF_SERVERS := not slow and not data and not long
 OF_TEST := not data and not long
@@ -79,7 +79,7 @@ stop: ## stop what runs of this checkout: server, Postgres, Valkey
 migrate: $(SERVING) ## bring all schemas up to date
 	@exec $(BIN)/python manage.py migrate
 
-quick: setup ## the tests of every commit: no processes, no pages; 90 seconds on two cores
+quick: setup ## the tests of every commit: no processes, nothing broad; 90 seconds on two cores
 	$(PYTEST) $(SHARED_OUT) -m "$(OF_QUICK)"
 
 test: setup ## all checks, and the tests that guard each promise; eight minutes on two cores

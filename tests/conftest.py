@@ -62,6 +62,11 @@ FIRST = (
 OWN_DATABASE = {"end_to_end", "browser", "test_serve", "survival"}
 # Fixtures that start processes or create tenants. Their tests get the marker slow.
 SLOW_FIXTURES = frozenset({"environment_of_processes", "deployment", "chromium", "make_tenant"})
+# Files besides the admin's that take seconds of CPU time: many operations, connections or turns.
+BROAD_FILES = re.compile(
+    r"test_(contract|client|protocol|pool|events|delivery|history|following|extraction"
+    r"|hostile_models|escalations|changed_facts|fact_review)\.py"
+)
 # A file whose tests all have one of the markers.
 WHOLE_FILE = re.compile(
     r"^pytestmark = (?:.*\n(?:    .*\n)*?)??.*\bmark\.(slow|long|data)\b", re.MULTILINE
@@ -164,7 +169,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark tests with slow fixtures and those of the admin, and sort the slowest tests first."""
+    """Mark tests with slow fixtures and broad tests, and sort the slowest tests first."""
     for item in items:
         if POOL_SIZE and item.get_closest_marker("of_a_session"):
             item.add_marker(pytest.mark.skip(reason="a pooler gives no session"))
@@ -174,8 +179,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             item.add_marker(pytest.mark.django_db)  # entering a tenant reads its server
         if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
-        if "admin" in item.path.parts:
-            item.add_marker(pytest.mark.pages)
+        if "admin" in item.path.parts or BROAD_FILES.fullmatch(item.path.name):
+            item.add_marker(pytest.mark.broad)
     rank = {name: number for number, name in enumerate(FIRST)}
 
     def names_of(item: pytest.Item) -> set[str]:
