@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, RequestedCall
 from memory.conf import RESPONDER_MARK
-from memory.context.chat import CONTEXT_OPENING, without_date_prefixes
+from memory.context.chat import CONTEXT_OPENING, EARLIER, KNOWN, without_date_prefixes
 from memory.text.chunking import split_sentences
 from memory.text.questions import is_question
 from tenants.traces import traced
@@ -205,7 +205,11 @@ def _recalled_lines(messages: Iterable[Mapping[str, Any]]) -> list[str]:
     for message in messages:
         if message["role"] == "system" and message["content"].startswith(CONTEXT_OPENING):
             items = message["content"].split("\n- ")[1:]
-            return [" ".join(item.split()) for item in items if DISCLAIMER not in item]
+            return [
+                " ".join(item.split())
+                for item in items
+                if DISCLAIMER not in item and not item.startswith((EARLIER, KNOWN))
+            ]
     return []
 
 

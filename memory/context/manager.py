@@ -10,10 +10,13 @@ from uuid import UUID
 from memory import embeddings, recall, short_term
 from memory.arguments import similarity_argument, text_argument
 from memory.context.chat import (
+    EARLIER,
+    KNOWN,
     SectionName,
     as_turn,
     fact_line,
     interleave,
+    list_item,
     storable_text,
     turn_line,
     turn_time,
@@ -210,25 +213,27 @@ class ContextManager:
                 )
         recalled_facts = [PromptFact.from_hit(hit) for hit in recalled.facts]
         recalled_contents = {fact.content for fact in recalled_facts}
-        always = [fact for fact in always if fact.content not in recalled_contents]
-        recalled_contents |= {fact.content for fact in always}
         facts = [fact for fact in facts if fact.content not in recalled_contents]
-        relevant = [
-            *always,
-            *relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor),
-        ]
+        relevant = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
+        recalled_contents |= {fact.content for fact in relevant}
+        always = [fact for fact in always if fact.content not in recalled_contents]
         return PromptParts(
             task=task,
             session_messages=turns,
             memories=[
                 *_earlier_items(earlier),
+                *(PromptItem(list_item(f"{KNOWN}{fact.content}"), fact=fact) for fact in always),
                 *interleave(
                     [PromptItem(fact_line(fact.content), fact=fact) for fact in relevant],
                     _prompt_items(recalled.ranking, excluded),
                 ),
             ],
-            facts=[*recalled_facts, *relevant],
-            below_floor=[fact for fact in facts if fact not in relevant],
+            facts=[*recalled_facts, *always, *relevant],
+            below_floor=[
+                fact
+                for fact in facts
+                if fact not in relevant and fact.content not in {known.content for known in always}
+            ],
             recalled=recalled,
             instructions=instructions,
         )
@@ -413,7 +418,7 @@ def _split_at_pause(
 def _earlier_items(turns: Iterable[Mapping[str, Any]]) -> Iterator[PromptItem]:
     for turn in turns:
         speaker = turn.get("name") or turn["role"]
-        yield PromptItem(turn_line(turn["content"], speaker, turn_time(turn)))
+        yield PromptItem(turn_line(turn["content"], speaker, turn_time(turn), label=EARLIER))
 
 
 def _prompt_items(ranking: Sequence[Hit | FactHit], excluded: set[str]) -> list[PromptItem]:

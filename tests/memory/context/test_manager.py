@@ -149,7 +149,7 @@ def test_small_sets_of_facts_and_preferences_are_given_always(tenant_a: Tenant) 
         parts = MANAGER.gather(
             tenant_a.id, "t", "Hello", agent_id=AGENT, user_id=USER, pause=timedelta(hours=12)
         )
-        return [fact.content for fact in parts.facts][:2]
+        return [fact.content for fact in parts.facts]
 
     def store(content: str, slot: str) -> None:
         entry = MemoryEntry(
@@ -159,11 +159,12 @@ def test_small_sets_of_facts_and_preferences_are_given_always(tenant_a: Tenant) 
 
     store("Ann eats no nuts.", "food_allergy")
     store("Ann's car is red.", "car")
-    assert given() == ["Ann eats no nuts.", "Ann's car is red."]
+    assert sorted(given()) == ["Ann eats no nuts.", "Ann's car is red."]
     for number in range(8):
         store(f"Ann's friend number {number} likes chess.", "friend")
-    assert MANAGER.memory.always_given(tenant_a.id, AGENT, USER)[0].content == given()[0]
-    assert len(MANAGER.memory.always_given(tenant_a.id, AGENT, USER)) == 1
+    (always,) = MANAGER.memory.always_given(tenant_a.id, AGENT, USER)
+    assert always.content == "Ann eats no nuts."
+    assert always.content in given()
 
 
 def test_prompt_lists_included_and_omitted_parts(
