@@ -145,21 +145,21 @@ def test_erasure_of_one_speaker_keeps_messages_of_others(
     connected: Program, post: Post, llm_server: LLMServer
 ) -> None:
     thread = begin(post, connected)
-    post(message_event("T1", "My secret is 42.", user="U2", thread_ts=thread))
+    post(message_event("T1", "My secret is heliotrope.", user="U2", thread_ts=thread))
     answer_all(connected)
     tenant_id = connected.tenant.id
     with tenant_scope(tenant_id):
         thread_id = Message.objects.filter(user_id="U2").earliest("number").thread_id
     client, key = get_redis_connection("default"), session_key(tenant_id, thread_id)
-    assert b"42" in b"".join(client.lrange(key, 0, -1))
+    assert b"heliotrope" in b"".join(client.lrange(key, 0, -1))
     with database.as_owner(), tenant_scope(tenant_id):
         carry_out(request_erasure("U2", by=Actor(ActorKind.PERSON, "1", "eva")))
-    assert b"42" not in b"".join(client.lrange(key, 0, -1))
+    assert b"heliotrope" not in b"".join(client.lrange(key, 0, -1))
     post(message_event("T1", "And now?", user="U3", thread_ts=thread))
     answer_all(connected)
     words = str(last_prompt(llm_server))
     assert "U1: Our boat is called Argo." in words
-    assert "42" not in words
+    assert "heliotrope" not in words
 
 
 def test_thread_shows_the_new_agent_after_a_handover(

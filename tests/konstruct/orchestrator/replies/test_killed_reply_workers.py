@@ -127,7 +127,8 @@ def pass_time(kind: JobKind) -> None:
 
 EVENT = {
     "kind": "mention", "workspace": "T1", "channel": "C1", "user": "U1", "home": "T1",
-    "ts": "1.1", "at": "2026-01-01T00:00:00+00:00", "thread_ts": "1.1", "text": "", "name": "", "files": [],
+    "ts": "1.1", "at": "2026-01-01T00:00:00+00:00", "thread_ts": "1.1",
+    "text": "", "name": "", "files": [],
 }  # fmt: skip
 ORCHESTRATOR = "konstruct.orchestrator."
 STEPS = [
