@@ -15,7 +15,6 @@ from typing import Final
 from uuid import UUID
 
 import redis.asyncio
-from redis.exceptions import RedisError
 
 from konstruct.orchestrator.replies.partial_reply import (
     CHUNK_CHANNELS,
@@ -141,7 +140,7 @@ class PartialReplies:
                     continue
                 try:
                     await self._read_from(cache, keys)
-                except (RedisError, OSError) as error:
+                except Exception as error:  # a dead task would end every stream of the process
                     logger.warning("Partial replies cannot be read: %s", error)
                     await asyncio.sleep(RETRY_SECONDS)
 
@@ -244,7 +243,7 @@ class ReplyWaiters:
         while not self._is_stopping:
             try:
                 await self._receive_announcements()
-            except (RedisError, OSError) as error:
+            except Exception as error:  # a dead task would leave every request to polling
                 if self._is_listening or not is_logged:
                     logger.warning("Requests wait for replies without the cache: %s", error)
                 is_logged = True
@@ -297,7 +296,7 @@ class ReplyWaiters:
                 settled = await self._find_settled(tenant_id, message_ids)
             except Exception as error:  # the next iteration checks again
                 logger.warning("The states of messages cannot be read: %s", error)
-                return
+                continue
             for message_id in settled:
                 self._wake((tenant_id, message_id))
 
