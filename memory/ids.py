@@ -39,7 +39,7 @@ def id_problem(value: str) -> str:
 
 
 def pseudonym_problem(value: str) -> str:
-    """Return that an id is a pseudonym of an erased user, whose log entries have it, or ""."""
+    """Return that an id is the pseudonym of an erased user in the log, or ""."""
     if not value.startswith(PREFIX):
         return ""
     return f"begins with {PREFIX!r}, as the pseudonyms of erased users do; use another id"

@@ -223,7 +223,7 @@ def alternating_turns(turns: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     """Return the turns with alternating roles, from a user's.
 
     A session may break it: one that was cut between a question and its answer, or that a program
-    appended to. Consecutive turns of one role are joined; an answer whose question was cut is
+    appended to. Consecutive turns of one role are joined; an answer without its question is
     dropped.
     """
     result: list[ChatMessage] = []

@@ -36,7 +36,7 @@ def test_a_worker_killed_at_steps_of_a_reply(
         rounds = 0
         while deployment.open_orders():
             rounds += 1
-            assert rounds <= DEATHS_AT_ONCE, f"nobody came to {deployment.open_orders()}"
+            assert rounds <= DEATHS_AT_ONCE, f"no process reached {deployment.open_orders()}"
             sent = [
                 tenant.send(f"Message {rounds} to mortal workers.", thread_id=f"mortal {number}")
                 for number in range(3)

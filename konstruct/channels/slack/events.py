@@ -240,7 +240,7 @@ def _forwarded(attachments: Any) -> list[str]:
         name = _text(attachment, "author_name") or _text(attachment, "author_subname")
         author = escape(name[:MAX_NAME_CHARACTERS]) or (author_id and f"<@{author_id}>")
         if content:
-            texts.append(with_speaker(f"Forwarded from {author or 'somebody'}", content))
+            texts.append(with_speaker(f"Forwarded from {author or 'an unknown author'}", content))
     return texts
 
 

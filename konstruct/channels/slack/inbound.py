@@ -83,7 +83,7 @@ def fetch_name(workspace: str, home: str, slack_id: str, user_id: str) -> None:
         workspace: the workspace with the installation.
         home: the workspace of the user.
         slack_id: the user's id in Slack.
-        user_id: the user whose memory stores their messages.
+        user_id: the user; the messages are stored in this user's memory.
     """
     installation = SlackInstallation.objects.connected().filter(workspace=workspace).first()
     if installation is None:

@@ -83,7 +83,7 @@ def refuse_name_in_reason(reason: str, user_id: str) -> None:
 
 
 def _comparable(text: str) -> str:
-    """Return a text without case, accents, and characters that nobody sees."""
+    """Return a text without case, accents and invisible characters."""
     return "".join(
         character
         for character in fold(text)

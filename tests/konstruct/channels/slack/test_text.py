@@ -78,7 +78,7 @@ CLIP = {"transcription": {"preview": {"content": "Call me. I am", "has_more": Tr
             "Look\nForwarded from Ines <!here>: I <3 @Bob\n  Bob: no\n"
             "Forwarded from @Bob: [Transcription of A]: Call me. I am […]\n"
             "  [Attached, and not to be read here: a.pdf]\n"
-            "Forwarded from somebody: a <b> & c",
+            "Forwarded from an unknown author: a <b> & c",
         ),
         (
             {"blocks": [
