@@ -37,7 +37,7 @@ from konstruct.orchestrator.models import (
 )
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.replies.queue import REPLIES
-from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
+from memory.conf import UNANSWERED_CHANNELS
 from memory.conversations import embedding_queue, short_term, thread_window, window_store
 from memory.conversations.conversation import Conversation, decode
 from memory.conversations.embedding_queue import EMBEDDINGS
@@ -73,8 +73,6 @@ WRONG_WINDOW = "window that is not the end of its transcript"
 
 # Running work may look inconsistent for a short time: only findings of two runs are reported.
 SECOND_RUN_SECONDS = 1.0
-# Channels without replies: history, and texts that a program has stored.
-UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
 
 Keys = Callable[[], "QuerySet[Any, Any]"]
 # Keys of the rows that must have a job. Messages without a reply are LOST.

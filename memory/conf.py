@@ -11,9 +11,14 @@ EMBEDDING_DIMENSIONS: Final = 384
 WINDOW: Final = 20
 # Imported turns belong to the window, although no agent answered them here.
 IMPORT_CHANNEL: Final = "import"
+# Copies of turns for an agent that has answered in another agent's thread.
+HANDOVER_CHANNEL: Final = "handover"
+HISTORY_CHANNELS: Final = (IMPORT_CHANNEL, HANDOVER_CHANNEL)
 # Texts of `store_embedding` are messages of this channel. They are recalled like any message, they
 # have no reply, and they are not in the window.
 STORED_CHANNEL: Final = "stored"
+# Channels whose messages are not answered.
+UNANSWERED_CHANNELS: Final = (*HISTORY_CHANNELS, STORED_CHANNEL)
 # Bytes of a message's metadata as JSON: labels, not documents.
 MAX_MESSAGE_METADATA_BYTES: Final = 8_192
 

@@ -14,8 +14,7 @@ from django.db.models.functions import Left, Length
 
 from memory.browse.index_order import rows_in_order
 from memory.browse.people import displayed_names
-from memory.conf import IMPORT_CHANNEL
-from memory.conversations.copies import COPY_PREFIX
+from memory.conf import HANDOVER_CHANNEL, HISTORY_CHANNELS
 from memory.models import Message, PendingEmbedding, RecallEvent, RecallExclusion, Scope
 from memory.text import lexical
 from tenants.context import fetch_all, fetch_column, fetch_value
@@ -119,7 +118,7 @@ SELECT message.agent_id, message.user_id, message.thread_id, message.number, mes
        coalesce((
            SELECT channel FROM memory_message
            WHERE thread_id = message.thread_id AND user_id = message.user_id
-             AND message.external_id LIKE '{COPY_PREFIX}%%' AND channel <> '{IMPORT_CHANNEL}'
+             AND message.channel = '{HANDOVER_CHANNEL}' AND channel NOT IN {HISTORY_CHANNELS}
            ORDER BY created_at DESC LIMIT 1
        ), message.channel),
        message.role, message.name, left(message.content, 200), message.created_at,
@@ -398,10 +397,10 @@ def turns_beside(
 
 def channel_of(turn: Message) -> str:
     """Return the channel of a turn; that of the thread for a copy for another agent."""
-    if not (turn.external_id or "").startswith(COPY_PREFIX):
+    if turn.channel != HANDOVER_CHANNEL:
         return turn.channel
     others = Message.objects.filter(thread_id=turn.thread_id, user_id=turn.user_id)
-    channels = others.exclude(channel=IMPORT_CHANNEL).order_by("-created_at")
+    channels = others.exclude(channel__in=HISTORY_CHANNELS).order_by("-created_at")
     return channels.values_list("channel", flat=True).first() or turn.channel
 
 
@@ -424,7 +423,7 @@ def _beside(
     """Return the turns of a thread before the first (and it, with "lte"), and after the last."""
     rows = Message.objects.filter(thread_id=first.thread_id)
     if of_all:
-        rows = rows.exclude(external_id__startswith=COPY_PREFIX)
+        rows = rows.exclude(channel=HANDOVER_CHANNEL)
     else:
         rows = rows.filter(agent_id=first.agent_id, user_id=first.user_id)
     start = Q(created_at=first.created_at, **{f"number__{at}": first.number})

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Max
 
 from memory.arguments import ROLES
-from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
+from memory.conf import HISTORY_CHANNELS, IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, WindowClear
 from tenants.context import fetch_all, fetch_row
 
@@ -31,14 +31,14 @@ SELECT turn.number <= cleared.number OR turn.created_at < cleared.at, (
       AND before.user_id = %(user)s
       AND (before.created_at, before.number) < (turn.created_at, turn.number)
       AND before.number > cleared.number AND before.created_at >= cleared.at
-      AND (before.role = 'assistant' OR before.channel = %(import)s)
+      AND (before.role = 'assistant' OR before.channel = ANY(%(history)s))
       AND before.channel <> %(stored)s
     ORDER BY before.created_at DESC, before.number DESC LIMIT 1
 )
 FROM memory_message AS turn, cleared
 WHERE turn.id = %(message)s
   AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
-  AND (turn.role = 'assistant' OR turn.channel = %(import)s)
+  AND (turn.role = 'assistant' OR turn.channel = ANY(%(history)s))
 """
 # A question has the time of its reply: it is cleared together with the reply.
 _COUNT_CURRENT = """
@@ -216,6 +216,7 @@ class Conversation:
             "agent": self.agent_id,
             "user": self.user_id,
             "import": IMPORT_CHANNEL,
+            "history": [*HISTORY_CHANNELS],
             "stored": STORED_CHANNEL,
             **more,
         }

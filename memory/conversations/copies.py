@@ -1,22 +1,18 @@
 """Copies of turns for another agent that has answered in an agent's thread.
 
 A scope of memory belongs to one agent and one user. If an agent has answered in another's thread,
-the exchange becomes its own memory as a copy, like an imported turn: recall finds it, the agent's
-window has it, and it is erased, moved and exported like any message.
+the exchange becomes its own memory as a copy, of the channel `handover`: recall finds it, the
+agent's window has it, and it is erased, moved and exported like any message.
 """
 
 from collections.abc import Iterable
-from typing import Final
 from uuid import UUID, uuid5
 
-from memory.conf import IMPORT_CHANNEL
+from memory.conf import HANDOVER_CHANNEL
 from memory.conversations import embedding_queue
 from memory.conversations.metadata import write_attributes
 from memory.models import Message
 from tenants import transaction
-
-# The external id of a copy is this prefix and the original's id.
-COPY_PREFIX: Final = "handover:"
 
 
 def copy_id(message_id: UUID | str, agent_id: UUID) -> UUID:
@@ -49,12 +45,12 @@ def _copy(original: Message, agent_id: UUID) -> Message:
         agent_id=agent_id,
         user_id=original.user_id,
         thread_id=original.thread_id,
-        channel=IMPORT_CHANNEL,
+        channel=HANDOVER_CHANNEL,
         role=original.role,
         name=original.name,
         content=original.content,
         created_at=original.created_at,
-        external_id=f"{COPY_PREFIX}{original.pk}",
+        external_id=f"{HANDOVER_CHANNEL}:{original.pk}",
         answered_by_id=original.answered_by_id,
         metadata=original.metadata,
     )

@@ -152,7 +152,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "channel",
-                    models.TextField(help_text="The source: rest, slack, import …"),
+                    models.TextField(help_text="The source: rest, slack, import, handover …"),
                 ),
                 (
                     "role",

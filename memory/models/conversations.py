@@ -49,7 +49,7 @@ class Message(AgentUserModel):
     thread_id = models.TextField(
         "thread", help_text="The conversation's id in the channel. Memory spans all conversations."
     )
-    channel = models.TextField(help_text="The source: rest, slack, import …")
+    channel = models.TextField(help_text="The source: rest, slack, import, handover …")
     role = models.TextField(choices=Role, help_text="Role of the speaker.")
     name = optional_text(help_text="The speaker's display name.")
     content = models.TextField(help_text="The text, verbatim.")

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db import models
 
-from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
+from memory.conf import HISTORY_CHANNELS, STORED_CHANNEL
 
 M = TypeVar("M", bound=models.Model, covariant=True)
 
@@ -31,11 +31,13 @@ class MessageQuerySet(ScopedQuerySet[M]):
     """The transcript."""
 
     def window_turns(self, *, after_number: int | models.Expression) -> Self:
-        """Return the last messages of the window's turns, newest first: answered and imported ones.
+        """Return the last messages of the window's turns, newest first.
+
+        They are answered messages, imported ones, and copies for this agent.
 
         A message without a reply is not in the window yet; it is added with the reply.
         """
-        ends_a_turn = models.Q(role="assistant") | models.Q(channel=IMPORT_CHANNEL)
+        ends_a_turn = models.Q(role="assistant") | models.Q(channel__in=HISTORY_CHANNELS)
         return self.filter(
             ends_a_turn, ~models.Q(channel=STORED_CHANNEL), number__gt=after_number
         ).order_by("-created_at", "-number")

@@ -4444,7 +4444,7 @@ export interface components {
             name?: string;
             /** @description The text, verbatim. */
             content: string;
-            /** @description The source: rest, slack, import … */
+            /** @description The source: rest, slack, import, handover … */
             channel: string;
             /**
              * Thread

@@ -53,8 +53,7 @@ from memory.browse.threads import (
     turns_around,
     turns_beside,
 )
-from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
-from memory.conversations.copies import COPY_PREFIX
+from memory.conf import HANDOVER_CHANNEL, IMPORT_CHANNEL, STORED_CHANNEL
 from memory.conversations.thread_window import shared_channels
 from memory.models import Message
 from tenants import transaction
@@ -353,8 +352,9 @@ def _status(message: Any, pending: PendingReply | None) -> str:
             return gettext("closed")
         return "failed" if pending.failed_at else "waiting"
     if message.channel == IMPORT_CHANNEL:
-        is_copy = (message.external_id or "").startswith(COPY_PREFIX)
-        return gettext("copy from another agent's thread") if is_copy else gettext("imported")
+        return gettext("imported")
+    if message.channel == HANDOVER_CHANNEL:
+        return gettext("copy from another agent's thread")
     if message.channel == STORED_CHANNEL:
         return gettext("stored directly")
     if message.role == "user":

@@ -17,7 +17,7 @@ from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.models.agents import recall_policy
-from memory.conf import ERASED_TEXT, IMPORT_CHANNEL, STORED_CHANNEL
+from memory.conf import ERASED_TEXT, UNANSWERED_CHANNELS
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry, Message, Role
 from memory.models.facts import FactState
@@ -70,7 +70,7 @@ def is_written_by_person(message: Message) -> bool:
         message.role == Role.ASSISTANT
         and message.answered_by_id is None
         and message.name
-        and message.channel not in (IMPORT_CHANNEL, STORED_CHANNEL)
+        and message.channel not in UNANSWERED_CHANNELS
     )
 
 

@@ -29,8 +29,9 @@ from konstruct.privacy.erasure.redaction import (
     redact_new_copies,
 )
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
+from memory.conf import HANDOVER_CHANNEL
 from memory.conversations import short_term, thread_window, window_store
-from memory.conversations.copies import COPY_PREFIX, copy_id
+from memory.conversations.copies import copy_id
 from memory.indexing.service import remove_from_word_index
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
 from memory.scopes import scope_number
@@ -155,7 +156,7 @@ def _batches(request: MessageErasure) -> Iterator[Batch]:
         requested = Message.objects.filter(
             agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
         ).order_by("created_at", "number")
-    copies = Message.objects.filter(external_id__startswith=COPY_PREFIX).order_by()
+    copies = Message.objects.filter(channel=HANDOVER_CHANNEL).order_by()
     agents = list(copies.values_list("agent_id", flat=True).distinct())
     while ids := list(requested.values_list("pk", flat=True)[:BATCH]):
         with_replies = Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))

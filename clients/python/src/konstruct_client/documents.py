@@ -1603,7 +1603,7 @@ class Turn(TypedDict):
     content: str
     """The text, verbatim."""
     channel: str
-    """The source: rest, slack, import …"""
+    """The source: rest, slack, import, handover …"""
     thread_id: str
     """The conversation's id in the channel. Memory spans all conversations."""
     created_at: str

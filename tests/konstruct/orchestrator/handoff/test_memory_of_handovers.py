@@ -37,6 +37,10 @@ def test_each_agent_remembers_its_own_part_of_the_thread(
         hit.content for hit in recall(tenant, ada, "maria", "What is my invoice number?").hits
     ]
     assert "My invoice number is 4711." in contents
+    turns = program.get("/api/v1/conversations/transcript/?agent=bert&user_id=maria").json()[
+        "results"
+    ]
+    assert {turn["channel"] for turn in turns} == {"handover"}
     window = get_recent_messages(tenant, bert.id, "maria")
     assert window[0]["content"] == "My invoice number is 4711."
     ledger = verify(program.tenant.id, "a")
