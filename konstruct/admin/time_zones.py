@@ -95,11 +95,8 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
             else:
                 TeamTimeZone.objects.filter(member_id=member_id).delete()
         request.session.pop(_SESSION_KEY, None)
-        messages.success(
-            request,
-            gettext("Times are shown in %(value)s.")
-            % {"value": name or "the time zone of the browser"},
-        )
+        text = gettext("Times are shown in %(value)s.")
+        messages.success(request, text % {"value": name or gettext("the browser's time zone")})
         return redirect("admin:time_zone")
     log_access(request, Action.VIEW, "time zone")
     zones = dict(_chosen_zones(request.user.pk).values_list("member_id", "name"))

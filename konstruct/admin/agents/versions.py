@@ -56,7 +56,7 @@ def display_value(value: Any, names: Mapping[UUID, str]) -> str:
     if value in (None, "", [], {}):
         return gettext("blank")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     for agent_id, name in names.items():
         text = text.replace(str(agent_id), name)

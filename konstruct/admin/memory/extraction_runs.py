@@ -159,10 +159,10 @@ def roll_back(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     with show_outcome(request), transaction.atomic():
         counts = runs.roll_back(run_id, author=author_of(request))
         _note_decision(request, run, runs.get_run(run_id), "roll_back")
-        parts = ", ".join(
-            f"{counts.get(name, 0)} {name}" for name in ("removed", "restored", "kept")
+        text = gettext(
+            "Rolled back. Facts: %(removed)s removed, %(restored)s restored, %(kept)s kept."
         )
-        messages.success(request, gettext("Rolled back. Facts: %(parts)s.") % {"parts": parts})
+        messages.success(request, text % {"removed": 0, "restored": 0, "kept": 0, **counts})
     return redirect("admin:extraction_run", run_id)
 
 
