@@ -52,14 +52,11 @@ class ReasonNamesPerson(KonstructError):
     """The reason of an erasure has an id or a name of the person, and would stay on the receipt."""
 
 
-# Shorter words of a name, such as "of", are words of many reasons.
-MIN_NAME_WORD_CHARACTERS: Final = 3
-
-
 def refuse_name_in_reason(reason: str, user_id: str) -> None:
-    """Refuse a reason with an id, a name or a word of a name of a person, also in the genitive.
+    """Refuse a reason with an id or a whole name of a person, also in the genitive.
 
-    Case, accents, invisible characters and the form of Unicode make no difference.
+    Case, accents, invisible characters, the form of Unicode, and the characters between the words
+    of a name make no difference. One word of several, such as "Art" or "Support", is no name.
 
     Raises:
         ReasonNamesPerson: the reason names the person.
@@ -71,9 +68,7 @@ def refuse_name_in_reason(reason: str, user_id: str) -> None:
     accounts = ChannelIdentity.objects.filter(own_accounts).values_list("native_id", "name")
     names = {*PersonName.objects.filter(user_id__in=user_ids).values_list("name", flat=True)}
     names.update(name for _, name in accounts)
-    words = {word for name in names for word in re.findall(r"[^\W_]+", fold(name))}
-    searched = {word for word in words if len(word) >= MIN_NAME_WORD_CHARACTERS}
-    searched |= names | {*user_ids} | {native_id for native_id, _ in accounts}
+    searched = names | {*user_ids} | {native_id for native_id, _ in accounts}
     text = _comparable(reason)
     for name in sorted(filter(None, map(_comparable, searched)), key=len, reverse=True):
         if _pattern_of(name).search(text):
@@ -96,9 +91,12 @@ def _pattern_of(name: str) -> re.Pattern[str]:
 
     Scripts without case, such as Chinese and Arabic, write names together with other words.
     """
-    first, last = (unicodedata.category(character) == "Lo" for character in (name[0], name[-1]))
+    words = re.findall(r"[^\W_]+", name) or [name]
+    first, last = (
+        unicodedata.category(character) == "Lo" for character in (words[0][0], words[-1][-1])
+    )
     before, after = "" if first else r"(?<![^\W_])", "" if last else r"s?(?![^\W_])"
-    return re.compile(f"{before}{re.escape(name)}{after}")
+    return re.compile(before + r"[\W_]*".join(map(re.escape, words)) + after)
 
 
 def request_erasure(
