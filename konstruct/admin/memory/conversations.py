@@ -142,7 +142,11 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         else "",
         newest=with_date_range(request, agent_user_query(agent_id, user_id)),
         days=date_range_query(request),
-        list_tools=list_tools(request, paging=["before", "until"]),
+        list_tools=list_tools(
+            request,
+            paging=["before", "until"],
+            left_out=[gettext("Messages other than the latest, and its text after 200 characters")],
+        ),
     )
 
 

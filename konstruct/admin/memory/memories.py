@@ -61,7 +61,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         query=query,
         found=found,
         days=date_range_query(request),
-        list_tools=list_tools(request),
+        list_tools=list_tools(request, left_out=[gettext("Left out"), gettext("Facts")]),
         users=Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS],
     )
 

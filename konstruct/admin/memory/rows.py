@@ -175,7 +175,6 @@ class PendingEmbeddingAdmin(JobAdmin):
 
     kind = EMBEDDINGS
     list_display = ("message", "state", "attempts", "last_error", "due_at", "created_at")
-    not_exported = ("recall_trace",)
     ordering = ("created_at", "message_id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -193,7 +192,6 @@ class RecallEventAdmin(MemoryAdmin):
 
     sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "duration")
-    not_exported = ("hits", "cut", "injected", "prompt")
     list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
     fields = (
         *("query", "why", "abstained", "duration", "agent", "user_id", "embedding_model"),
