@@ -6,14 +6,15 @@ by the conditions that an erasure uses.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 from uuid import UUID
 
 from django.apps import apps
-from django.contrib.admin.utils import display_for_field
+from django.contrib.admin.utils import display_for_field, display_for_value
 from django.db.models import BinaryField, ForeignKey, JSONField, Model, UUIDField
 from django.template.loader import render_to_string
 from django.utils import timezone
@@ -59,11 +60,21 @@ MAX_SESSION_MESSAGES: Final = 10_000
 NOT_ON_PAGE: Final = ("memory_conversationembedding", "memory_scope")
 TECHNICAL: Final = (
     *("hits", "cut", "injected", "prompt", "embedding_model", "number", "message_ids", "folded"),
-    *("valid_from_precision", "valid_to_precision"),
+    *("valid_from_precision", "valid_to_precision", "milliseconds"),
 )
 # The text of a row in the page, by the first of these columns that it has.
 TEXTS: Final = ("content", "quote", "name", "query", "question", "reason")
+# Columns with words in English, which the page translates.
+TRANSLATED: Final = ("review_reason", "subject")
 TITLES: Final = {"recent_turns": _("Recent turns"), "sessions": _("Sessions")}
+TURN_LABELS: Final = {
+    "agent": _("agent"),
+    "at": _("created at"),
+    "name": _("name"),
+    "role": _("role"),
+    "thread_id": _("thread"),
+    "unreadable": _("Not readable"),
+}
 PARTS: Final = "<!-- parts -->"
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OF_MESSAGES: Final = "IN (SELECT id FROM memory_message WHERE user_id = ANY(%(users)s))"
@@ -120,9 +131,10 @@ class PersonExport:
         for table, model in exported_models().items():
             if table not in NOT_ON_PAGE:
                 texts = (self._as_text(model, row) for row in self._rows_of(model))
-                yield from _section(str(model._meta.verbose_name_plural), texts)
+                labels = {field.attname: field.verbose_name for field in model._meta.fields}
+                yield from _section(str(model._meta.verbose_name_plural), texts, labels)
         for name, rows in self._without_model():
-            yield from _section(str(TITLES[name]), rows)
+            yield from _section(str(TITLES[name]), map(_turn_as_text, rows), TURN_LABELS)
         yield after
 
     def _rows_of(self, model: type[Model]) -> Rows:
@@ -176,15 +188,17 @@ class PersonExport:
                 text: Any = self._facts.get(value, "")
             elif name == "agent_id":
                 text = self.agents.get(value, "")
-            elif _is_internal(field):
+            elif is_internal(field):
                 text = ""
+            elif name in TRANSLATED:
+                text = gettext(value) if value else ""
             elif isinstance(value, bool):
                 text = gettext("Yes") if value else gettext("No")
             elif isinstance(field, JSONField):
                 text = json.dumps(value, ensure_ascii=False) if value else ""
             else:
                 text = display_for_field(value, field, "")
-            texts[name if name in TEXTS else str(field.verbose_name)] = text
+            texts[name] = text
         if "memory_id" in row and "content" in row:
             self._facts[row["memory_id"]] = row["content"]
         return texts
@@ -205,18 +219,26 @@ def _columns(model: type[Model]) -> tuple[str, ...]:
     )
 
 
-def _is_internal(field: Any) -> bool:
+def is_internal(field: Any) -> bool:
     is_key = field.primary_key or isinstance(field, UUIDField | ForeignKey)
     return is_key or field.name in TECHNICAL
 
 
-def _section(title: str, rows: Rows) -> Iterator[str]:
+def _turn_as_text(turn: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a turn as people read them, without the id of its message."""
+    texts = {**turn, "message_id": "", "role": gettext(turn.get("role", ""))}
+    if turn.get("at"):
+        texts["at"] = display_for_value(datetime.fromisoformat(turn["at"]), "")
+    return texts
+
+
+def _section(title: str, rows: Rows, labels: Mapping[str, Any]) -> Iterator[str]:
     """Yield the part of the page with the rows of one kind; nothing without a row."""
     for number, row in enumerate(rows):
         if not number:
             yield format_html("<h2>{}</h2>\n", capfirst(title))
         shown = {name: value for name, value in row.items() if value not in (None, "", [], {})}
         text = shown.pop(next((name for name in TEXTS if name in shown), ""), "")
-        values = [(capfirst(name.replace("_", " ")), value) for name, value in shown.items()]
+        values = [(capfirst(str(labels.get(name, name))), value) for name, value in shown.items()]
         row_context = {"text": text, "values": values}
         yield render_to_string("konstruct/person_export_row.html", row_context)

@@ -138,6 +138,7 @@ def texts_of_template(source: str) -> Iterator[Text]:
 
 def _of_models() -> Iterator[tuple[Text, str]]:
     """Return names, help texts and choices of models on pages, and states of jobs."""
+    from konstruct.admin.people.person_export import NOT_ON_PAGE, exported_models, is_internal
     from konstruct.urls import public, tenant  # noqa: F401  (they register the pages)
     from tenants.admin.sites import operator_site, tenant_site
 
@@ -146,6 +147,12 @@ def _of_models() -> Iterator[tuple[Text, str]]:
             names = (model._meta.verbose_name, model._meta.verbose_name_plural)
             named = [str(name) for name in names] + [name for _, name in model._meta.permissions]
             yield from (((text, ""), f"model {model.__name__}") for text in named)
+    for table, model in exported_models().items():
+        if table not in NOT_ON_PAGE:
+            shown = (field for field in model._meta.fields if not is_internal(field))
+            yield from (
+                ((str(field.verbose_name), ""), f"model {model.__name__}") for field in shown
+            )
     for site in (tenant_site, operator_site):
         inlines = {
             inline.model: inline

@@ -1,6 +1,7 @@
 """A person in the admin: agents that know them, export, and the request of an erasure."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from django.test import Client
 from konstruct.admin.people.person_export import NOT_EXPORTED, exported_models, part_name
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy import jobs
+from memory.conversations.short_term import append_message
 from memory.facts.exclusions import exclude_from_recall
 from memory.models import AuthorKind, Message
 from memory.models.facts import Author
@@ -77,6 +79,7 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
             for table, model in exported_models().items()
             if personal_tables()[table].subject == "user_id"
         }
+    append_message(pending_a.tenant.id, pending_a.agent.pk, "maria", "user", "And a turn.")
     client = browser(pending_a.tenant)
     text = export_of(client)
     exported = json.loads(text)
@@ -111,6 +114,12 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
         assert shown in page, shown
     assert "<script>alert" not in page
     assert " UTC" not in page
+    client.cookies["django_language"] = "de"
+    german, label = export_of(client, **{"as": "page"}), re.compile("<(?:dt|h2)>(.*?)</")
+    same = {"Agent", "Name", "Person", "Thread"}
+    assert {*label.findall(page)} & {*label.findall(german)} == same
+    for shown in ("Letzte Beiträge", '<dt>Rolle</dt><dd dir="auto">Benutzer', "Gesundheit"):
+        assert shown in german, shown
 
 
 def test_each_table_with_personal_data_is_exported_or_left_out_for_a_reason() -> None:
