@@ -93,6 +93,13 @@ def number(
     return models.PositiveIntegerField(verbose_name, default=default, db_default=default, **options)
 
 
+def money(*, max_digits: int, **options: Any) -> Any:
+    """Return a column of amounts that begin at 0, with six decimal places."""
+    return models.DecimalField(
+        max_digits=max_digits, decimal_places=6, default=0, db_default=0, **options
+    )
+
+
 def flag(
     verbose_name: str | None = None, *, default: bool, **options: Any
 ) -> "models.BooleanField[bool | Combinable, bool]":

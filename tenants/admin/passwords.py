@@ -198,7 +198,7 @@ def mail_invitation(request: HttpRequest, email: str, text: str) -> str:
 def mail_link(to: str, *, subject: str, text: str) -> str:
     """Send a mail; return the error, "" if there is none. Do not call it in a transaction."""
     if not settings.EMAIL_HOST:
-        return gettext("no mail server is set (EMAIL_HOST)")
+        return gettext("this deployment has no mail server")
     try:
         EmailMessage(subject, text, settings.EMAIL_FROM, [to]).send()
     except (SMTPException, OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 c06b44998f002ed5f711c47b32159039f379760f571ae7d847c767daa5d182be
+// Written by `make typescript` from docs/openapi.yaml, sha256 fb787934fe10fa6bd199a3fa3e77b885e9d03324c47cf1a8c91c34b983241795
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1305,7 +1305,7 @@ export interface components {
             identity?: string;
             /** @description The agent's style: tone, language, manners. */
             persona?: string;
-            /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
+            /** @description Name of the language model. Blank: the deployment's model of the tier. */
             model?: string;
             /**
              * @description fast: short contexts and low cost. reasoning: long contexts.
@@ -1377,7 +1377,7 @@ export interface components {
             };
             /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from idle conversations. This needs a language model (LLM_POOL_URL). */
+            /** @description Extract facts from idle conversations. The deployment must have a language model. */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;
@@ -1419,7 +1419,7 @@ export interface components {
             identity?: string;
             /** @description The agent's style: tone, language, manners. */
             persona?: string;
-            /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
+            /** @description Name of the language model. Blank: the deployment's model of the tier. */
             model?: string;
             /**
              * @description fast: short contexts and low cost. reasoning: long contexts.
@@ -1483,7 +1483,7 @@ export interface components {
             };
             /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from idle conversations. This needs a language model (LLM_POOL_URL). */
+            /** @description Extract facts from idle conversations. The deployment must have a language model. */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;
@@ -1712,7 +1712,7 @@ export interface components {
             identity?: string;
             /** @description The agent's style: tone, language, manners. */
             persona?: string;
-            /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
+            /** @description Name of the language model. Blank: the deployment's model of the tier. */
             model?: string;
             /**
              * @description fast: short contexts and low cost. reasoning: long contexts.
@@ -2175,7 +2175,7 @@ export interface components {
             completion_tokens: number;
             /**
              * Format: decimal
-             * @description Cost, by LLM_PRICE_….
+             * @description Cost, by the prices of the deployment.
              */
             cost: string;
             /** @description Counts: proposed, active, confirmed, superseded, and refused by reason. */
@@ -2244,7 +2244,7 @@ export interface components {
             completion_tokens: number;
             /**
              * Format: decimal
-             * @description Cost, by LLM_PRICE_….
+             * @description Cost, by the prices of the deployment.
              */
             cost: string;
             /** @description Counts: proposed, active, confirmed, superseded, and refused by reason. */
@@ -3420,7 +3420,7 @@ export interface components {
             identity?: string;
             /** @description The agent's style: tone, language, manners. */
             persona?: string;
-            /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
+            /** @description Name of the language model. Blank: the deployment's model of the tier. */
             model?: string;
             /**
              * @description fast: short contexts and low cost. reasoning: long contexts.
@@ -3484,7 +3484,7 @@ export interface components {
             };
             /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from idle conversations. This needs a language model (LLM_POOL_URL). */
+            /** @description Extract facts from idle conversations. The deployment must have a language model. */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;
@@ -4552,7 +4552,7 @@ export interface components {
             extraction_tokens: number;
             /**
              * Format: decimal
-             * @description Cost of replies at current prices, by LLM_PRICE_…
+             * @description Cost of replies, by the current prices of the deployment.
              */
             cost: string;
         };

@@ -156,7 +156,7 @@ class NotificationRecipientAdmin(AuditedAdmin):
         super().save_model(request, obj, form, change)
         notify_of_all_open()
         if obj.destination != Destination.SLACK and not is_mail_configured():
-            text = gettext("This deployment cannot send mail yet: an operator sets EMAIL_HOST.")
+            text = gettext("This deployment cannot send mail yet: ask its operator.")
             self.message_user(request, text, messages.WARNING)
 
     @admin.action(description=_("Send a test"), permissions=["act"])

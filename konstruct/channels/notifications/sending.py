@@ -225,7 +225,7 @@ def _send_mail(recipient: NotificationRecipient, content: Content, notification_
         ChannelRefused: it refuses the mail, mail is not configured, or there is no address.
     """
     if not is_mail_configured():
-        raise ChannelRefused("Mail is not configured on this deployment: EMAIL_HOST is not set.")
+        raise ChannelRefused("This deployment cannot send mail yet: ask its operator.")
     domain = settings.EMAIL_FROM.rpartition("@")[2].rstrip(">") or "localhost"
     message = EmailMessage(
         subject=content.title[:MAX_SUBJECT_CHARACTERS],

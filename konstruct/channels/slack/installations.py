@@ -275,10 +275,7 @@ def begin(request: HttpRequest, *, tenant_id: UUID, agent_id: UUID) -> str:
     It works once, within ten minutes. Raises InstallationInvalid.
     """
     if not is_configured():
-        raise InstallationInvalid(
-            "Slack is not configured here. An operator sets SLACK_CLIENT_ID, SLACK_CLIENT_SECRET "
-            "and SLACK_SIGNING_SECRET."
-        )
+        raise InstallationInvalid("Slack is not configured on this deployment: ask its operator.")
     named = (host for host in settings.PUBLIC_HOSTS if host[-1:].isalpha())
     host = next(named, settings.PUBLIC_HOSTS[0])
     state = State(

@@ -201,7 +201,7 @@ class Agent(TenantModel):
     persona = optional_text(help_text="The agent's style: tone, language, manners.")
     model = optional_char(
         max_length=200,
-        help_text="Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier.",
+        help_text="Name of the language model. Blank: the deployment's model of the tier.",
     )
     model_tier = models.CharField(
         choices=ModelTier,
@@ -313,8 +313,8 @@ class Agent(TenantModel):
     extracts_facts = flag(
         "extracts facts",
         default=False,
-        help_text="Extract facts from idle conversations. This needs a language model "
-        "(LLM_POOL_URL).",
+        help_text="Extract facts from idle conversations. "
+        "The deployment must have a language model.",
     )
     extraction_model = optional_char(
         max_length=200, help_text="Model that extracts facts. Blank: the agent's model."

@@ -13,6 +13,7 @@ from tenants.fields import (
     count,
     json_list,
     json_object,
+    money,
     optional_id,
     optional_number,
     optional_text,
@@ -132,9 +133,7 @@ class ExtractionRun(AgentUserModel):
     output = optional_text(help_text="The answer of the model, verbatim.")
     prompt_tokens = count(help_text="Tokens sent.")
     completion_tokens = count(help_text="Tokens received.")
-    cost = models.DecimalField(
-        max_digits=12, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
-    )
+    cost = money(max_digits=12, help_text="Cost, by the prices of the deployment.")
     result = json_object(
         help_text="Counts: proposed, active, confirmed, superseded, and refused by reason."
     )
@@ -222,9 +221,7 @@ class ModelCall(TenantModel):
     error = optional_text("reason", help_text="The reason of a failure.")
     prompt_tokens = count(help_text="Tokens sent.")
     completion_tokens = count(help_text="Tokens received.")
-    cost = models.DecimalField(
-        max_digits=12, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
-    )
+    cost = money(max_digits=12, help_text="Cost, by the prices of the deployment.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was sent.")
 
     personal_data = NoPersonalData("counts of tokens by agent, without a user or a text")

@@ -3,7 +3,7 @@
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from tenants.fields import big_count, count, optional_id, optional_text, random_id
+from tenants.fields import big_count, count, money, optional_id, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData
 
@@ -23,9 +23,7 @@ class DailyUsage(TenantModel):
     failed = big_count(help_text="Calls of language models that failed.")
     prompt_tokens = big_count(help_text="Tokens sent.")
     completion_tokens = big_count(help_text="Tokens received.")
-    cost = models.DecimalField(
-        max_digits=18, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
-    )
+    cost = money(max_digits=18, help_text="Cost, by the prices of the deployment.")
 
     personal_data = NoPersonalData("counts by day, without a user or a text")
 

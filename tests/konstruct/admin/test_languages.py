@@ -29,6 +29,10 @@ def test_each_marked_text_is_translated() -> None:
         assert [entry.msgid for entry in entries if not entry.translated() or entry.fuzzy] == []
 
 
+def test_no_text_names_a_setting_of_the_operator() -> None:
+    assert [text for text, _ in marked_texts() if re.search(r"[A-Z]{2,}_[A-Z]", text)] == []
+
+
 def test_translations_have_the_placeholders_of_their_texts() -> None:
     for language in LANGUAGES:
         for entry in catalogue(language):

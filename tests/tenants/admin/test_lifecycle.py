@@ -155,7 +155,7 @@ def test_a_tenant_is_added_by_one_form_and_its_first_admin_invited_by_mail(
     invite = page_of(added, "invite")
     form = {"by": "mail", "email": "ada@example.com"}
     settings.EMAIL_HOST = ""
-    assert "no mail server is set" in operator.post(invite, form).text
+    assert "this deployment has no mail server" in operator.post(invite, form).text
     with mail_server() as server:
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port

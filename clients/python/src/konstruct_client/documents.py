@@ -29,7 +29,7 @@ class Agent(TypedDict):
     persona: NotRequired[str]
     """The agent's style: tone, language, manners."""
     model: NotRequired[str]
-    """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
+    """Name of the language model. Blank: the deployment's model of the tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
     accepts_client_instructions: NotRequired[bool]
@@ -80,7 +80,7 @@ class Agent(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from idle conversations. This needs a language model (LLM_POOL_URL)."""
+    """Extract facts from idle conversations. The deployment must have a language model."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]
@@ -111,7 +111,7 @@ class NewAgent(TypedDict):
     persona: NotRequired[str]
     """The agent's style: tone, language, manners."""
     model: NotRequired[str]
-    """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
+    """Name of the language model. Blank: the deployment's model of the tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
     accepts_client_instructions: NotRequired[bool]
@@ -163,7 +163,7 @@ class NewAgent(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from idle conversations. This needs a language model (LLM_POOL_URL)."""
+    """Extract facts from idle conversations. The deployment must have a language model."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]
@@ -282,7 +282,7 @@ class DraftFields(TypedDict):
     persona: NotRequired[str]
     """The agent's style: tone, language, manners."""
     model: NotRequired[str]
-    """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
+    """Name of the language model. Blank: the deployment's model of the tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
     max_completion_tokens: NotRequired[int | None]
@@ -565,7 +565,7 @@ class ExtractionRun(TypedDict):
     completion_tokens: int
     """Tokens received."""
     cost: str
-    """Cost, by LLM_PRICE_…."""
+    """Cost, by the prices of the deployment."""
     result: dict[str, Any]
     """Counts: proposed, active, confirmed, superseded, and refused by reason."""
     error: str
@@ -609,7 +609,7 @@ class ExtractionRunInFull(TypedDict):
     completion_tokens: int
     """Tokens received."""
     cost: str
-    """Cost, by LLM_PRICE_…."""
+    """Cost, by the prices of the deployment."""
     result: dict[str, Any]
     """Counts: proposed, active, confirmed, superseded, and refused by reason."""
     error: str
@@ -1084,7 +1084,7 @@ class AgentChanges(TypedDict):
     persona: NotRequired[str]
     """The agent's style: tone, language, manners."""
     model: NotRequired[str]
-    """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
+    """Name of the language model. Blank: the deployment's model of the tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
     accepts_client_instructions: NotRequired[bool]
@@ -1136,7 +1136,7 @@ class AgentChanges(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from idle conversations. This needs a language model (LLM_POOL_URL)."""
+    """Extract facts from idle conversations. The deployment must have a language model."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]
@@ -1682,7 +1682,7 @@ class UsageOfDay(TypedDict):
     extraction_tokens: int
     """Tokens of the extraction of facts."""
     cost: str
-    """Cost of replies at current prices, by LLM_PRICE_…"""
+    """Cost of replies, by the current prices of the deployment."""
 
 
 class User(TypedDict):

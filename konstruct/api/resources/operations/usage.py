@@ -121,7 +121,7 @@ class UsageOfDaySerializer(serializers.Serializer):
     cost = serializers.DecimalField(
         max_digits=14,
         decimal_places=6,
-        help_text="Cost of replies at current prices, by LLM_PRICE_…",
+        help_text="Cost of replies, by the current prices of the deployment.",
     )
 
 

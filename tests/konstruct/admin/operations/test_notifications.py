@@ -90,7 +90,7 @@ def test_without_mail_the_form_warns(program_a: Program, browser: Browser, setti
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST = ""
     page = browser(program_a.tenant).post(f"{RECIPIENTS}add/", FORM, follow=True).text
-    assert "This deployment cannot send mail yet: an operator sets EMAIL_HOST." in page
+    assert "This deployment cannot send mail yet: ask its operator." in page
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_notification_without_a_mail_server_fails_with_the_reason(
     ask(team)
     work()
     assert NOTIFICATIONS.jobs().failed().get().last_error == (
-        "Mail is not configured on this deployment: EMAIL_HOST is not set."
+        "This deployment cannot send mail yet: ask its operator."
     )
 
 
