@@ -14,10 +14,12 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from konstruct.orchestrator.extraction.wording import (
+    PARTS_OF_OTHERS,
     has_words_of,
     is_instruction,
     is_limited_in_time,
     is_other_language,
+    mark_parts_of_others,
     orders_agent,
     sensitive_topic,
 )
@@ -145,6 +147,8 @@ class Span:
     source: Source
     start: int
     end: int
+    part: str
+    """The part of the message if it is not its author's statement, by PARTS_OF_OTHERS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,15 +366,16 @@ def check_candidates(
         The accepted candidates with the places of their quotes, and the refused ones with reasons.
     """
     by_label = {source.label: source for source in sources}
+    marked = {source.id: mark_parts_of_others(source.content) for source in sources}
     facts = {fact.label: fact for fact in known}
     accepted: list[AcceptedCandidate] = []
     refused: list[RefusedCandidate] = []
     for candidate in candidates:
         cited = [
-            by_label.get(evidence.message) or _containing(evidence, sources)
+            by_label.get(evidence.message) or _containing(evidence, sources, marked)
             for evidence in candidate.evidence
         ]
-        spans = tuple(_spans(candidate, cited))
+        spans = tuple(_spans(candidate, cited, marked))
         if None in cited:
             reason = "unknown message"
         elif len(spans) < len(cited):
@@ -386,24 +391,35 @@ def check_candidates(
     return accepted, refused
 
 
-def _containing(evidence: Evidence, sources: Sequence[Source]) -> Source | None:
-    """Return the message with a quote without a label: the newest of users, or else of others."""
+def _containing(
+    evidence: Evidence, sources: Sequence[Source], marked: Mapping[Any, str]
+) -> Source | None:
+    """Return the message with a quote without a label: the newest of users, or else of others.
+
+    Messages in which the words are their author's come first.
+    """
     if evidence.message or not sources:
         return None
     found = [source for source in sources if evidence.quote in source.content]
     of_users = [source for source in found if source.role == Role.USER]
+    own = [source for source in of_users if evidence.quote in marked[source.id]]
     # Without one, any message: the check of the quote refuses it.
-    return (of_users or found or sources)[-1]
+    return (own or of_users or found or sources)[-1]
 
 
-def _spans(candidate: Candidate, cited: Sequence[Source | None]) -> Iterator[Span]:
+def _spans(
+    candidate: Candidate, cited: Sequence[Source | None], marked: Mapping[Any, str]
+) -> Iterator[Span]:
     for (_, quote), source in zip(candidate.evidence, cited, strict=True):
         if source is None:
             continue
-        start = source.content.find(quote)
+        own = marked[source.id]
+        start = own.find(quote) if quote in own else source.content.find(quote)
         is_long_enough = sum(map(str.isalnum, quote)) >= MIN_QUOTE_LETTERS
         if start >= 0 and (is_long_enough or quote == source.content):
-            yield Span(source, start, start + len(quote))
+            end = start + len(quote)
+            part = next((PARTS_OF_OTHERS[c] for c in own[start:end] if c in PARTS_OF_OTHERS), "")
+            yield Span(source, start, end, part)
 
 
 def _refusal(candidate: Candidate, spans: Sequence[Span], facts: Mapping[str, KnownFact]) -> str:
@@ -436,10 +452,11 @@ def _accept(
     same_slot = [fact for fact in facts.values() if fact.is_same_slot(candidate)]
     is_multi_valued = same_slot[0].is_multi_valued if same_slot else candidate.is_multi_valued
     (asserter,) = _asserters(candidate, spans)
+    part = next((span.part for span in spans if span.part), "")
     is_unverified = any(
         span.source.role != Role.USER or span.source.speaker != asserter for span in spans
     )
-    kind = FactKind.INFERRED if is_unverified else candidate.kind
+    kind = FactKind.INFERRED if is_unverified or part else candidate.kind
     candidate = replace(candidate, is_multi_valued=is_multi_valued, kind=kind)
     superseded = facts.get(candidate.supersedes or "")
     others = [fact for fact in same_slot if not _is_same_text(fact.value, candidate.value)]
@@ -465,7 +482,8 @@ def _accept(
         ENDS_ONE_VALUE if is_multi_valued and superseded in others else "",
         UNCERTAIN_PERIOD if others and has_uncertain_period else "",
         UNVERIFIED if is_unverified or any(orders_agent(s.source.content) for s in spans) else "",
-        INFERRED if candidate.kind == FactKind.INFERRED and not is_unverified else "",
+        part,
+        INFERRED if kind == FactKind.INFERRED and not (is_unverified or part) else "",
         sensitive_topic(candidate.slot, f"{candidate.value} {candidate.fact}"),
         LOW_CONFIDENCE if has_low_confidence else "",
         "" if is_in_quote else NOT_IN_QUOTE,

@@ -44,6 +44,52 @@ def has_words_of(quote: str, text: str) -> bool:
     )
 
 
+# --- Words that are not the author's --------------------------------------------------------------
+
+# Reasons for a review by their marks.
+PARTS_OF_OTHERS: Final = {"\0": "quoted or forwarded", "\1": "in a signature", "\2": "in code"}
+# Lines with a mark of mails and chats; after a header or a first line of a mail, all that follows.
+# After the first line above marked lines, only these.
+_PARTS_OF_OTHERS: Final = re.compile(
+    r"""
+      (?P<quoted_or_forwarded>
+        ^[ \t]*>.*$
+        | (?:
+          ^[ \t*_-]*(?:(?:begin|anfang[ ]der|début[ ]du|inicio[ ]del)[ ])?(?:
+            (?:forwarded|original|fwd)[ ]message | message[ ](?:transféré|réexpédié|d['’]origine)
+            | (?:weitergeleiteten?|ursprüngliche|original)[ -]?nachricht
+            | mensaje[ ](?:reenviado|original)
+          )[ \t*:_-]*$
+          | ^[ \t*]*(?:from|von|de|da)[ ]?:(?:.|\n){1,300}?
+            \b(?:sent|date|gesendet|datum|envoyé|fecha|enviado)(?:[ ]el)?[ ]?:
+          | ^(?:on|am|le|el)\b(?:.|\n(?!\n)){5,200}?
+            \b(?:wrote|schrieb|a[ ]écrit|escribió)\b(?:.|\n(?!\n)){0,100}?:[ \t]*$(?!\s*>)
+        )(?:.|\n)*
+      )
+      | (?P<in_a_signature>
+        ^(?:
+          --[ ]? | (?:sent[ ]from|get[ ]outlook|von[ ]meinem|enviado[ ]desde|envoyé[ ]de)\b.*
+          | (?:(?:best|kind|warm|kindest|warmest)[ ])?regards[,.!]? | (?:yours[ ])?sincerely[,.]?
+          | (?:mit[ ]freundlichen|viele|liebe|beste|herzliche)[ ]grüße[n]?[,.!]? | mfg | lg | vg
+          | (?:bien[ ])?cordialement[,.]? | (?:un[ ])?saludos?(?:[ ]cordiale?s?)?[,.]?
+          | atentamente[,.]?
+        )[ ]*$(?:.|\n)*
+      )
+      | (?P<in_code>^[ \t]*(?P<fence>```|~~~)(?:.|\n)*?(?:(?P=fence)|\Z))
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+
+
+def mark_parts_of_others(text: str) -> str:
+    """Return a message with a mark in place of each character that is not its author's statement.
+
+    It is as long as the message. The marks are the keys of PARTS_OF_OTHERS.
+    """
+    marks = {name.replace(" ", "_"): mark for mark, name in PARTS_OF_OTHERS.items()}
+    return _PARTS_OF_OTHERS.sub(lambda part: marks[part.lastgroup or ""] * len(part[0]), text)
+
+
 # --- Instructions ---------------------------------------------------------------------------------
 
 # Texts that address a language model. People do not use them about themselves.

@@ -193,6 +193,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     doubts = (
         *(candidates.INFERRED, candidates.UNVERIFIED, candidates.CONFLICT, candidates.ALL),
         *(candidates.LOW_CONFIDENCE, candidates.UNCERTAIN_PERIOD, candidates.ENDS_ONE_VALUE),
+        *(candidates.NOT_IN_QUOTE, *wording.PARTS_OF_OTHERS.values()),
         *(lifecycle.REJECTED_BEFORE, lifecycle.NO_REVIEW, lifecycle.MORE_EVIDENCE),
         *(topic.replace("_", " ") for topic in wording.TOPIC_WORDS),
     )

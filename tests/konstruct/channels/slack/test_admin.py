@@ -146,7 +146,7 @@ def test_page_without_a_slack_app_shows_a_notice(
 ) -> None:
     settings.SLACK_CLIENT_ID = ""
     assert "Slack is not configured" in admin.get(CONNECT).text
-    assert "An operator sets" in admin.post(CONNECT, {"agent": str(program_a.agent.pk)}).text
+    assert "ask its operator" in admin.post(CONNECT, {"agent": str(program_a.agent.pk)}).text
 
 
 def test_disconnecting_revokes_the_token_and_lets_others_connect(

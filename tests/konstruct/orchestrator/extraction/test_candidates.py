@@ -214,6 +214,37 @@ def test_quoted_words_of_others_are_unverified() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "review"),
+    [
+        ("See below.\n> Hi,\n> I live in Oslo now.", "quoted or forwarded"),
+        ("---------- Forwarded message ---------\nHi. I live in Oslo now.", "quoted or forwarded"),
+        ("-----Ursprüngliche Nachricht-----\nI live in Oslo now.", "quoted or forwarded"),
+        ("FYI\nVon: Bob Gesendet: 3. März\n\nI live in Oslo now.", "quoted or forwarded"),
+        ("FYI\n*From:* Bob\n*Date:* Monday\n\nI live in Oslo now.", "quoted or forwarded"),
+        ("Am 2. März 2026 schrieb Bob\n<b@x.org>:\n\nI live in Oslo now.", "quoted or forwarded"),
+        ("El lunes, Bob escribió:\n\nI live in Oslo now.", "quoted or forwarded"),
+        ("Call me.\n\nBest regards,\nMaria\nI live in Oslo now", "in a signature"),
+        ("Call me.\n-- \nI live in Oslo now", "in a signature"),
+        ("Look:\n~~~\nI live in Oslo now\n~~~\nOdd.", "in code"),
+        ("I live in Oslo now.\n> Where do you live?\n-- \nMaria", ""),
+        ("On Monday, Bob wrote:\n> Where?\n\nI live in Oslo now.", ""),
+        ("> I live in Oslo now?\nI live in Oslo now.", ""),
+        ("On Monday Bob wrote me. I live in Oslo now. Regards to him!", ""),
+        ("From: 3 pm. I live in Oslo now.", ""),
+    ],
+)
+def test_words_that_are_not_the_authors_statement_are_reviewed(text: str, review: str) -> None:
+    found = accepted(source(text), facts=[known_fact("Rome")])
+    reasons = found.review.split(", ")
+    assert [reason for reason in reasons if reason != "conflict"] == [review] * bool(review)
+    assert found.candidate.kind == ("inferred" if review else "observed")
+    # Without a label, a message with the words as its author's is the source.
+    own = source("I live in Oslo now.")
+    quote = [{"quote": "I live in Oslo now"}]
+    assert (accepted(own, source(text), evidence=quote).spans[0].source is own) == bool(review)
+
+
+@pytest.mark.parametrize(
     "answer",
     ["", "[]", "null", "{}", '{"facts": {}}', '{"facts": []} {"facts": []}', '{"a": 1, "a": 2}'],
 )
