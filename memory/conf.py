@@ -51,8 +51,6 @@ OUTBOX_BATCH: Final = 256
 OUTBOX_TASK_LIMIT: Final = 1024
 # Delay of the sweep, so that the task that is enqueued with a message comes first.
 OUTBOX_GRACE: Final = timedelta(seconds=5)
-# A job that began longer ago and has not finished is retried alone, like a failed one.
-OUTBOX_SUSPECT: Final = timedelta(minutes=1)
 
 # --- Facts --------------------------------------------------------------------------------------
 

@@ -2,23 +2,21 @@
 
 from uuid import UUID
 
-from celery import Task, shared_task
+from celery import shared_task
 
 from memory.conf import OUTBOX_TASK_LIMIT
 from memory.indexing import embedding_jobs
 from tenants.serving import TenantTask
 
 
-@shared_task(bind=True, base=TenantTask)
-def embed_and_store(self: Task, tenant_id: UUID | str, message_ids: list[str] | None = None) -> int:
+@shared_task(base=TenantTask)
+def embed_and_store(tenant_id: UUID | str, message_ids: list[str] | None = None) -> int:
     """Embed and store these messages, or all queued ones; return the number of stored messages.
 
     It can be run twice, at the same time or later: the queue has the work. If there is more than
     one task should do, the next task is enqueued, behind those of other tenants.
     """
-    # Redelivered because its worker died, perhaps over one of these messages.
-    alone = bool((self.request.delivery_info or {}).get("redelivered"))
-    done = embedding_jobs.drain(tenant_id, message_ids, limit=OUTBOX_TASK_LIMIT, alone=alone)
+    done = embedding_jobs.drain(tenant_id, message_ids, limit=OUTBOX_TASK_LIMIT)
     if done.more:
         embed_and_store.apply_async((str(tenant_id), message_ids), retry=False)
     return done.stored

@@ -1,31 +1,34 @@
 """Writes the vectors and words of messages, in batches, from the queue of embeddings.
 
-A job is removed in the transaction that writes its message's vectors and words, and that
-transaction locks its row: a killed worker leaves all of it or nothing, and another worker can
-continue. The start of a batch is recorded before. A message whose job has failed, or whose worker
-has died, is tried alone from then on, so that it fails no other message.
+A batch has three steps: a transaction leases its jobs, the model computes outside of any, and a
+transaction writes the vectors and words of the messages whose lease has not ended, and removes
+their jobs. A killed worker leaves all of a batch or nothing, and its leases end like those of other
+jobs. A message whose job has failed, or whose worker has died, is tried alone from then on, so that
+it fails no other message.
 """
 
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import F, Q
-from django.db.models.functions import Coalesce, Least, Now
-from django.utils import timezone
+from django.db.models.functions import Least, Now
 
-from memory.conf import OUTBOX_BATCH, OUTBOX_SUSPECT, OUTBOX_TASK_LIMIT
+from memory.conf import OUTBOX_BATCH, OUTBOX_TASK_LIMIT
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
-from memory.indexing.service import index_messages
+from memory.indexing.service import embed_messages, index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
 from tenants import traces, transaction
 from tenants.context import asynchronous, connection, known_tenant, required_tenant_id, tenant_scope
 from tenants.exceptions import detail_of, reason_of
 from tenants.jobs import GRACE, Lease
+from tenants.jobs.worker import this_worker
 from tenants.metrics import counter, histogram
 from tenants.models import Job, JobQuerySet
 
@@ -45,7 +48,7 @@ class DrainResult:
 
     stored: int
     more: bool
-    """Whether there may be more jobs that no worker has locked."""
+    """Whether there may be more jobs that no worker has."""
 
 
 def drain(
@@ -53,11 +56,10 @@ def drain(
     message_ids: Iterable[UUID | str] | None = None,
     *,
     limit: int = OUTBOX_TASK_LIMIT,
-    alone: bool = False,
 ) -> DrainResult:
     """Embed and store messages with a queued job, in batches, each once.
 
-    Jobs that other workers have locked are skipped. The error of a failed message is recorded, and
+    Jobs that other workers have are skipped. The error of a failed message is recorded, and
     it is retried later; it fails no other message.
 
     Args:
@@ -65,8 +67,6 @@ def drain(
         message_ids: these, and then one batch of overdue ones: if tasks of single messages wait in
             a long queue, the first of them do the work of the others. By default all queued ones.
         limit: maximum number of messages, without overdue ones.
-        alone: store messages one by one, each recorded before it is begun. After a worker has died
-            during one of them, this stores the others and identifies it.
 
     Raises:
         EmbeddingModelError: the model does not load; it is recorded as the error of the jobs.
@@ -80,10 +80,10 @@ def drain(
     with tenant_scope(tenant_id):
         _require_model()
         if keys is None:
-            return _process(_claimable(), limit, alone=alone)
-        requested = _process(_claimable().filter(key__in=keys), limit, alone=alone)
-        overdue = EMBEDDINGS.jobs().filter(sweep_at__lte=Now(), failed_at__isnull=True)
-        late = _process(overdue, OUTBOX_BATCH, alone=alone)
+            return _process(_claimable(), limit)
+        requested = _process(_claimable().filter(key__in=keys), limit)
+        overdue = _unleased().filter(sweep_at__lte=Now(), failed_at__isnull=True)
+        late = _process(overdue, OUTBOX_BATCH)
         return DrainResult(requested.stored + late.stored, more=requested.more)
 
 
@@ -96,16 +96,21 @@ def retry_now(message_id: UUID) -> bool:
     return bool(failed.update(due_at=Now(), sweep_at=Now()))
 
 
+def _unleased() -> JobQuerySet:
+    """Return jobs that no worker has."""
+    return EMBEDDINGS.jobs().filter(Q(leased_until=None) | Q(leased_until__lte=Now()))
+
+
 def _claimable() -> JobQuerySet:
     """Return jobs that a worker may do: all except failed ones that are not due, and running
     ones.
     """
     is_due = Q(due_at__lte=Now()) & ~Q(begun_at__gt=Now() - GRACE)
-    return EMBEDDINGS.jobs().filter(Q(attempts=0, last_error="") | is_due)
+    return _unleased().filter(Q(attempts=0, last_error="") | is_due)
 
 
 def _require_model() -> None:
-    """Load the model before any row is locked, and record an error on the jobs.
+    """Load the model before any job is leased, and record an error on the jobs.
 
     Only the model of this host failed: the jobs stay due for other hosts.
     """
@@ -118,54 +123,69 @@ def _require_model() -> None:
         raise
 
 
-def _process(jobs: JobQuerySet, limit: int, *, alone: bool) -> DrainResult:
-    """Do these jobs in batches, longest due first, until only locked ones are left."""
+def _process(jobs: JobQuerySet, limit: int) -> DrainResult:
+    """Do these jobs in batches, longest due first, until only those of other workers are left."""
     stored = taken = 0
-    # Ends: at the limit, or when all remaining jobs are locked.
+    # Ends: at the limit, or when other workers have all remaining jobs.
     while taken < limit:
         with transaction.atomic():
             waiting = jobs.order_by("sweep_at").select_for_update(skip_locked=True)
             batch = list(waiting[: min(OUTBOX_BATCH, limit - taken)])
-            fresh = [] if alone else [job.key for job in batch if _is_fresh(job)]
-            if fresh:
-                EMBEDDINGS.jobs(fresh).update(begun_at=Coalesce(F("begun_at"), Now()))
+            leases = _lease([job for job in batch if _is_fresh(job)])
         if not batch:
             return DrainResult(stored, more=False)
-        if fresh:
-            stored += _store_batch(fresh)
-        stored += sum(_store_alone(job.key) for job in batch if alone or not _is_fresh(job))
+        if leases:
+            try:
+                stored += _store_batch(leases)
+            except BaseException:
+                for lease in leases:
+                    lease.abandon()
+                raise
+        stored += sum(_store_alone(job.key) for job in batch if not _is_fresh(job))
         taken += len(batch)
     return DrainResult(stored, more=True)
 
 
+def _lease(jobs: Sequence[Job]) -> list[Lease]:
+    """Lease jobs, which the caller's transaction has locked, without counting an attempt."""
+    until = Now() + timedelta(seconds=settings.TASK_TIME_LIMIT)
+    EMBEDDINGS.jobs([job.key for job in jobs]).update(
+        begun_at=Now(),
+        lease=F("lease") + 1,
+        worker=this_worker(),
+        leased_until=until,
+        sweep_at=until,
+    )
+    return [
+        Lease(job.kind, job.key, job.lease + 1, False, job.attempts, False, job.traceparent, "")
+        for job in jobs
+    ]
+
+
 def _is_fresh(job: Job) -> bool:
-    """Return whether the message may be stored with others: it has not failed, and killed no
-    worker.
-
-    A job that was begun long ago may have killed its worker. A recent one may be running, or its
-    worker was killed for another reason.
+    """Return whether the message may be stored with others: it has not failed, and no worker has
+    died or was interrupted during its job.
     """
-    begun_at = job.begun_at
-    return not job.attempts and (begun_at is None or timezone.now() - begun_at < OUTBOX_SUSPECT)
+    return not job.attempts and job.begun_at is None
 
 
-def _store_batch(message_ids: Sequence[UUID], *, is_half: bool = False) -> int:
+def _store_batch(leases: Sequence[Lease], *, is_half: bool = False) -> int:
     """Store these together; if that fails, one by one. Return the number of stored messages."""
     try:
-        return _store(message_ids)
+        return _store(leases)
     except Exception as error:
         if not is_half:
             logger.warning(
                 "A batch of %s messages failed, and is stored in halves: %s",
-                *(len(message_ids), detail_of(error)),
+                *(len(leases), detail_of(error)),
             )
         if not connection.is_usable():
             raise
-        if len(message_ids) == 1:
-            return _store_alone(message_ids[0])
-        half = len(message_ids) // 2
-        halves = (message_ids[:half], message_ids[half:])
-        return sum(_store_batch(ids, is_half=True) for ids in halves)
+        if len(leases) == 1:
+            leases[0].abandon()
+            return _store_alone(leases[0].key)
+        half = len(leases) // 2
+        return sum(_store_batch(part, is_half=True) for part in (leases[:half], leases[half:]))
 
 
 def _store_alone(message_id: UUID) -> int:
@@ -174,40 +194,46 @@ def _store_alone(message_id: UUID) -> int:
 
     def store(lease: Lease) -> None:
         nonlocal stored
-        stored = _store([message_id])
+        stored = _store([lease])
 
     EMBEDDINGS.run(message_id, store)
     return stored
 
 
-def _store(message_ids: Sequence[UUID]) -> int:
-    """Write vectors and words of the messages and remove their jobs, in one transaction."""
-    with transaction.atomic():
-        jobs = EMBEDDINGS.jobs(message_ids).select_for_update(skip_locked=True)
-        traceparents = dict(jobs.values_list("key", "traceparent"))
-        pending = PendingEmbedding.objects.filter(pk__in=list(traceparents))
-        # Moving and erasing messages locks these rows, and waits for the locks of the others.
-        unlocked = pending.select_for_update(skip_locked=True, of=("self",))
-        rows = list(unlocked.select_related("message").order_by("message__number"))
-        if rows:
-            parents = [traceparents[row.pk] for row in rows]
-            with (
-                BATCH_SECONDS.of().time(),
-                traces.batch_span(
-                    "embed", parents, tenant_id=required_tenant_id(), messages=len(rows)
-                ),
-            ):
-                index_messages([row.message for row in rows])
-            MESSAGES.of().inc(len(rows))
+def _store(leases: Sequence[Lease]) -> int:
+    """Compute vectors of the messages; then write them and remove their jobs, in one transaction.
+
+    Returns:
+        The number of stored messages: without those that another transaction has locked, and those
+        of ended leases.
+    """
+    tokens = {lease.key: lease.token for lease in leases}
+    pending = PendingEmbedding.objects.filter(pk__in=list(tokens)).select_related("message")
+    messages = {row.pk: row.message for row in pending.defer("recall_trace")}
+    parents = [lease.traceparent for lease in leases if lease.key in messages]
+    with (
+        BATCH_SECONDS.of().time(),
+        traces.batch_span("embed", parents, tenant_id=required_tenant_id(), messages=len(messages)),
+    ):
+        embedded = embed_messages(messages.values(), get_embedder())
+        with transaction.atomic():
+            jobs = EMBEDDINGS.jobs(list(tokens)).filter(leased_until__isnull=False)
+            locked = jobs.select_for_update(skip_locked=True).values_list("key", "lease")
+            finished = {key for key, token in locked if token == tokens[key]}
+            # Moving and erasing messages locks these rows, and waits for the locks of the others.
+            unlocked = pending.select_for_update(skip_locked=True, of=("self",))
+            rows = list(unlocked.filter(pk__in=finished & messages.keys()))
+            index_messages([row.message for row in rows], embedded)
             RecallEvent.objects.bulk_create(
                 _recall_event(row.message, row.recall_trace) for row in rows if row.recall_trace
             )
-        stored = [row.pk for row in rows]
-        finished = set(traceparents)
-        if len(stored) < len(traceparents):  # some of the others are locked, or deleted
-            finished -= set(pending.exclude(pk__in=stored).values_list("pk", flat=True))
-        PendingEmbedding.objects.filter(pk__in=stored).delete()
-        EMBEDDINGS.finish_many(finished)
+            pending.filter(pk__in=[row.pk for row in rows]).delete()
+            finished.difference_update(pending.values_list("pk", flat=True))
+            EMBEDDINGS.finish_many(finished)
+    MESSAGES.of().inc(len(rows))
+    for lease in leases:
+        if lease.key not in finished:
+            lease.abandon()
     return len(rows)
 
 

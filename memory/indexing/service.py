@@ -5,8 +5,7 @@ for recall.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef
@@ -49,21 +48,36 @@ def lexemes_of(name: str, role: str, content: str, created_at: datetime) -> list
     ]
 
 
-def index_messages(messages: Sequence[Message]) -> None:
+class Embedded(NamedTuple):
+    """The pieces of messages with their vectors."""
+
+    pieces: list[Piece]
+    batches: list[tuple[list[int], Vectors]]
+    """Positions in `pieces`, and their vectors."""
+    version: str
+
+
+def embed_messages(messages: Iterable[Message], embedder: Embedder) -> Embedded:
+    """Return the vectors of messages. Call it outside of a transaction: it can take seconds."""
+    pieces = _pieces(messages, embedder)
+    batches = embedder.encode_batches([piece for _, _, piece in pieces])
+    return Embedded(pieces, list(batches), embedder.version)
+
+
+def index_messages(messages: Sequence[Message], embedded: Embedded | None = None) -> None:
     """Index messages of the current tenant, inside the caller's transaction.
 
     It can be repeated. Rows of scopes and words are written in the order of their keys, so that
     writers in the same scope do not deadlock. Vectors belong to these messages only, which the
-    caller has locked, and are written as they are computed.
+    caller has locked.
+
+    Args:
+        messages: the messages.
+        embedded: vectors of these and other messages; None: they are computed.
     """
     messages = sorted(messages, key=lambda message: message.number)
-    embedder = get_embedder()
-    pieces = _pieces(messages, embedder)
-    batches = embedder.encode_batches([piece for _, _, piece in pieces])
-    # With the first batch, the computation of all begins: meanwhile the words are written.
-    first = list(islice(batches, 1))
     index_words(messages)
-    _write_vectors(pieces, chain(first, batches), embedder.version)
+    _write_vectors(messages, embedded or embed_messages(messages, get_embedder()))
 
 
 def index_words(messages: Sequence[Message]) -> None:
@@ -134,13 +148,6 @@ def _write_postings(messages: Iterable[Message], lexemes: Iterable[Sequence[str]
     )
 
 
-def write_embeddings(messages: Sequence[Message], embedder: Embedder) -> None:
-    """Embed the sentences of messages with a model, inside the caller's transaction."""
-    pieces = _pieces(messages, embedder)
-    batches = embedder.encode_batches([piece for _, _, piece in pieces])
-    _write_vectors(pieces, batches, embedder.version)
-
-
 def _pieces(messages: Iterable[Message], embedder: Embedder) -> list[Piece]:
     """Return the texts to embed: each piece with its message and its position."""
     return [
@@ -157,26 +164,31 @@ def _pieces(messages: Iterable[Message], embedder: Embedder) -> list[Piece]:
     ]
 
 
-def _write_vectors(
-    pieces: Sequence[Piece], batches: Iterable[tuple[Sequence[int], Vectors]], version: str
-) -> None:
-    # The database stores one batch while the model computes the next.
-    for positions, vectors in batches:
-        rows = [pieces[position] for position in positions]
+def _write_vectors(messages: Iterable[Message], embedded: Embedded) -> None:
+    """Write the vectors of these messages, which may have moved to another user meanwhile."""
+    current = {message.id: message for message in messages}
+    for positions, vectors in embedded.batches:
+        pieces = [embedded.pieces[position] for position in positions]
+        rows = [
+            (current[message.id], position, piece)
+            for message, position, piece in pieces
+            if message.id in current
+        ]
+        of_current = [message.id in current for message, _, _ in pieces]
         _insert(
             "INSERT INTO memory_conversationembedding (agent_id, user_id, message_id, piece,"
             " content, role, embedding, embedding_model) SELECT *, %s FROM unnest(%s::uuid[],"
             " %s::text[], %s::uuid[], %s::int[], %s::text[], %s::text[], %s::vector[])"
             " ON CONFLICT DO NOTHING",
             [
-                version,
+                embedded.version,
                 [message.agent_id for message, _, _ in rows],
                 [message.user_id for message, _, _ in rows],
                 [message.id for message, _, _ in rows],
                 [position for _, position, _ in rows],
                 [piece for _, _, piece in rows],
                 [message.role for message, _, _ in rows],
-                vectors_literal(vectors),
+                vectors_literal(vectors[of_current]),
             ],
         )
 
@@ -243,13 +255,15 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgre
     # Ends: each batch begins after the last one.
     while True:
         # The tenant is entered again each time: between two batches the caller is in its own scope.
-        with known_tenant(tenant_id), transaction.atomic():
-            batch = list(
-                _missing(embedder.version).filter(number__gt=after).order_by("number")[:BATCH]
-            )
-            write_embeddings(batch, embedder)
+        with known_tenant(tenant_id):
+            following = _missing(embedder.version).filter(number__gt=after)
+            batch = list(following.order_by("number")[:BATCH])
         if not batch:
             return
+        embedded = embed_messages(batch, embedder)
+        with known_tenant(tenant_id), transaction.atomic():
+            # Without those that were deleted meanwhile.
+            _write_vectors(Message.objects.filter(pk__in=[row.pk for row in batch]), embedded)
         after = batch[-1].number
         done += len(batch)
         yield ReembedProgress(done, max(total, done))

@@ -11,8 +11,8 @@ def failing(monkeypatch):
     """Fail the indexing of texts with a word: ``failing("poison")``."""
 
     def fail(word, error=ValueError):
-        def index(messages):
-            index_messages(messages)
+        def index(messages, embedded):
+            index_messages(messages, embedded)
             if any(word in message.content for message in messages):
                 raise error(f"cannot index {word}")
 

@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.utils import timezone
+from psycopg.pq import TransactionStatus
 
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.embedding import embedder
@@ -18,10 +19,11 @@ from memory.models import (
     RecallEvent,
 )
 from tenants import transaction
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.exceptions import InvalidTenantId, UnknownTenant
 from tests.memory.pending import TRACE, sentence, stored, waiting
 
+IDLE = TransactionStatus.IDLE
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 
 
@@ -62,9 +64,9 @@ def test_task_stores_overdue_messages_with_its_own(tenant_a, add_message, monkey
     own, in_time = add_message(tenant_a.id, sentence(5)), add_message(tenant_a.id, sentence(6))
     durations = []
 
-    def index(messages):
-        durations.append([message.id for message in messages])
-        index_messages(messages)
+    def index(messages, embedded):
+        durations.append([message.id for message in sorted(messages, key=lambda row: row.number)])
+        index_messages(messages, embedded)
 
     monkeypatch.setattr(embedding_jobs, "index_messages", index)
     # Its own message first, then one batch of the oldest: tasks of other tenants are waiting.
@@ -104,6 +106,51 @@ def test_any_text_can_be_stored(tenant_a, add_message, text):
     add_message(tenant_a.id, text)
     assert drain(tenant_a.id) == DrainResult(stored=1, more=False)
     assert waiting(tenant_a.id) == []
+
+
+@pytest.fixture
+def computing(monkeypatch):
+    """The states of the connection when the model computes, and what is done at that time."""
+    model, encode = embedder.get_embedder(), embedder.Embedder.encode_batches
+    states, meanwhile = [], []
+
+    def encode_batches(self, texts):
+        info = connection.connection and connection.connection.info
+        states.append((connection.in_atomic_block, info.transaction_status if info else IDLE))
+        if meanwhile:
+            meanwhile.pop()()
+        return encode(self, texts)
+
+    monkeypatch.setattr(type(model), "encode_batches", encode_batches)
+    return states, meanwhile
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_the_model_computes(tenant_a, add_message, computing):
+    states, meanwhile = computing
+    for number in range(3):
+        add_message(tenant_a.id, sentence(number))
+    # Another worker finds nothing to do.
+    others = []
+    meanwhile.append(lambda: others.append(drain(tenant_a.id)))
+    assert drain(tenant_a.id).stored == 3
+    assert others == [DrainResult(stored=0, more=False)]
+    assert states == [(False, IDLE)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_whose_lease_has_ended_writes_nothing(tenant_a, add_message, computing):
+    _, meanwhile = computing
+    add_message(tenant_a.id, sentence(1))
+
+    def end_lease():
+        with tenant_scope(tenant_a.id):
+            EMBEDDINGS.jobs().update(leased_until=None)
+        assert drain(tenant_a.id).stored == 1
+
+    meanwhile.append(end_lease)
+    assert drain(tenant_a.id).stored == 0
+    assert (stored(tenant_a.id), waiting(tenant_a.id)) == ({sentence(1): 1}, [])
 
 
 @pytest.mark.django_db(transaction=True)
