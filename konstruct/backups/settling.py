@@ -73,6 +73,15 @@ def deleted_tenants() -> set[str]:
     return deleted
 
 
+def undelete(tenant: Tenant) -> None:
+    """Cancel the deletion of a tenant that is to be restored, also in the journal."""
+    journal.append(tenant.pk, journal.RESTORED)
+    with public_scope():
+        deleted = Tenant.objects.filter(pk=tenant.pk)
+        deleted.update(deletion_asked_at=None, delete_at=None)
+    tenant.refresh_from_db()
+
+
 def find_settled(**log_detail: str) -> dict[str, datetime]:
     """Return the ids of tenants that were last settled with these values in the operators' log.
 

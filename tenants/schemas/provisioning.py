@@ -174,7 +174,8 @@ def resume_tenant(tenant: Tenant) -> None:
 def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> None:
     """Delete a tenant with its schemas, cache keys and jobs. Needs the owner's role.
 
-    It can be repeated if it fails.
+    It can be repeated if it fails. If the process is killed, the owner's worker completes it, and
+    it cannot be cancelled: the journal may already have the tenant as deleted.
 
     Args:
         tenant: the tenant.
@@ -186,14 +187,16 @@ def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> No
         JournalUnavailable: the journal of erasures cannot be written.
     """
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
-        if not Tenant.objects.filter(id=tenant.id).exists():
+        tenants = Tenant.objects.filter(id=tenant.id)
+        if (request := tenants.values("deletion_asked_at", "delete_at").first()) is None:
             raise InvalidTenant(f"tenant {tenant.slug!r} was deleted in the meantime")
-        if Tenant.objects.filter(id=tenant.id).exclude(server=tenant.server, moving_to="").exists():
+        if tenants.exclude(server=tenant.server, moving_to="").exists():
             raise InvalidTenant(
                 f"tenant {tenant.slug!r} was moved in the meantime, or its move was cut off: run"
                 f" move_tenant {tenant.slug} if it is not served, then delete it"
             )
-        Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
+        due = {"deletion_asked_at": Now() - _grace(), "delete_at": Now()}
+        tenants.update(state=Tenant.State.SUSPENDED, **due)
         # Before the rows: if the cache is down, nothing has been deleted.
         clear_tenant_cache(tenant)
         journal.append(tenant.id, journal.DELETION_BEGUN)
@@ -201,6 +204,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: RecordChange = _no_record) -> No
             _delete_rows(tenant, on_delete)
         except BaseException:
             if schema_exists(tenant.schema_name):
+                tenants.update(**request)
                 journal.append(tenant.id, journal.DELETION_FAILED)
             raise
         # Running requests may have written keys.

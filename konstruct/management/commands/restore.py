@@ -22,6 +22,7 @@ from konstruct.backups.settling import (
     find_settled,
     read_entries_since,
     settle,
+    undelete,
 )
 from tenants import journal
 from tenants.exceptions import KonstructError, detail_of
@@ -119,6 +120,8 @@ class Command(KonstructCommand):
         existing = Tenant.objects.filter(pk__in=[entry["id"] for entry in entries_to_restore])
         if slugs := sorted(existing.values_list("slug", flat=True)):
             self._confirm(slugs, manifest["began_at"], options)
+        for tenant in existing.filter(pk__in=deleted_tenants()):  # its deletion was killed
+            undelete(tenant)
         if options["public"]:
             is_new = restore_operators(path, manifest)
             suffix = "" if is_new else " already, by an earlier run"
@@ -164,7 +167,7 @@ class Command(KonstructCommand):
                         " again, or this command with --undelete"
                     )
                     continue
-                journal.append(tenant.pk, journal.RESTORED)
+                undelete(tenant)
             calls[tenant.slug] = partial(
                 settle,
                 tenant,

@@ -138,7 +138,8 @@ def test_deleted_tenant_is_closed_after_a_recovery(
 ) -> None:
     tenant = make_tenant("back")
     moment = timezone.now().isoformat()
-    # As if it had been deleted after the moment.
+    # As if its deletion had been requested before the moment, and done after it.
+    provisioning.request_deletion(tenant)
     journal.append(tenant.pk, journal.TENANT)
     assert "back stays closed, because it was deleted" in run(
         "restore", "--recovered-to", moment, "--yes"
@@ -146,7 +147,8 @@ def test_deleted_tenant_is_closed_after_a_recovery(
     states = dict(Tenant.objects.values_list("slug", "state"))
     assert states == {"tenant-a": "active", "tenant-b": "active", "back": "restoring"}
     run("restore", "--recovered-to", moment, "--undelete", "--yes")
-    assert Tenant.objects.get(pk=tenant.pk).state == "active"
+    found = Tenant.objects.get(pk=tenant.pk)
+    assert (found.state, found.deletion_asked_at) == ("active", None)
 
 
 @pytest.mark.data
@@ -246,6 +248,14 @@ def test_deleted_tenant_is_restored_only_on_request(
     assert texts(tenant)[0] == "My dog is called Rex."
     assert Tenant.objects.get(pk=tenant.pk).quotas == quotas
     # The journal knows that it is restored.
+    run("restore", made, "--tenant", "gone", "--yes")
+    # As if a further deletion had been killed before its commit.
+    provisioning.request_deletion(tenant)
+    journal.append(tenant.pk, journal.TENANT)
+    with pytest.raises(CommandError, match="pass --undelete"):
+        run("restore", made, "--tenant", "gone", "--yes")
+    run("restore", made, "--tenant", "gone", "--undelete", "--yes")
+    assert Tenant.objects.get(pk=tenant.pk).deletion_asked_at is None
     run("restore", made, "--tenant", "gone", "--yes")
 
 

@@ -1,6 +1,7 @@
 """The grace period of a deleted tenant: its commands, its length, and its single end."""
 
 import random
+import signal
 import subprocess
 from collections.abc import Callable
 from datetime import timedelta
@@ -26,6 +27,14 @@ DELETE_DUE = """
 from tenants.audit.operator_log import record_deletion
 from tenants.schemas.provisioning import delete_due
 print(delete_due(record_deletion))
+"""
+
+DELETE_AND_DIE = """
+import os, signal, sys
+from tenants.models import Tenant
+from tenants.schemas.provisioning import delete_tenant
+tenant = Tenant.objects.get(pk=sys.argv[1])
+delete_tenant(tenant, on_delete=lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
 
 
@@ -133,6 +142,34 @@ def test_a_killed_deletion_is_finished_once(
         assert sum(counts) <= 1
         assert_gone(tenant)
     assert cut_off
+
+
+@pytest.mark.slow
+def test_a_deletion_that_was_killed_before_its_commit_is_completed(
+    start: Callable[..., "subprocess.Popen[str]"], make_tenant: Callable[..., Tenant]
+) -> None:
+    tenant = make_tenant("killed")
+    process = start(f"{SET_UP}{DELETE_AND_DIE}", str(tenant.pk))
+    assert process.wait() == -signal.SIGKILL
+    # The journal has it as deleted, so that no way leads back.
+    for change in (provisioning.resume_tenant, provisioning.restore_tenant):
+        with pytest.raises(InvalidTenant, match=r"is to be deleted|has begun"):
+            change(tenant)
+    with database.as_owner():
+        assert provisioning.delete_due(record_deletion) == 1
+    assert_gone(tenant)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failed_deletion_can_be_cancelled(tenant_a: Tenant) -> None:
+    def fail(tenant: Tenant) -> None:
+        raise OSError("full")
+
+    with database.as_owner(), pytest.raises(OSError, match="full"):
+        provisioning.delete_tenant(tenant_a, on_delete=fail)
+    with database.as_owner():
+        assert provisioning.delete_due(record_deletion) == 0
+    provisioning.resume_tenant(tenant_a)
 
 
 @pytest.mark.django_db(transaction=True)
