@@ -189,7 +189,12 @@ def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
         page = _threads(request, names, person, before=before, limit=BATCH_ROWS)
         for row in _rows(page.threads, names):
             of_thread = (getattr(row["thread"], name) for name in EXPORT_COLUMNS)
-            yield row["agent"], *of_thread, *(row.get(state, 0) for state in REPLY_STATES)
+            yield (
+                row["agent"],
+                row["person"],
+                *of_thread,
+                *(row.get(state, 0) for state in REPLY_STATES),
+            )
         if page.before is None:
             return
         before = page.before
@@ -203,7 +208,7 @@ REPLY_STATES: Final = ("failed", "waiting", "held")
 export_page(
     "conversations",
     permission=READ,
-    columns=["agent", *EXPORT_COLUMNS, *REPLY_STATES],
+    columns=["agent", "person_name", *EXPORT_COLUMNS, *REPLY_STATES],
     rows=_export_rows,
 )
 

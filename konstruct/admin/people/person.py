@@ -56,7 +56,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         messages.warning(
             request, gettext("Nothing is known of %(asked)r.") % {"asked": requested_id}
         )
-        return redirect("admin:people")
+        return redirect(reverse("admin:people", query={"q": requested_id}))
     day, moment = _as_of(request)
     # A view of an erased user is logged with the pseudonym.
     log_access(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))

@@ -24,6 +24,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.orchestrator.identities.erasure_requests import threads_of
+from konstruct.templatetags.texts import translated
 from memory.context import SessionStore
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.conversations.short_term import get_recent_messages
@@ -60,12 +61,12 @@ MAX_SESSION_MESSAGES: Final = 10_000
 NOT_ON_PAGE: Final = ("memory_conversationembedding", "memory_scope")
 TECHNICAL: Final = (
     *("hits", "cut", "injected", "prompt", "embedding_model", "number", "message_ids", "folded"),
-    *("valid_from_precision", "valid_to_precision", "milliseconds"),
+    *("valid_from_precision", "valid_to_precision", "milliseconds", "author_id", "start", "end"),
 )
 # The text of a row in the page, by the first of these columns that it has.
 TEXTS: Final = ("content", "quote", "name", "query", "question", "reason")
 # Columns with words in English, which the page translates.
-TRANSLATED: Final = ("review_reason", "subject")
+TRANSLATED: Final = ("review_reason", "reason", "subject")
 TITLES: Final = {"recent_turns": _("Recent turns"), "sessions": _("Sessions")}
 TURN_LABELS: Final = {
     "agent": _("agent"),
@@ -191,7 +192,7 @@ class PersonExport:
             elif is_internal(field):
                 text = ""
             elif name in TRANSLATED:
-                text = gettext(value) if value else ""
+                text = translated(value)
             elif isinstance(value, bool):
                 text = gettext("Yes") if value else gettext("No")
             elif isinstance(field, JSONField):

@@ -136,10 +136,9 @@ def _translated(entry: Entry) -> dict[str, str]:
     """Return the texts of an entry that are the platform's: subjects of the log, and reasons."""
     if entry.kind is EntryKind.ACCESS:
         return {"text": gettext(entry.text)}
-    if entry.by not in AUTHOR_KINDS.get(entry.kind, ()):
-        return {}
     note = translated(entry.note) if entry.kind is EntryKind.FACT else entry.note
-    return {"note": note, "by": gettext(entry.by)}
+    is_kind = entry.by in AUTHOR_KINDS.get(entry.kind, ())
+    return {"note": note, **({"by": gettext(entry.by)} if is_kind else {})}
 
 
 def _label(entry: Entry) -> str:

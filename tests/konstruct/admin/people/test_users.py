@@ -39,6 +39,9 @@ def test_people_are_found_by_name_and_account_and_shown_by_name(
         page = client.get(PEOPLE, {"q": text})
         assert [person.user_id for person, _ in page.context["people"]] == ["u-17"]
         assert page.text.index("Łucja Nowak") < page.text.index("<bdi>u-17</bdi>")
+    # A name in place of an id leads there.
+    page = client.get(PERSON, {"user": "Łucja Nowak"}, follow=True)
+    assert [person.user_id for person, _ in page.context["people"]] == ["u-17"]
     # A user without the permission to view identities does not find people by them.
     looker = browser(populated_a.tenant, "view_scope")
     assert "No person matches" in looker.get(PEOPLE, {"q": "U024"}).text
@@ -120,6 +123,9 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
     assert {*label.findall(page)} & {*label.findall(german)} == same
     for shown in ("Letzte Beiträge", '<dt>Rolle</dt><dd dir="auto">Benutzer', "Gesundheit"):
         assert shown in german, shown
+    timeline = client.get(f"{PERSON}?user=maria&kind=fact").text
+    assert "Gesundheit" in timeline
+    assert ">health<" not in german + timeline
 
 
 def test_each_table_with_personal_data_is_exported_or_left_out_for_a_reason() -> None:
