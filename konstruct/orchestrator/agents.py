@@ -18,7 +18,7 @@ from konstruct.orchestrator.exceptions import (
     AgentVersionNotFound,
 )
 from konstruct.orchestrator.models import Agent, AgentVersion, SavedQuestion
-from konstruct.orchestrator.models.agents import UUID_TEXT
+from konstruct.orchestrator.models.agents import UUID_TEXT, AgentQuerySet
 from konstruct.orchestrator.usage import require_storage
 from memory.arguments import is_unicode
 from memory.models.facts import SYSTEM, Author
@@ -29,6 +29,8 @@ from tenants.jobs import JobKind
 
 # Of Postgres' integer.
 MAX_INTEGER: Final = 2**31 - 1
+# Names of agents in an error.
+MAX_NAMES: Final = 20
 # A changed agent is asked its saved questions again. The key is the id of the agent.
 QUESTIONS: Final = JobKind(
     name="questions",
@@ -210,20 +212,29 @@ def _refuse_taken_name(agent: Agent, error: Exception) -> None:
         ) from error
 
 
-def find_agent(name_or_id: str, *, active: bool = False) -> Agent:
+def find_agent(
+    name_or_id: str, *, active: bool = False, among: AgentQuerySet | None = None
+) -> Agent:
     """Return the agent of the current tenant with this name or id.
 
+    Args:
+        name_or_id: the name or id.
+        active: whether the agent must be active.
+        among: agents, one of which it must be; None: all.
+
     Raises:
-        AgentNotFound: there is none, or it is inactive and an active one is required.
+        AgentNotFound: there is none. The message names agents that there are.
     """
-    agents = Agent.objects.active() if active else Agent.objects.all()
+    agents = Agent.objects.all() if among is None else among
+    agents = agents.filter(is_active=True) if active else agents
     is_storable = is_unicode(name_or_id) and "\0" not in name_or_id
     agent = agents.named(name_or_id).first() if is_storable else None
     if agent is None:
         wanted = "active agent" if active else "agent"
+        names = map(repr, agents.order_by("name").values_list("name", flat=True)[:MAX_NAMES])
         raise AgentNotFound(
             f"No {wanted} has the name or id {name_or_id!r}. Agents are made in the tenant's admin "
-            "or by POST /api/v1/agents/."
+            f"or by POST /api/v1/agents/. The agents are: {', '.join(names) or 'none yet'}."
         )
     return agent
 

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 fb787934fe10fa6bd199a3fa3e77b885e9d03324c47cf1a8c91c34b983241795
+// Written by `make typescript` from docs/openapi.yaml, sha256 29d27fa5959f1be77389f4cdf32765245e3b658774b122d67645d5e89e550158
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -4898,7 +4898,7 @@ export interface components {
                  *       "type": "urn:konstruct:problem:not-found",
                  *       "title": "Not Found",
                  *       "status": 404,
-                 *       "detail": "There is nothing at this address. The API's description is at /api/docs/.",
+                 *       "detail": "There is nothing at this address. In addresses, ids are UUIDs and not names. The API's description is at /api/docs/.",
                  *       "instance": "/api/v1/messages/",
                  *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
                  *     }

@@ -17,6 +17,7 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models.agents import AgentQuerySet
 from memory.facts import Author
 from memory.models.facts import AuthorKind
 from tenants.audit.models import Action
@@ -80,7 +81,7 @@ class Caller:
             rows = rows.filter(**{user: self.user_id})
         return rows
 
-    def agents(self) -> "models.QuerySet[Agent]":
+    def agents(self) -> AgentQuerySet:
         """Return the agents that the caller may use."""
         agents = Agent.objects.all()
         return agents if self.agent_id is None else agents.filter(pk=self.agent_id)
@@ -103,7 +104,7 @@ class Caller:
         is_own = agent is not None and self.agent_id in (None, agent.id)
         if agent is None or not is_own or (active and not agent.is_active):
             self._refuse_other_agent(name_or_id)
-            agent = find_agent(name_or_id, active=active)
+            agent = find_agent(name_or_id, active=active, among=self.agents())
         self.named["agent_id"] = agent.id
         return agent
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import orjson
 from django.conf import settings
@@ -204,11 +204,14 @@ class BoundedListField(serializers.ListField):
         return list(super().to_internal_value(data))
 
 
+TIME_EXPECTED: Final = "Give a time with a time zone, such as 2026-03-14T09:30:00Z."
 _DECODED_PLUS: Final = re.compile(r"\S+ \d{2}:?\d{2}", re.ASCII)
 
 
 class AwareDateTimeField(serializers.DateTimeField):
     """A time with a time zone."""
+
+    default_error_messages: ClassVar = {"invalid": TIME_EXPECTED}
 
     def to_internal_value(self, data: Any) -> datetime:
         """Name the usual mistake in addresses: there, a plus sign means a space."""
@@ -220,7 +223,7 @@ class AwareDateTimeField(serializers.DateTimeField):
     def enforce_timezone(self, value: datetime) -> datetime:
         """Refuse a naive time; convert others to UTC, because Postgres lacks some time zones."""
         if value.tzinfo is None:
-            raise ValidationError("Add a time zone, such as Z or +02:00.")
+            raise ValidationError(TIME_EXPECTED)
         try:
             return value.astimezone(UTC)
         except OverflowError:

@@ -24,7 +24,11 @@ _DEFAULTS = {
     401: ("unauthenticated", "Send an API key: Authorization: Bearer ks_…"),
     402: ("quota-exceeded", "A quota is used up that does not begin anew with the month."),
     403: ("forbidden", "You may not do this."),
-    404: ("not-found", "There is nothing at this address. The API's description is at /api/docs/."),
+    404: (
+        "not-found",
+        "There is nothing at this address. In addresses, ids are UUIDs and not names. "
+        "The API's description is at /api/docs/.",
+    ),
     405: ("method-not-allowed", "This address does not know that method; see the Allow header."),
     406: ("not-acceptable", "The API speaks application/json only; send Accept: application/json."),
     408: ("request-timeout", "The request's body did not arrive in time. Send it again."),

@@ -15,7 +15,6 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator.exceptions import (
-    AgentNotFound,
     ExtractionFailed,
     ExtractionLimitReached,
 )
@@ -35,9 +34,6 @@ from memory.text.chunking import estimated_pieces
 from tenants import transaction
 from tenants.context import required_tenant_id
 from tenants.jobs import enqueue_task
-
-# An error names at most this many agents.
-MAX_NAMES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +65,12 @@ def find_owner(caller: Caller, fields: dict[str, Any]) -> Owner:
 
     Raises:
         OutsideOfKey, AgentNotFound: the key is bound to another user or agent, or there is no such
-            agent; the message names agents that exist.
+            agent.
         InvalidArgument: the request names no user or agent.
     """
     user_id = caller.user_id if fields["user_id"] is None else caller.user(fields["user_id"])
     if fields["agent_id"] is not None:
-        try:
-            return Owner(caller.agent(fields["agent_id"]).id, user_id)
-        except AgentNotFound as error:
-            names = ", ".join(map(repr, caller.agents().values_list("name", flat=True)[:MAX_NAMES]))
-            raise AgentNotFound(f"{error} The agents are: {names or 'none yet'}.") from error
+        return Owner(caller.agent(fields["agent_id"]).id, user_id)
     if caller.agent_id is None and user_id is None:
         entities = " and ".join(entity for entity in ENTITIES if fields[entity] is not None)
         raise InvalidArgument(

@@ -127,6 +127,6 @@ def _refuse_different(existing: Message, incoming: Incoming) -> None:
         different.append("metadata")
     if different:
         raise IdempotencyKeyReused(
-            "You have sent this Idempotency-Key with another message, whose "
-            f"{', '.join(different)} differ. Send a new key with a new message."
+            f"You have sent this Idempotency-Key with another {' and '.join(different)}. "
+            "Send a new key with a new message."
         )
