@@ -56,6 +56,7 @@ MIDDLEWARE = [
     "konstruct.api.http.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "konstruct.api.http.middleware.SessionTurnMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "konstruct.admin.page_limit.PageLimitMiddleware",
     "konstruct.admin.time_zones.TimeZoneMiddleware",

@@ -5,6 +5,8 @@ from konstruct.settings.environment import names, number
 
 MAX_MESSAGE_CHARACTERS = 32_768
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+# Larger bodies are in temporary files.
+FILE_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
 # Token bucket per tenant and channel: bucket size, and tokens that come back per second. That of an
 # API key is half as large, so that one program leaves tokens for the others.
 RATE_LIMIT_BURST = number("RATE_LIMIT_BURST", 400)

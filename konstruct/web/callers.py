@@ -1,254 +1,165 @@
-"""Verifies the caller of a request. The request uses the share of threads of its caller.
+"""Who sends a request, and how many requests of a caller have a thread at once.
 
-A query in one of the threads for unverified requests verifies the API key or the session. The
-result is cached, so that a known caller does not wait for these threads. It grants no access: the
-request itself checks the key or the session again.
+A request counts for a tenant after its key or session was verified: a key and a host name a tenant,
+and both can be forged. The first request with a key is verified in one of the few places for
+unverified callers, and moves to its tenant's limit at once. The memory of verified keys grants no
+access: each request is authenticated.
 """
 
 import asyncio
 import hashlib
-import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from io import BytesIO
-from typing import Any, Final, TypeVar, cast
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from typing import IO, Any, Final
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 from django.conf import settings
-from django.contrib.auth import get_user
-from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.asgi import ASGIRequest
-from django.db import Error
-from django.http import HttpRequest, HttpResponse
 
-from konstruct.api.auth.authentication import is_valid
 from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
-from konstruct.web.pool import Overloaded, Share
-from tenants.exceptions import KonstructError
 from tenants.http.client_address import address_of, throttled_address
-from tenants.http.middleware import SessionMiddleware, TenantMiddleware, host_name
+from tenants.http.middleware import host_name
 
-V = TypeVar("V")
-RunInThread = Callable[[Share, Callable[[], str | None]], Awaitable[str | None]]
-
-# Unverified requests of each address, in each web process: at once, and the rate of refilling.
-# Requests with a key, with a session and with neither have separate token buckets.
-UNVERIFIED_BURST: Final = 200
-UNVERIFIED_PER_SECOND: Final = 20
-# A cached caller is verified again after this time, in a thread of the caller's share.
+# The longest wait of a request for a thread.
+MAX_WAIT_SECONDS: Final = 10.0
+# One tenant has at most half of the threads, and all unverified callers together an eighth: two of
+# 16. An address has one of them.
+MAX_FRACTION_OF_ONE: Final = 1 / 2
+MAX_FRACTION_UNVERIFIED: Final = 1 / 8
+# A verified key or session is unverified again after this time without a request.
 FRESH_SECONDS: Final = 60.0
-# The caller of an open stream is verified again after this time.
-RECHECK_SECONDS: Final = 5.0
-# The tables of a process then take a few megabytes.
+# The table of a process then takes a few megabytes.
 MAX_REMEMBERED_CALLERS: Final = 20_000
-SLACK: Final = Share("slack", is_verified=True)
+SLACK: Final = "slack"
 OPERATORS: Final = "operators"
 
 
-class TooManyUnverified(Exception):
-    """An address has sent too many unverified requests."""
-
-    def __init__(self, retry_after: float) -> None:
-        super().__init__(f"try again in {retry_after:.1f} seconds")
-        self.retry_after = math.ceil(retry_after)
+class Overloaded(Exception):
+    """No thread was free for a caller within MAX_WAIT_SECONDS."""
 
 
-class BoundedDict(OrderedDict[str, V]):
-    """A dict of at most MAX_REMEMBERED_CALLERS entries. It drops the entry that was set first."""
-
-    def __setitem__(self, key: str, value: V) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        if len(self) > MAX_REMEMBERED_CALLERS:
-            self.popitem(last=False)
-
-
-class TokenBuckets:
-    """Token buckets for unverified requests, one for each address, in this process."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._buckets: BoundedDict[tuple[float, float]] = BoundedDict()
-
-    def take(self, name: str) -> None:
-        """Take a token from a bucket. Raises TooManyUnverified if the bucket is empty."""
-        now = self._clock()
-        tokens, at = self._buckets.get(name, (UNVERIFIED_BURST, now))
-        tokens = min(UNVERIFIED_BURST, tokens + (now - at) * UNVERIFIED_PER_SECOND)
-        is_allowed = tokens >= 1
-        self._buckets[name] = (tokens - is_allowed, now)
-        if not is_allowed:
-            raise TooManyUnverified((1 - tokens) / UNVERIFIED_PER_SECOND)
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """The API key or the session of a request."""
-
-    kind: str
-    digest: str
-    verify: Callable[[], str | None]
-    """Return the name of the caller's share, or None if invalid. It queries the database."""
-
-
-class Callers:
-    """Finds the share of each request. Use it in one event loop."""
-
-    def __init__(
-        self, run_in_thread: RunInThread, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._run_in_thread = run_in_thread
-        self._clock = clock
-        self._buckets = TokenBuckets(clock)
-        self._verified: BoundedDict[tuple[str, float]] = BoundedDict()
-        self._verifications: dict[str, asyncio.Task[str | None]] = {}
-
-    async def share_of(self, request: ASGIRequest) -> Share:
-        """Return the share of the verified caller, or the share of the address without one.
-
-        Raises:
-            TooManyUnverified: the address has sent too many unverified requests.
-            Overloaded: too many unverified requests wait for a thread.
-        """
-        if is_from_slack(request):
-            return SLACK
-        credentials = credentials_of(request)
-        kind = credentials.kind if credentials else "none"
-        address_key = f"{throttled_address(address_of(request))} {kind}"
-        unverified = Share(address_key, is_verified=False)
-        if credentials is None:
-            self._buckets.take(address_key)
-            return unverified
-        name, since = self._verified.get(credentials.digest, (None, 0.0))
-        if name is not None and self._clock() - since < FRESH_SECONDS:
-            return Share(name, is_verified=True)
-        is_first = credentials.digest not in self._verifications
-        if is_first:
-            if name is None:
-                self._buckets.take(address_key)
-            share = unverified if name is None else Share(name, is_verified=True)
-            self._start_verification(credentials, share, name)
-        verified = await asyncio.shield(self._verifications[credentials.digest])
-        if verified is not None:
-            return Share(verified, is_verified=True)
-        if not is_first:  # the first request with the same credentials has taken a token
-            self._buckets.take(address_key)
-        return unverified
-
-    async def is_still_valid(self, request: ASGIRequest, share: Share) -> bool:
-        """Return whether the key or session of an open stream is still valid.
-
-        The result is cached for RECHECK_SECONDS, for all streams with the same credentials. If the
-        database is down, the stream continues.
-        """
-        credentials = credentials_of(request)
-        if credentials is None:
-            return True
-        name, since = self._verified.get(credentials.digest, (None, 0.0))
-        if name is not None and self._clock() - since < RECHECK_SECONDS:
-            return True
-        if credentials.digest not in self._verifications:
-            self._start_verification(credentials, share, share.name)
-        try:
-            return await asyncio.shield(self._verifications[credentials.digest]) is not None
-        except Overloaded:
-            return True
-
-    def _start_verification(
-        self, credentials: Credentials, share: Share, known: str | None
-    ) -> None:
-        """Verify credentials once for all concurrent requests that have them."""
-        task = asyncio.create_task(self._verify(credentials, share, known))
-        self._verifications[credentials.digest] = task
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-    async def _verify(
-        self, credentials: Credentials, share: Share, known: str | None
-    ) -> str | None:
-        try:
-            name = await self._run_in_thread(share, credentials.verify)
-        except Error:  # the request itself fails; a known caller stays known
-            return known
-        finally:
-            del self._verifications[credentials.digest]
-        if name is None:
-            self._verified.pop(credentials.digest, None)
-        else:
-            self._verified[credentials.digest] = (name, self._clock())
-        return name
-
-
-def is_from_slack(request: ASGIRequest) -> bool:
-    """Return whether Slack has signed the request: a few microseconds of hashing, and no query."""
-    if "X-Slack-Signature" not in request.headers:
-        return False
-    try:
-        verified_body(request)
-    except SignatureInvalid:
-        return False
-    return True
-
-
-def credentials_of(request: ASGIRequest) -> Credentials | None:
-    """Return the API key or the session of a request, None without both."""
-    key = parse_key(bearer_key(request.headers.get("Authorization", "")) or "")
-    if key is not None:
-        return Credentials(
-            "key", _digest("key", str(key)), lambda: key.tenant_id.hex if is_valid(key) else None
-        )
-    session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
-    if not session:
-        return None
-    scope = request.scope
-    host = host_name(request.META.get("HTTP_HOST", ""))
-    return Credentials(
-        "session", _digest("session", host, session), lambda: tenant_of_session(scope)
-    )
-
-
-class _SessionRequest(ASGIRequest):
-    """A request to read the session. An outage is logged with the real request."""
+class Request(ASGIRequest):
+    """A request of the web process. Middleware calls `verify` with the caller that it has found."""
 
     waits_in_event_loop = True
 
+    def __init__(self, scope: Any, body_file: IO[bytes]) -> None:
+        super().__init__(scope, body_file)
+        # The bytes that arrived, or were declared. A client need not send Content-Length.
+        if (length := scope.get("konstruct.body_length")) is not None:
+            self.META["CONTENT_LENGTH"] = str(length) if length else ""
+        self.key = parse_key(bearer_key(self.headers.get("Authorization", "")) or "")
+        cookie = "" if self.key else self.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+        self.has_session = bool(cookie)
+        host = host_name(self.META.get("HTTP_HOST", "")) if cookie else ""
+        credentials = "\0".join((str(self.key), host, cookie))
+        self.digest = hashlib.sha256(credentials.encode(errors="surrogatepass")).hexdigest()
+        self.verified_as = ""
+        self.must_run_again = False
+        self.places = ExitStack()
+        """The places that the request has in limits, to give them back."""
+        self.on_verified: Callable[[str], bool] = bool
 
-class _SessionData(dict[str, Any]):
-    """A copy of a session's data, so that Django changes the copy.
+    def verify(self, tenant_id: UUID | None) -> bool:
+        """Count this request for a tenant, or for the operators (None), and not for its address.
 
-    Django replaces a session that a key of SECRET_KEY_FALLBACKS has signed, and deletes one that no
-    key has signed. The request itself does that: its response sends the cookie of the new session.
-    """
-
-    def cycle_key(self) -> None:
-        """Keep the session."""
-
-    def flush(self) -> None:
-        """Keep the session."""
-
-
-def tenant_of_session(scope: Mapping[str, Any]) -> str | None:
-    """Return the tenant (or OPERATORS) whose admin a session is logged in to, or None. It queries.
-
-    The middleware reads host, session and user from a request without a body.
-    """
-    tenants: list[str] = []
-
-    def read_tenant(request: HttpRequest) -> HttpResponse:
-        tenant = request.tenant  # type: ignore[attr-defined]
-        request.session = cast(Any, _SessionData(request.session.items()))
-        user = cast(Any, get_user(request))
-        if user.is_active and user.is_staff:
-            tenants.append(tenant.id.hex if tenant else OPERATORS)
-        return HttpResponse()
-
-    middleware = TenantMiddleware(cast(Any, SessionMiddleware(read_tenant)))
-    with suppress(SuspiciousOperation, KonstructError):
-        middleware(_SessionRequest(scope, BytesIO()))
-    return tenants[0] if tenants else None
+        Call it in the request's thread. If it returns False, all threads of the tenant are in use:
+        the caller answers at once, and the request runs again when it is its tenant's turn.
+        """
+        name = OPERATORS if tenant_id is None else tenant_id.hex
+        self.must_run_again = not self.on_verified(name)
+        return not self.must_run_again
 
 
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()
+class Callers:
+    """The limits of callers. Use it in one event loop."""
+
+    def __init__(self, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._verified: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._max_of_one = max(1, int(threads * MAX_FRACTION_OF_ONE))
+        self._unverified = asyncio.Semaphore(max(1, int(threads * MAX_FRACTION_UNVERIFIED)))
+        self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def name_of(self, request: Request, *, max_age: float = FRESH_SECONDS) -> str:
+        """Return the verified caller of a request; "" if it is unverified."""
+        name, verified_at = self._verified.get(request.digest, ("", 0.0))
+        return name if self._clock() - verified_at < max_age else ""
+
+    def remember(self, request: Request, name: str) -> None:
+        """Remember the credentials of a request as those of a caller; "": forget them."""
+        self._verified.pop(request.digest, None)
+        if name:
+            self._verified[request.digest] = (name, self._clock())
+            if len(self._verified) > MAX_REMEMBERED_CALLERS:
+                self._verified.popitem(last=False)
+
+    @asynccontextmanager
+    async def turn(self, request: Request) -> AsyncIterator[None]:
+        """Wait until a request may have a thread, which it has inside the block.
+
+        Raises Overloaded if it was not the caller's turn within MAX_WAIT_SECONDS.
+        """
+        loop = asyncio.get_running_loop()
+        name = request.verified_as or self.name_of(request) or _slack(request)
+        with request.places as places:
+            try:
+                async with asyncio.timeout(MAX_WAIT_SECONDS):
+                    if not name:
+                        address = throttled_address(address_of(request))
+                        await _enter(self._limit(address, 1), places)
+                        await _enter(self._unverified, places)
+                        # Another request with the same key may have been verified meanwhile.
+                        if name := self.name_of(request):
+                            places.close()
+                    if name:
+                        await _enter(self._limit(name, self._max_of_one), places)
+            except TimeoutError as error:
+                raise Overloaded(name) from error
+
+            def on_verified(found: str) -> bool:
+                if name:
+                    request.verified_as = found
+                    return True
+                moving = asyncio.run_coroutine_threadsafe(self._move(request, found), loop)
+                return moving.result(MAX_WAIT_SECONDS)
+
+            request.on_verified = on_verified
+            yield
+
+    async def _move(self, request: Request, name: str) -> bool:
+        """Move a running request from the limits of its address to those of its tenant."""
+        self.remember(request, name)
+        limit = self._limit(name, self._max_of_one)
+        if limit.locked():
+            return False
+        request.places.close()
+        await _enter(limit, request.places)
+        request.verified_as = name
+        return True
+
+    def _limit(self, name: str, most: int) -> asyncio.Semaphore:
+        limit = self._limits.get(name)
+        if limit is None:
+            self._limits[name] = limit = asyncio.Semaphore(most)
+        return limit
+
+
+async def _enter(limit: asyncio.Semaphore, places: ExitStack) -> None:
+    await limit.acquire()
+    places.callback(limit.release)
+
+
+def _slack(request: Request) -> str:
+    """Return SLACK if Slack has signed the request: microseconds of hashing, and no query."""
+    if "X-Slack-Signature" not in request.headers:
+        return ""
+    try:
+        verified_body(request)
+    except SignatureInvalid:
+        return ""
+    return SLACK

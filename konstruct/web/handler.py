@@ -1,302 +1,165 @@
-"""The ASGI application: runs Django's synchronous requests in a bounded pool of threads.
+"""Django's ASGI handler. Synchronous requests run in a bounded pool of threads.
 
-Django's own ASGI handler uses a thread, and with it a database connection, for each running
-request. This one has `WEB_THREADS` threads. The event loop waits for connections, for request
-bodies, for slow clients and for replies.
+All middleware and the view of a request run in one call, in one thread. A response that waits for a
+reply is returned by that call first, so that a waiting request holds no thread and no connection:
+the event loop waits, and a second call in a thread completes the response.
 """
 
 import asyncio
-import logging
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Collection, Coroutine
-from contextlib import nullcontext, suppress
-from contextvars import Context, copy_context
-from dataclasses import replace
-from io import BytesIO
-from typing import Any, Final, ParamSpec, TypeVar
+from collections.abc import AsyncGenerator, Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from http import HTTPStatus
+from typing import IO, Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core import signals
-from django.core.handlers.asgi import ASGIRequest
-from django.core.handlers.base import BaseHandler
-from django.http import FileResponse
-from django.urls import set_script_prefix
-from structlog.contextvars import clear_contextvars
+from django.core.handlers.asgi import ASGIHandler
+from django.db import Error
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.middleware.gzip import GZipMiddleware
 
-from konstruct import __version__
-from konstruct.api.health import ready
-from konstruct.api.http.problems import Problem
-from konstruct.heartbeats import INTERVAL_SECONDS, WEB, write_heartbeat
-from konstruct.logs import fields
+from konstruct.api.auth.authentication import is_valid
+from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
+from konstruct.orchestrator.replies.reply_wait import DeferredResponse, StreamingResponse
 from konstruct.orchestrator.replies.status import settled_messages
-from konstruct.web.callers import Callers, TooManyUnverified
-from konstruct.web.pool import Overloaded, Pool, Share
-from konstruct.web.replies import PartialReplies, ReplyWaiters, stream_reply
-from konstruct.web.responses import (
-    CHUNK_BYTES,
-    MAX_BYTES_IN_MEMORY,
-    AsgiResponse,
-    Body,
-    BodyTooSlow,
-    ClientDisconnected,
-    Receive,
-    Request,
-    Scope,
-    Send,
-    asgi_problem_response,
-    asgi_response,
-    content_length,
-    file_chunks,
-    has_ambiguous_length,
-    headers_of,
-    path_of,
-    read_body,
-)
-from memory.embedding.embedder import load_in_background
+from konstruct.web.callers import Callers, Overloaded, Request
+from konstruct.web.replies import Replies
 from tenants import traces
 from tenants.context import tenant_scope
-from tenants.log_context import bind_ids_of_scope, log_ids
-from tenants.metrics import counter, histogram
+from tenants.exceptions import KonstructError
+from tenants.http.middleware import refuse
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-logger = logging.getLogger(__name__)
-access_log = logging.getLogger("konstruct.access")
+CHUNK_BYTES: Final = 64 * 1024
+# The caller of an open stream is verified again after this time.
+RECHECK_SECONDS: Final = 5.0
+# A comment of server-sent events, so that no proxy closes a silent connection.
+KEEP_ALIVE: Final = b": waiting\n\n"
+KEEP_ALIVE_SECONDS: Final = 10.0
+# Responses to a request with a key or session that is not valid any more.
+REFUSALS: Final = (302, 401, 403)
+BUSY: Final = Problem.of_status(
+    503,
+    "Too many requests are waiting to be answered. Try again in a moment.",
+    headers={"Retry-After": "1"},
+)
 
-HEALTH = "/health/"
-LIVE = "/health/live"
-READY = "/health/ready"
-BODY_TIMEOUT_SECONDS = 60
-# Requests that wait for a thread: of one tenant, and of all unverified callers.
-MAX_QUEUED = 5000
-MAX_QUEUED_UNVERIFIED = 1000
-# The status in the access log of a request that its client left.
-CLIENT_DISCONNECTED = 499
-# Limit of path and query together.
-MAX_URL_BYTES = 8190
-AMBIGUOUS_LENGTH = (
-    "The request has Transfer-Encoding beside Content-Length, or in HTTP/1.0, so that the end of "
-    "its body is ambiguous. Send one of them, in HTTP/1.1."
-)
-# Responses that need no thread.
-NOT_ALLOWED = AsgiResponse(405, [(b"Allow", b"GET, HEAD"), (b"Content-Length", b"0")])
-ALIVE = AsgiResponse(
-    200,
-    [(b"Content-Type", b"application/json"), (b"Content-Length", b"16")],
-    b'{"status": "ok"}',
-)
-# The interface that serves a path, by the first part of the path.
-INTERFACES: Final = {
-    "admin": "admin",
-    "api": "rest",
-    "channels": "slack",
-    "mcp": "mcp",
-    "mem0": "mem0",
-    "v1": "openai",
-}
-REQUESTS: Final = counter(
-    "konstruct_requests_total",
-    "Requests to the web, without health checks. Status 4xx includes 499: the client disconnected.",
-    interface=set(INTERFACES.values()),
-    method=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
-    status=("1xx", "2xx", "3xx", "4xx", "5xx"),
-)
-REQUEST_SECONDS: Final = histogram(
-    "konstruct_request_seconds",
-    "How long requests took, with the wait for a reply and the end of a stream.",
-    interface=set(INTERFACES.values()),
-)
-# Shares for work that no caller has requested.
-HEALTH_CHECK = Share("health", is_verified=True)
-WAITERS = Share("waiters", is_verified=True)
+_gzip = GZipMiddleware(lambda request: HttpResponse())
 
 
-class Handler(BaseHandler):
-    """The ASGI application."""
+class Handler(ASGIHandler):
+    """Django's handler, with limits for callers, and with requests that wait."""
+
+    request_class = Request
 
     def __init__(self) -> None:
         super().__init__()
-        self.load_middleware()
         signals.got_request_exception.connect(_record_exception)
-        self._pool = Pool(
-            threads=settings.WEB_THREADS,
-            max_queued=MAX_QUEUED,
-            max_queued_unverified=MAX_QUEUED_UNVERIFIED,
+        self.callers = Callers(settings.WEB_THREADS)
+        self.threads = ThreadPoolExecutor(settings.WEB_THREADS, thread_name_prefix="web")
+        self.replies = Replies(
+            str(settings.CACHES["default"]["LOCATION"]),
+            lambda tenant_id, ids: self._in_thread(_find_settled, tenant_id, ids),
         )
-        self._callers = Callers(self._run_in_thread)
-        self._readiness_task: asyncio.Task[AsgiResponse] | None = None
-        cache_url = str(settings.CACHES["default"]["LOCATION"])
-        self._partial_replies = PartialReplies(cache_url)
-        self._waiters = ReplyWaiters(cache_url, self._find_settled, self._partial_replies)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or start and stop the process."""
-        if scope["type"] == "lifespan":
-            await self._lifespan(scope, receive, send)
-        elif scope["type"] != "http":
-            raise ValueError(f"only HTTP is served here, not {scope['type']}")
-        elif has_ambiguous_length(scope) or scope["path"] not in (LIVE, READY):
-            await self._serve(scope, receive, send)
-        elif scope["method"] not in ("GET", "HEAD"):
-            await NOT_ALLOWED.send(send, close=False)
-        else:
-            answer = ALIVE if scope["path"] == LIVE else await self._check_readiness(scope)
-            await answer.send(send, close=False)
+    def load_middleware(self, is_async: bool = False) -> None:
+        """Load the middleware for synchronous requests, whatever Django's handler asks for."""
+        super().load_middleware(is_async=False)
 
-    async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-        load_in_background()
-        traces.start("web")
-        logger.info("Konstruct %s: web process starts", __version__)
-        # konstruct/web/worker.py calls it when the process stops.
-        scope["state"]["stop_waiting"] = self._waiters.stop
-        heartbeat = asyncio.create_task(self._write_heartbeats())
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        heartbeat.cancel()
-        await self._waiters.close()
-        await self._partial_replies.close()
-        self._pool.close()
-        await asyncio.to_thread(traces.stop)
-        await send({"type": "lifespan.shutdown.complete"})
-
-    async def _write_heartbeats(self) -> None:
-        # Ends: when the process stops. It pauses after each heartbeat.
-        while True:
-            with suppress(Overloaded):
-                await self._run_in_thread(HEALTH_CHECK, write_heartbeat, WEB)
-            await asyncio.sleep(INTERVAL_SECONDS)
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, and write it to the access log."""
-        started = time.perf_counter()
-        clear_contextvars()
-        scope["path"] = path_of(scope)
-        is_traced = not scope["path"].startswith(HEALTH)
-        with traces.request_span(scope) if is_traced else nullcontext():
-            await self._serve_traced(scope, receive, send, started)
-
-    async def _serve_traced(
-        self, scope: Scope, receive: Receive, send: Send, started: float
-    ) -> None:
-        """Serve one request in its span; `started` is by time.perf_counter()."""
-        method, path = scope["method"], scope["raw_path"].decode("ascii", "backslashreplace")
-        status, outage = 500, ""
+    async def get_response_async(self, request: Any) -> HttpResponseBase:
+        """Return the response of a request, after it has waited if the response is deferred."""
         try:
-            answer = await self._answer(scope, receive, send)
-            status, outage = answer.status, answer.outage
-        except ClientDisconnected:
-            status = CLIENT_DISCONNECTED
-        finally:
-            if not scope["path"].startswith(HEALTH):
-                seconds = time.perf_counter() - started
-                milliseconds = seconds * 1000
-                interface = interface_of(scope["path"])
-                status_class = f"{status // 100}xx"
-                REQUESTS.of(interface=interface, method=method, status=status_class).inc()
-                REQUEST_SECONDS.of(interface=interface).observe(seconds)
-                bind_ids_of_scope(scope)
-                traces.set_attributes(
-                    tenant_id=log_ids().get("tenant_id"), interface=interface, status=status
-                )
-                access_log.log(
-                    logging.ERROR if outage else logging.INFO,
-                    "%s %s %s %.0f ms%s",
-                    *(method, path, status, milliseconds, outage and f": {outage}"),
-                    extra=fields(
-                        method=method,
-                        path=path,
-                        status=status,
-                        milliseconds=round(milliseconds, 1),
-                    ),
-                )
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> AsgiResponse:
-        """Read the request, send the response, and return it. Raises ClientDisconnected."""
-        if has_ambiguous_length(scope):
-            return await _refuse(scope, send, Problem.of_status(400, AMBIGUOUS_LENGTH))
-        if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_URL_BYTES:
-            return await _refuse(scope, send, Problem.of_status(414))
-        try:
-            body = await read_body(
-                receive,
-                declared_length=content_length(scope),
-                max_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
-                timeout_seconds=BODY_TIMEOUT_SECONDS,
-            )
-        except BodyTooSlow:
-            return await _refuse(scope, send, Problem.of_status(408))
-        request = Request(scope, body)
-        try:
-            return await self._answer_while_connected(scope, request, body, receive, send)
-        except TooManyUnverified as error:
-            problem = Problem.of_status(429, headers={"Retry-After": str(error.retry_after)})
-            return await _refuse(scope, send, problem)
+            return await self._response_of(request)
         except Overloaded:
-            busy = "Too many requests are waiting to be answered. Try again in a moment."
-            problem = Problem.of_status(503, busy, headers={"Retry-After": "1"})
-            return await _refuse(scope, send, problem)
+            return refusal(request, BUSY)
         finally:
-            if request.claim_body():
-                body.file.close()
+            request.scope["konstruct.outage"] = getattr(request, "outage", "")
 
-    async def _answer_while_connected(
-        self, scope: Scope, request: Request, body: Body, receive: Receive, send: Send
-    ) -> AsgiResponse:
-        """Answer a request. Raises ClientDisconnected if the client closes the connection."""
-        disconnected: asyncio.Future[None] = (
-            asyncio.create_task(_wait_for_disconnect(receive))
-            if body.is_complete
-            else asyncio.get_running_loop().create_future()
-        )
+    async def _response_of(self, request: Request) -> HttpResponseBase:
+        response: Any = await self._in_turn(request, self._respond, request)
+        if request.must_run_again:
+            response = await self._in_turn(request, self._respond, request)
+        if request.verified_as:
+            self.callers.remember(request, request.verified_as)
+        elif response.status_code in REFUSALS:
+            self.callers.remember(request, "")
+        if (stream := getattr(response, "stream", None)) is not None:
+            del response.headers["Content-Length"]  # of the opening only
+            chunks = self._stream(request, stream)
+            return StreamingHttpResponse(
+                chunks, status=response.status_code, headers=response.headers
+            )
+        if (deferred := getattr(response, "deferred", None)) is not None:
+            with suppress(Overloaded):  # then the response is from before the wait
+                with self.replies.watch(deferred.tenant_id, deferred.message_id) as watch:
+                    if not await self._in_turn(request, _settled, deferred):
+                        await watch.over(deferred.seconds)
+                await self._in_turn(request, _complete, request, response, deferred)
+        return response
+
+    async def _stream(self, request: Request, stream: StreamingResponse) -> AsyncGenerator[bytes]:
+        """Yield the growing text of a reply, and then the end."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + stream.seconds
+        sent = ""
+        yield stream.opening
+        with self.replies.watch(stream.tenant_id, stream.message_id) as watch:
+            with suppress(Overloaded):
+                if await self._in_turn(request, _settled, stream):
+                    watch.wake(is_over=True)
+            # Ends: at the deadline.
+            while not (watch.is_over or watch.is_broken) and loop.time() < deadline:
+                has_changed = await watch.change(min(KEEP_ALIVE_SECONDS, deadline - loop.time()))
+                if not await self._is_allowed(request, stream.tenant_id):
+                    break
+                if text := "" if watch.is_over else await self.replies.read(watch):
+                    sent += text
+                    yield stream.piece(text)
+                elif not has_changed:
+                    yield KEEP_ALIVE
         try:
-            answer = await _while_connected(disconnected, self._answer_in_thread(request))
-            bind_ids_of_scope(scope)  # for other threads
-            if (deferred := answer.deferred) is not None and answer.complete is not None:
-                wait = self._waiters.wait(deferred.tenant_id, deferred.message_id, deferred.seconds)
-                await _while_connected(disconnected, wait)
-                # If no thread is free, send the response from before the wait.
-                with suppress(Overloaded):
-                    answer = await self._run_in_thread(request.share, answer.complete)
-            if (streaming := answer.streaming) is not None:
-                chunks = stream_reply(
-                    streaming,
-                    self._waiters,
-                    self._partial_replies,
-                    lambda sent: self._run_in_thread(request.share, streaming.end, sent),
-                    lambda: self._callers.is_still_valid(request, request.share),
-                )
-                answer = replace(answer, chunks=chunks)
-            await _while_connected(disconnected, answer.send(send, close=not body.is_complete))
-            return answer
-        finally:
-            disconnected.cancel()
+            is_allowed = await self._is_allowed(request, stream.tenant_id)
+            yield await self._in_turn(request, stream.end, sent) if is_allowed else stream.refused
+        except Overloaded:
+            yield stream.overloaded
 
-    async def _answer_in_thread(self, request: Request) -> AsgiResponse:
-        """Run Django for a request, in a thread of its caller's share."""
-        request.share = await self._callers.share_of(request)
-        return await self._pool.run(request.share, copy_context().run, self._run_django, request)
+    async def _is_allowed(self, request: Request, tenant_id: UUID) -> bool:
+        """Return whether the key or session of an open stream is still valid.
 
-    async def _check_readiness(self, scope: Scope) -> AsgiResponse:
-        """Return the response of /health/ready. Concurrent requests share one check.
-
-        Anonymous callers therefore cause no extra checks, and do not delay a load balancer.
+        The result is kept for RECHECK_SECONDS, for all streams with the same credentials. If the
+        database is down, the stream continues.
         """
-        if self._readiness_task is None or self._readiness_task.done():
-            request = ASGIRequest(scope, BytesIO())
-            check = self._run_in_thread(HEALTH_CHECK, _readiness_answer, request)
-            # In an empty context: the task of a connection has the ids of its last request.
-            self._readiness_task = asyncio.create_task(check, context=Context())
-        return await asyncio.shield(self._readiness_task)
+        if self.callers.name_of(request, max_age=RECHECK_SECONDS):
+            return True
+        # Remembered before the check, so that the other streams do not check as well.
+        self.callers.remember(request, request.verified_as)
+        try:
+            is_allowed = await self._in_turn(request, _may_still_read, request, tenant_id)
+        except (Error, Overloaded):
+            return True
+        self.callers.remember(request, request.verified_as if is_allowed else "")
+        return is_allowed
 
-    async def _run_in_thread(
-        self, share: Share, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    async def _in_turn(
+        self, request: Request, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call a function in a thread, between Django's request signals, in this task's context."""
+        """Call a function in a thread when it is the turn of the request's caller."""
+        async with self.callers.turn(request):
+            return await self._in_thread(function, *args, **kwargs)
+
+    async def _in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function in a thread, between Django's request signals, in this task's context.
+
+        Cancelling waits until the function has returned: it uses the request to its end.
+        """
 
         def call() -> T:
             signals.request_started.send(sender=Handler)
@@ -305,83 +168,89 @@ class Handler(BaseHandler):
             finally:
                 signals.request_finished.send(sender=Handler)
 
-        return await self._pool.run(share, copy_context().run, call)
+        queued = self.threads.submit(copy_context().run, call)
+        running = asyncio.wrap_future(queued)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if not queued.cancel():
+                await asyncio.wait([running])
+            raise
 
-    def _run_django(self, request: Request) -> AsgiResponse:
-        """Run Django's middleware and view. Raises ClientDisconnected if the client is gone."""
-        if not request.claim_body():
-            raise ClientDisconnected
-        set_script_prefix("/")
-        signals.request_started.send(sender=self.__class__, scope=request.scope)
+    def _respond(self, request: Request) -> HttpResponseBase:
+        """Run Django's middleware and view."""
         response: Any = self.get_response(request)
         if request.resolver_match is not None:
             route = f"/{request.resolver_match.route}"
             traces.set_attributes(name=f"{traces.method_of(request.scope)} {route}", route=route)
-        try:
-            if not response.streaming:
-                return asgi_response(request, response)
-            answer = AsgiResponse(response.status_code, headers_of(response))
-            if request.method == "HEAD":
-                return answer
-            if isinstance(response, FileResponse):
-                response.block_size = CHUNK_BYTES
-            file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY)  # noqa: SIM115
-            try:
-                file.writelines(response)
-                file.seek(0)
-            except BaseException:
-                file.close()
-                raise
-            return replace(answer, chunks=file_chunks(file))
-        finally:
-            response.close()  # sends request_finished
-
-    async def _find_settled(
-        self, tenant_id: UUID, message_ids: Collection[UUID]
-    ) -> Collection[UUID]:
-        def read_settled() -> Collection[UUID]:
-            with tenant_scope(tenant_id, pinned=True):
-                return settled_messages(list(message_ids))
-
-        return await self._run_in_thread(WAITERS, read_settled)
+        if response.streaming:
+            _store_chunks(response, is_head=request.method == "HEAD")
+        return response
 
 
-def interface_of(path: str) -> str:
-    """Return the interface that serves a path; "" for other paths."""
-    return INTERFACES.get(path.lstrip("/").partition("/")[0], "")
+def refusal(request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return an error for a request that no view sees, in the error format of its path."""
+    if accepts_api_keys(request.path):
+        response = problem_response(request, problem)
+    else:
+        response = refuse(request, HTTPStatus(problem.status), problem.detail)
+        for name, value in problem.headers.items():
+            response.headers[name] = value
+    response.headers["Content-Length"] = str(len(response.content))
+    return response
+
+
+def _complete(request: Request, response: HttpResponse, deferred: DeferredResponse) -> None:
+    """Update a response after the wait. The middleware ran before; only gzip runs again."""
+    deferred.finish()
+    del response.headers["Content-Encoding"]
+    response.headers["Content-Length"] = str(len(response.content))
+    _gzip.process_response(request, response)
+
+
+def _find_settled(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
+    with tenant_scope(tenant_id, pinned=True):
+        return settled_messages(list(message_ids))
+
+
+def _settled(response: DeferredResponse | StreamingResponse) -> Collection[UUID]:
+    with suppress(Error, KonstructError):  # it is looked up again while the request waits
+        return _find_settled(response.tenant_id, [response.message_id])
+    return ()
+
+
+def _may_still_read(request: Any, tenant_id: UUID) -> bool:
+    """Return whether the key of a request, or the user of its session, is still valid."""
+    if request.key is not None:
+        return is_valid(request.key)
+    with suppress(KonstructError), tenant_scope(tenant_id, pinned=True):
+        members = get_user_model().objects.filter(is_active=True, is_staff=True)
+        has_session = request.session.exists(request.session.session_key)
+        return has_session and members.filter(pk=request.user.pk).exists()
+    return False
+
+
+def _store_chunks(response: StreamingHttpResponse, *, is_head: bool) -> None:
+    """Write a streamed response to a file, which the event loop sends.
+
+    A thread that sent the response itself would wait for the slowest client.
+    """
+    file = tempfile.SpooledTemporaryFile(max_size=CHUNK_BYTES)  # noqa: SIM115
+    try:
+        file.writelines([] if is_head else response)
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    response.streaming_content = _chunks(file)
+
+
+async def _chunks(file: IO[bytes]) -> AsyncGenerator[bytes]:
+    with file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
 
 
 def _record_exception(**kwargs: Any) -> None:
     if isinstance(error := sys.exception(), Exception):
         traces.record_error(error)
-
-
-def _readiness_answer(request: ASGIRequest) -> AsgiResponse:
-    response = ready(request)
-    response.headers["Content-Length"] = str(len(response.content))
-    return asgi_response(request, response)
-
-
-async def _refuse(scope: Scope, send: Send, problem: Problem) -> AsgiResponse:
-    """Refuse a request, and close the connection."""
-    answer = asgi_problem_response(ASGIRequest(scope, BytesIO()), problem)
-    await answer.send(send, close=True)
-    return answer
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    """Wait until the client closes the connection."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _while_connected(disconnected: "asyncio.Future[None]", work: Coroutine[Any, Any, T]) -> T:
-    """Await the work. Raises ClientDisconnected if the client closes the connection first."""
-    task = asyncio.create_task(work)
-    try:
-        await asyncio.wait((task, disconnected), return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientDisconnected
-        return task.result()
-    finally:
-        task.cancel()

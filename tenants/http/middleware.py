@@ -60,8 +60,8 @@ def refuse_later(request: HttpRequest, error: Exception) -> HttpResponse:
 def note_outage(request: HttpRequest, error: Exception) -> None:
     """Log one line for a request that is refused with 503, with the reason.
 
-    The web process adds the reason to the line that it logs for each request
-    (konstruct/web/handler.py). Other servers log no such line, so this function logs one for them.
+    The web process adds the reason to the line that it logs for each request, see
+    konstruct/web/application.py. For other servers, which log no such line, this function logs one.
     """
     reason = outage_reason(error)
     request.outage = reason  # type: ignore[attr-defined]  # HttpRequest is open for this

@@ -9,7 +9,7 @@ import pytest
 from django_redis import get_redis_connection
 
 from konstruct.heartbeats import OWNER, WEB, has_heartbeat, write_heartbeat
-from konstruct.web.handler import Handler
+from konstruct.web.application import Application
 
 
 @pytest.fixture
@@ -50,6 +50,6 @@ def test_a_web_process_has_a_heartbeat_while_it_serves() -> None:
     async def send(message: Any) -> None:
         sent.append(message["type"])
 
-    asyncio.run(Handler()({"type": "lifespan", "state": {}}, receive, send))
+    asyncio.run(Application()({"type": "lifespan", "state": {}}, receive, send))
     assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
     assert has_heartbeat(WEB)

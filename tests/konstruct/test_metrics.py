@@ -19,7 +19,7 @@ from konstruct import metrics
 from konstruct.orchestrator.measuring import measure
 from konstruct.orchestrator.pipeline.accept import ACCEPTED
 from konstruct.orchestrator.tasks import handle_message
-from konstruct.web.handler import REQUESTS, interface_of
+from konstruct.web.application import REQUESTS, interface_of
 from memory.indexing.embedding_jobs import drain
 from memory.recall.service import recall
 from tenants.context import public_scope, tenant_scope

@@ -1,130 +1,138 @@
-"""Bodies of requests, limited in size and time, and bodies of responses, which hold no thread."""
+"""Bodies of requests, which are limited, and bodies of responses, which hold no thread."""
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 
-from konstruct.web.handler import MAX_URL_BYTES, Handler
-from konstruct.web.responses import Body, BodyTooSlow, read_body
+from konstruct.web import application as module
+from konstruct.web.application import MAX_SMALL_BODY_BYTES, MAX_URL_BYTES, Application
 
-PIECE = b"x" * 1000
-SCOPE = {"type": "http", "method": "POST", "raw_path": b"/", "path": "/", "query_string": b"",
-         "headers": []}  # fmt: skip
-
-
-def receiving(*pieces: bytes, ends: bool = True) -> Any:
-    """Yield the messages of a server: the pieces, then the end or nothing."""
-    messages: Iterator[dict[str, Any]] = (
-        {"type": "http.request", "body": piece, "more_body": not ends or n < len(pieces)}
-        for n, piece in enumerate(pieces, start=1)
-    )
-
-    async def receive() -> dict[str, Any]:
-        message = next(messages, None)
-        if message is None:
-            await asyncio.sleep(3600)
-        assert message is not None
-        return message
-
-    return receive
+PIECE = b"x" * 10_000
+MAX_BYTES = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+KEY = (b"authorization", b"Bearer x")
+CHUNKED = (b"transfer-encoding", b"chunked")
+API = "/api/v1/messages/"
 
 
-def read(receive: Any, declared_length: int | None = None, seconds: float = 60) -> Body:
-    return asyncio.run(
-        read_body(
-            receive, declared_length=declared_length, max_bytes=10_000, timeout_seconds=seconds
-        )
-    )
+def length(count: int) -> tuple[bytes, bytes]:
+    return b"content-length", b"%d" % count
 
 
-def test_too_large_body_is_buffered_only_to_the_limit() -> None:
-    body = read(receiving(*[PIECE] * 15))
-    assert (len(body.file.read()), body.length, body.is_complete) == (10_000, 15_000, True)
-    body.file.close()
+class Served:
+    """A request, as the server has received it when the response began and when it ended."""
+
+    def __init__(
+        self,
+        *headers: tuple[bytes, bytes],
+        respond: Callable[[Any], Any],
+        path: str = API,
+        pieces: int = 0,
+        query: bytes = b"",
+    ) -> None:
+        self.received = self.before = 0
+        self.sent: list[Any] = []
+        self._pieces = pieces
+        application = Application()
+        self.handler = application.handler
+
+        def get_response(request: Any) -> Any:
+            request.resolver_match = None
+            return respond(request)
+
+        self.handler.get_response = get_response  # type: ignore[method-assign]
+        scope = {
+            "type": "http", "method": "POST", "path": path, "raw_path": path.encode(),
+            "query_string": query, "headers": list(headers), "http_version": "1.1",
+        }  # fmt: skip
+        asyncio.run(asyncio.wait_for(application(scope, self._receive, self._send), 60))
+
+    async def _receive(self) -> Any:
+        if self.received >= max(self._pieces, 1):
+            await asyncio.Future()
+        self.received += 1
+        more = self.received < self._pieces
+        return {"type": "http.request", "body": PIECE if self._pieces else b"", "more_body": more}
+
+    async def _send(self, message: Any) -> None:
+        if not self.sent:
+            self.before = self.received
+        self.sent.append(message)
 
 
-@pytest.mark.parametrize("declared_length", [None, 30_000])
-def test_endless_body_is_not_read(declared_length: int | None) -> None:
-    body = read(receiving(*[PIECE] * 100, ends=False), declared_length)
-    assert (len(body.file.read()), body.length, body.is_complete) == (10_000, 41_000, False)
-    body.file.close()
+def no_body(request: Any) -> HttpResponse:
+    return HttpResponse(b"%d" % len(request.body))
 
 
-def test_body_with_a_far_too_large_length_is_not_read() -> None:
-    body = read(receiving(ends=False), declared_length=10**12)
-    assert (body.file.read(), body.length, body.is_complete) == (b"", 10**12, False)
-    body.file.close()
+@pytest.mark.parametrize(
+    ("headers", "path", "pieces", "read"),
+    [
+        ([length(30_000)], API, 3, 0),
+        ([CHUNKED], API, 3, 0),
+        ([KEY, length(30_000)], API, 3, 3),
+        ([KEY, length(MAX_BYTES + 1)], API, 300, 0),
+        ([KEY, CHUNKED], API, 10_000, MAX_BYTES // len(PIECE) + 1),
+        ([length(30_000)], "/admin/login/", 3, 3),
+        ([CHUNKED], "/admin/login/", 300, MAX_SMALL_BODY_BYTES // len(PIECE) + 1),
+        ([(b"cookie", b"sessionid=x"), CHUNKED], "/admin/", 20, 20),
+        ([(b"x-slack-signature", b"x"), CHUNKED], "/channels/slack/events", 20, 20),
+    ],
+)
+def test_a_body_that_is_too_long_or_without_credentials_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, headers: Any, path: str, pieces: int, read: int
+) -> None:
+    monkeypatch.setattr(module, "DISCARD_SECONDS", 0.1)
+    served = Served(*headers, respond=lambda _: HttpResponse(), path=path, pieces=pieces)
+    assert served.before == read
+    assert ((b"Connection", b"close") in served.sent[0]["headers"]) == (read < pieces)
 
 
-def test_slow_body_times_out() -> None:
-    with pytest.raises(BodyTooSlow):
-        read(receiving(PIECE, ends=False), declared_length=2000, seconds=0.01)
+@pytest.mark.parametrize("header", [length(MAX_BYTES + 1), CHUNKED])
+def test_django_refuses_a_body_that_is_too_long(header: Any) -> None:
+    def respond(request: Any) -> HttpResponse:
+        with pytest.raises(Exception, match="exceeded"):
+            request.body  # noqa: B018
+        return HttpResponse()
 
-
-def streamed(pieces: Iterator[bytes]) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the messages that a server receives, and the number of busy threads at each."""
-
-    def respond(request: Any) -> StreamingHttpResponse:
-        request.close()  # as Django does
-        return StreamingHttpResponse(pieces)
-
-    handler = Handler()
-    handler.get_response = respond
-    sent: list[dict[str, Any]] = []
-    busy: list[int] = []
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-        busy.append(handler._pool.running(is_verified=False))
-
-    asyncio.run(handler(dict(SCOPE), receiving(b""), send))
-    return sent, busy
+    Served(KEY, header, respond=respond, pieces=MAX_BYTES // len(PIECE) + 1)
 
 
 def test_a_streamed_response_takes_no_thread_while_it_is_sent() -> None:
-    sent, busy = streamed(iter([PIECE] * 500))
-    assert b"".join(message.get("body", b"") for message in sent) == PIECE * 500
-    assert len(sent) > 5
-    assert not any(busy)
+    served = Served(respond=lambda _: StreamingHttpResponse(iter([PIECE] * 50)))
+    assert b"".join(message.get("body", b"") for message in served.sent) == PIECE * 50
+    assert len(served.sent) > 5
 
 
 def test_an_address_that_is_too_long_is_a_problem() -> None:
-    sent: list[dict[str, Any]] = []
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    path = "/api/v1/messages/"
-    scope = {
-        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": [],
-        "query_string": b"x" * MAX_URL_BYTES, "root_path": "",
-    }  # fmt: skip
-    asyncio.run(Handler()(scope, receiving(), send))
-    start, body = sent
+    start, body = Served(respond=no_body, query=b"x" * MAX_URL_BYTES).sent
     assert start["status"] == 414
     assert json.loads(body["body"])["type"] == "urn:konstruct:problem:address-too-long"
 
 
-@pytest.mark.xfail(strict=True, reason="B2")
-def test_the_body_of_a_caller_without_credentials_is_not_read() -> None:
-    def respond(request: Any) -> HttpResponse:
-        request.close()  # as Django does
-        return HttpResponse(status=401)
+def test_only_so_many_large_bodies_of_unverified_callers_are_read_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_LARGE_UNVERIFIED", 2)
+    application, reading, has_left = Application(), list[int](), asyncio.Event()
 
-    handler, taken = Handler(), []
-    handler.get_response = respond
-    pieces = receiving(*[PIECE] * 3)
+    async def receive() -> Any:
+        reading.append(1)
+        await has_left.wait()
+        return {"type": "http.disconnect"}
 
-    async def receive() -> dict[str, Any]:
-        taken.append(message := await pieces())
-        return message
+    async def main() -> None:
+        scope = {
+            "type": "http", "method": "POST", "path": API, "raw_path": API.encode(),
+            "query_string": b"", "headers": [KEY, CHUNKED], "client": ("203.0.113.9", 1),
+        }  # fmt: skip
+        asked = [asyncio.create_task(application(dict(scope), receive, print)) for _ in range(5)]
+        await asyncio.sleep(0.02)
+        assert len(reading) == 2
+        has_left.set()
+        await asyncio.gather(*asked)
 
-    async def send(message: dict[str, Any]) -> None: ...
-
-    scope = {**SCOPE, "path": "/api/v1/messages/", "raw_path": b"/api/v1/messages/"}
-    asyncio.run(handler(scope, receive, send))
-    assert len(taken) <= 1
+    asyncio.run(main())

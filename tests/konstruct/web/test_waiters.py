@@ -1,9 +1,10 @@
-"""Callers that wait for messages, in one event loop, on the real cache."""
+"""Requests that wait for messages, in one event loop, on the real cache."""
 
 import asyncio
 import uuid
 from collections.abc import Collection, Coroutine
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
@@ -12,7 +13,7 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.replies.reply_wait import announce
 from konstruct.web import replies as module
-from konstruct.web.replies import PartialReplies, ReplyWaiters
+from konstruct.web.replies import Replies
 
 TENANT = uuid.UUID(int=1)
 
@@ -23,7 +24,7 @@ def _cache() -> None:
 
 
 class Looking:
-    """The settled messages, and the groups of messages that were looked up together."""
+    """The settled messages, and the sizes of the groups that were looked up together."""
 
     def __init__(self) -> None:
         self.settled: set[UUID] = set()
@@ -40,9 +41,17 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(test, 60))
 
 
-def make(look: Any, url: str = "") -> ReplyWaiters:
-    url = url or str(settings.CACHES["default"]["LOCATION"])
-    return ReplyWaiters(url, look, PartialReplies(url))
+def make(look: Any, url: str = "") -> Replies:
+    replies = Replies(url or str(settings.CACHES["default"]["LOCATION"]), look)
+    replies.start()
+    return replies
+
+
+async def wait(
+    replies: Replies, message_id: UUID, seconds: float = 60, tenant_id: UUID = TENANT
+) -> None:
+    with replies.watch(tenant_id, message_id) as watch:
+        await watch.over(seconds)
 
 
 async def until(condition: Any) -> None:
@@ -50,28 +59,20 @@ async def until(condition: Any) -> None:
         await asyncio.sleep(0.005)
 
 
-@pytest.fixture
-def only_announcements(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_announcement_wakes_only_its_waiters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 3600.0)
 
-
-def test_announcement_wakes_only_its_waiters(
-    only_announcements: None,
-) -> None:
     async def test() -> None:
-        looking = Looking()
-        waiters = make(looking)
+        replies = make(AsyncMock())
         one, other = uuid.uuid4(), uuid.uuid4()
-        for_one = [asyncio.create_task(waiters.wait(TENANT, one, 60)) for _ in range(50)]
-        for_other = asyncio.create_task(waiters.wait(TENANT, other, 60))
-        await until(waiters.is_listening)
+        for_one = [asyncio.create_task(wait(replies, one)) for _ in range(50)]
+        for_other = asyncio.create_task(wait(replies, other))
+        await until(lambda: replies.is_subscribed)
         await asyncio.to_thread(announce, TENANT, one)
         await asyncio.gather(*for_one)
-        assert (for_other.done(), len(waiters)) == (False, 1)
-        for_other.cancel()
-        await asyncio.wait([for_other])
-        assert len(waiters) == 0
-        await waiters.close()
+        assert not for_other.done()
+        await replies.close()
+        await for_other
 
     run(test())
 
@@ -81,15 +82,13 @@ def test_thousand_waiters_are_checked_in_one_query(monkeypatch: pytest.MonkeyPat
 
     async def test() -> None:
         looking = Looking()
-        waiters, messages = make(looking), [uuid.uuid4() for _ in range(1000)]
-        waiting = [
-            asyncio.create_task(waiters.wait(TENANT, message_id, 60)) for message_id in messages
-        ]
+        replies, messages = make(looking), [uuid.uuid4() for _ in range(1000)]
+        waiting = [asyncio.create_task(wait(replies, message_id)) for message_id in messages]
         await until(lambda: looking.looks.count(1000) > 3)
         assert len(looking.looks) <= looking.looks.count(1000) + 3
         looking.settled = set(messages)
         await asyncio.gather(*waiting)
-        await waiters.close()
+        await replies.close()
 
     run(test())
 
@@ -100,88 +99,75 @@ def test_reply_is_found_without_an_announcement(monkeypatch: pytest.MonkeyPatch,
 
     async def test() -> None:
         looking = Looking()
-        waiters, message = make(looking, url), uuid.uuid4()
-        waiting = asyncio.create_task(waiters.wait(TENANT, message, 60))
+        replies, message = make(looking, url), uuid.uuid4()
+        waiting = asyncio.create_task(wait(replies, message))
         await until(lambda: len(looking.looks) > 1)
         looking.settled = {message}
         await waiting
-        await waiters.close()
+        await replies.close()
 
     run(test())
 
 
 @pytest.mark.slow
-def test_lost_subscription_is_renewed_and_missed_changes_are_checked(
-    only_announcements: None,
-) -> None:
+def test_lost_subscription_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POLL_SECONDS", 3600.0)
+
     async def test() -> None:
-        looking = Looking()
-        waiters, message = make(looking), uuid.uuid4()
-        waiting = asyncio.create_task(waiters.wait(TENANT, message, 60))
-        await until(waiters.is_listening)
-        looking.settled = {message}  # and not announced
+        replies, message = make(AsyncMock()), uuid.uuid4()
+        waiting = asyncio.create_task(wait(replies, message))
+        await until(lambda: replies.is_subscribed)
         await asyncio.to_thread(get_redis_connection().client_kill_filter, _type="pubsub")
+        await until(lambda: not replies.is_subscribed)
+        await until(lambda: replies.is_subscribed)
+        await asyncio.to_thread(announce, TENANT, message)
         await waiting
-        await waiters.close()
+        await replies.close()
 
     run(test())
 
 
 def test_waiting_ends_with_the_time_and_with_the_process() -> None:
     async def test() -> None:
-        waiters = make(Looking())
-        await waiters.wait(TENANT, uuid.uuid4(), 0.01)
-        waiting = asyncio.create_task(waiters.wait(TENANT, uuid.uuid4(), 60))
-        await until(lambda: len(waiters) == 1)
-        waiters.stop()
+        replies = make(AsyncMock())
+        await wait(replies, uuid.uuid4(), 0.01)
+        waiting = asyncio.create_task(wait(replies, uuid.uuid4()))
+        await asyncio.sleep(0)
+        replies.stop()
         await waiting
-        await waiters.wait(TENANT, uuid.uuid4(), 60)
-        await waiters.close()
+        await wait(replies, uuid.uuid4())
+        await replies.close()
 
     run(test())
 
 
-def test_a_tenant_that_cannot_be_read_does_not_delay_others() -> None:
-    async def test() -> None:
-        looked_up: list[UUID] = []
+def test_a_tenant_that_cannot_be_read_does_not_delay_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
 
+    async def test() -> None:
         async def look(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
-            looked_up.append(tenant_id)
-            if len(looked_up) == 1:
+            if tenant_id == TENANT:
                 raise OSError("its server is down")
             return message_ids
 
-        waiters = make(look)
-        tenants = [uuid.uuid4(), uuid.uuid4()]
-        waits = [asyncio.create_task(waiters.wait(id, uuid.uuid4(), 60)) for id in tenants]
-        await until(lambda: looked_up)
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert {*looked_up} == {*tenants}  # the subscription asks for one more check
-        await waiters.close()
-        await asyncio.gather(*waits)
+        replies = make(look)
+        unread = asyncio.create_task(wait(replies, uuid.uuid4()))
+        await wait(replies, uuid.uuid4(), tenant_id=uuid.uuid4())
+        assert not unread.done()
+        await replies.close()
+        await unread
 
     run(test())
 
 
-def test_reading_of_partial_replies_goes_on_after_any_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_text_that_cannot_be_read_now_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        partial = PartialReplies(str(settings.CACHES["default"]["LOCATION"]))
-        reads = []
-
-        async def read(*_: Any) -> None:
-            reads.append(1)
-            raise ValueError("an entry that cannot be read")
-
-        monkeypatch.setattr(module, "RETRY_SECONDS", 0)
-        monkeypatch.setattr(partial, "_read_from", read)
-        for count in (1, 2):
-            with partial.watch(TENANT, uuid.uuid4()):
-                for _ in range(20):
-                    await asyncio.sleep(0)
-            assert len(reads) >= count
-        await partial.close()
+        replies = make(AsyncMock())
+        monkeypatch.setattr(replies._cache, "xread", AsyncMock(side_effect=ValueError("an entry")))
+        with replies.watch(TENANT, uuid.uuid4()) as watch:
+            assert await replies.read(watch) == ""
+        await replies.close()
 
     run(test())

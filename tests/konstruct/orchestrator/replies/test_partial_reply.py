@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
+from unittest.mock import AsyncMock
 from uuid import UUID, uuid4
 
 import pytest
@@ -12,7 +13,7 @@ from django_redis import get_redis_connection
 
 from konstruct.orchestrator.replies import partial_reply
 from konstruct.orchestrator.replies.partial_reply import message_of_chunk, stream_reply, watch
-from konstruct.web.replies import PartialReplies
+from konstruct.web.replies import Replies
 from tenants.redis_keys import partial_reply_key
 
 TENANT, OTHER = uuid4(), uuid4()
@@ -39,25 +40,16 @@ def watched(message_id: UUID, *steps: Callable[[], None], tenant: UUID = TENANT)
     """Return the texts after each step for a subscriber from the start; "!" is broken."""
 
     async def follow() -> list[str]:
-        texts, received = PartialReplies(str(settings.CACHES["default"]["LOCATION"])), list[str]()
-        with texts.watch(tenant, message_id) as watching:
+        replies = Replies(str(settings.CACHES["default"]["LOCATION"]), AsyncMock())
+        received = list[str]()
+        with replies.watch(tenant, message_id) as watch:
             for step in steps:
                 await asyncio.to_thread(step)
-                texts.read_announced(tenant, message_id)
-                await read(texts)
-                received.append(watching.take() + ("!" if watching.is_broken else ""))
-        await texts.close()
+                received.append(await replies.read(watch) + ("!" if watch.is_broken else ""))
+        await replies.close()
         return received
 
     return asyncio.run(follow())
-
-
-async def read(texts: PartialReplies) -> None:
-    """Return after all announced text was read."""
-    marker = uuid4()
-    await asyncio.to_thread(watch, OTHER, marker)
-    with texts.watch(OTHER, marker) as seen:
-        await asyncio.wait_for(seen.changed.wait(), 5)
 
 
 def broken(message_id: UUID, *texts: str) -> Callable[[], None]:
