@@ -3,12 +3,13 @@
 import json
 import math
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
+
+from django.utils.http import parse_http_date_safe
 
 from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid, LLMReplyTooLong, LLMUnavailable
 from tenants.redaction import HIDDEN
@@ -22,12 +23,14 @@ MAX_ARGUMENT_CHARACTERS: Final = 65_536
 MAX_TOKENS: Final = 2**31
 MAX_EXCERPT_CHARACTERS: Final = 300
 # OpenAI's names for the reasons why an answer ended before the language model finished it.
-CUT_REASONS: Final = frozenset({"length", "content_filter"})
+CUT_REASONS: Final = ("length", "content_filter")
 JSON_INSTRUCTION: Final = {
     "role": "system",
     "content": "Answer with a JSON object, and nothing else.",
 }
 FILTERED_REPLY: Final = "The language model's content filter withheld this answer."
+# The last event of a stream.
+DONE: Final = "[DONE]"
 # The keys that may have the text, in the order in which they are tried.
 TEXT_KEYS: Final = (
     *("content", "text", "response", "message", "output", "reply", "completion"),
@@ -131,21 +134,17 @@ class Endpoint:
         return payload
 
 
-def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Split `scheme://user:password@host/…` into the URL without them, and (user, password)."""
-    scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    user_and_password, at, host = authority.rpartition("@")
-    if not at:
-        return url, None
-    user, _, password = user_and_password.partition(":")
-    return f"{scheme}{separator}{host}{slash}{path}", (unquote(user), unquote(password))
+def split_credentials(url: str) -> tuple[str, str]:
+    """Split `scheme://user:password@host/…` into the URL without them, and "user:password"."""
+    parts = urlsplit(url)
+    credentials, at, host = parts.netloc.rpartition("@")
+    user, _, password = unquote(credentials).partition(":")
+    return parts._replace(netloc=host).geturl(), at and f"{user}:{password}"
 
 
 def host_of(url: str) -> str:
     """Return the host and the port of a URL, without credentials."""
-    _, _, rest = split_credentials(url)[0].partition("://")
-    return rest.partition("/")[0]
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def endpoints(url: str, api: str, *, known_api: str | None = None) -> list[Endpoint]:
@@ -190,49 +189,47 @@ def read_completion(data: Any, *, with_calls: bool) -> Completion:
         text = make_storable(_text(data)).strip()
     except RecursionError:
         raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
-    reason = _finish_reason(data)
+    reason, usage = _finish_reason(data), _usage(data)
     if not text and not requested:
-        error: LLMRefused | LLMReplyInvalid | None = None
+        error: LLMRefused | LLMReplyInvalid
+        if reason == "content_filter":
+            return Completion(FILTERED_REPLY, requested, usage, reason)
         if reason == "length":
             error = LLMRefused(
                 "The language model reached its limit of tokens before it wrote any text. Raise "
                 "max_completion_tokens, of the request or of the agent."
             )
-        elif reason != "content_filter":
+        else:
             error = LLMReplyInvalid(
                 "The language model's answer holds no text.",
                 detail='Expected JSON such as {"content": "…"} or '
                 '{"choices": [{"message": {"content": "…"}}]}.',
             )
-        if error is not None:
-            error.usage = _usage(data)
-            raise error
-        text = FILTERED_REPLY
-    return Completion(text, requested, _usage(data), reason)
+        error.usage = usage
+        raise error
+    return Completion(text, requested, usage, reason)
 
 
-def first_choice(data: Any) -> Any:
-    choices = data.get("choices") if isinstance(data, Mapping) else None
-    return choices[0] if isinstance(choices, list) and choices else None
+def _at(data: Any, *path: str | int) -> Any:
+    """Return the value at a path in JSON, such as "choices", 0; None if there is none."""
+    for key in path:
+        if isinstance(data, Mapping):
+            data = data.get(key)
+        else:
+            data = data[0] if key == 0 and isinstance(data, list) and data else None
+    return data
 
 
 def _finish_reason(data: Any) -> str:
-    for part in (first_choice(data), data):
-        reason = part.get("finish_reason") if isinstance(part, Mapping) else None
-        if isinstance(reason, str) and reason in CUT_REASONS:
-            return reason
-    return "stop"
+    reasons = (_at(data, "choices", 0, "finish_reason"), _at(data, "finish_reason"))
+    return next((reason for reason in reasons if reason in CUT_REASONS), "stop")
 
 
 def _usage(data: Any) -> dict[str, int] | None:
-    reported = data.get("usage") if isinstance(data, Mapping) else None
-    if not isinstance(reported, Mapping):
+    counts = {name: _at(data, "usage", name) for name in ("prompt_tokens", "completion_tokens")}
+    if not all(type(count) is int and 0 <= count < MAX_TOKENS for count in counts.values()):
         return None
-    prompt: Any = reported.get("prompt_tokens")
-    answer: Any = reported.get("completion_tokens")
-    if not all(type(count) is int and 0 <= count < MAX_TOKENS for count in (prompt, answer)):
-        return None
-    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+    return {**counts, "total_tokens": sum(counts.values())}
 
 
 def total_usage(usages: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
@@ -244,14 +241,12 @@ def total_usage(usages: Sequence[Mapping[str, int] | None]) -> dict[str, int] | 
 
 
 def _calls(data: Any) -> Iterator[RequestedCall]:
-    for part in (data, first_choice(data)):
-        message = part.get("message") if isinstance(part, Mapping) else None
-        for place in (part, message):
-            tool_calls = place.get("tool_calls") if isinstance(place, Mapping) else None
-            if isinstance(tool_calls, list):
-                calls = [call for call in tool_calls if isinstance(call, Mapping)]
-                yield from (_call(call, at) for at, call in enumerate(calls[:MAX_CALLS]))
-                return
+    for place in ((), ("message",), ("choices", 0), ("choices", 0, "message")):
+        tool_calls = _at(data, *place, "tool_calls")
+        if isinstance(tool_calls, list):
+            calls = [call for call in tool_calls if isinstance(call, Mapping)]
+            yield from (_call(call, at) for at, call in enumerate(calls[:MAX_CALLS]))
+            return
 
 
 def _call(call: Mapping[str, Any], number: int) -> RequestedCall:
@@ -304,7 +299,7 @@ def _text(data: Any) -> str:
     if isinstance(data, list):
         return "".join(_text(part) for part in data if _is_text(part))
     if isinstance(data, Mapping):
-        choice = first_choice(data)
+        choice = _at(data, "choices", 0)
         if choice is not None:
             return _text(choice)
         for key in TEXT_KEYS:
@@ -317,19 +312,12 @@ def _is_text(part: Any) -> bool:
     return not isinstance(part, Mapping) or part.get("type", "text") in TEXT_PARTS
 
 
-def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> float | None:
+def retry_after_seconds(value: str | None) -> float | None:
     """Return the seconds of a Retry-After header: a number or an HTTP date; None if neither."""
-    if not value:
-        return None
-    if value.strip().isdecimal():
+    if value and value.strip().isdecimal():
         return float(value)
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+    moment = parse_http_date_safe(value or "")
+    return None if moment is None else max(0.0, moment - time.time())
 
 
 class StreamedAnswer:
@@ -348,42 +336,35 @@ class StreamedAnswer:
         self._length, self._has_sent, self._half = 0, False, ""
         self._calls: dict[int, dict[str, Any]] = {}
         self._usage: Any = None
+        self._is_complete = False
         self._finish_reason: Any = None
 
     def add(self, event: Any) -> None:
         """Read the next event. Raises LLMReplyTooLong."""
-        if not isinstance(event, Mapping):
-            return
-        self._usage = event.get("usage") or self._usage
-        choice = first_choice(event)
-        choice = choice if isinstance(choice, Mapping) else {}
-        self._finish_reason = choice.get("finish_reason") or self._finish_reason
-        delta = choice.get("delta")
-        if not isinstance(delta, Mapping):
-            return
-        piece = delta.get("content") or delta.get("refusal")
+        self._is_complete = self._is_complete or event == DONE
+        self._usage = _at(event, "usage") or self._usage
+        choice = _at(event, "choices", 0)
+        self._finish_reason = _at(choice, "finish_reason") or self._finish_reason
+        piece = _at(choice, "delta", "content") or _at(choice, "delta", "refusal")
         if isinstance(piece, str):
             text = self._half + piece
             # An emoji may be cut between two deltas.
             self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
             self._add_text(make_storable(text.removesuffix(self._half)))
-        calls = delta.get("tool_calls")
+        calls = _at(choice, "delta", "tool_calls")
         for call in calls if isinstance(calls, list) else ():
             self._length += len(str(call))
             self._add_call(call)
         if self._length > self._max_characters:
             raise LLMReplyTooLong(f"more than {self._max_characters:,}", self._max_characters)
 
-    def document(self, *, is_complete: bool) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """Return the whole answer in the format of a response without a stream.
 
-        Args:
-            is_complete: whether the stream has ended with [DONE].
-
         Raises:
-            LLMUnavailable: the answer has neither [DONE] nor a finish reason.
+            LLMUnavailable: the stream had neither DONE nor a finish reason.
         """
-        if not (is_complete or self._finish_reason):
+        if not (self._is_complete or self._finish_reason):
             raise LLMUnavailable("The language model's answer broke off.")
         calls = [call for _, call in sorted(self._calls.items())]
         message = {"content": "".join(self._pieces), "tool_calls": calls}
@@ -403,14 +384,13 @@ class StreamedAnswer:
         self._held_back.append(piece[len(visible) :])
 
     def _add_call(self, delta: Any) -> None:
-        index = delta.get("index", 0) if isinstance(delta, Mapping) else None
+        index = _at(delta, "index") or 0
         if not isinstance(index, int) or not 0 <= index < MAX_CALLS:
             return
         call = self._calls.setdefault(
-            index, {"id": delta.get("id"), "function": {"name": "", "arguments": ""}}
+            index, {"id": _at(delta, "id"), "function": {"name": "", "arguments": ""}}
         )
-        function = delta.get("function")
-        for name in ("name", "arguments"):
-            more = function.get(name) if isinstance(function, Mapping) else None
+        for name, text in call["function"].items():
+            more = _at(delta, "function", name)
             if isinstance(more, str):
-                call["function"][name] += more
+                call["function"][name] = text + more

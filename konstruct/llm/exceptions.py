@@ -9,6 +9,8 @@ class LLMError(KonstructError):
     """The language model gave no usable answer.
 
     `detail` is for operators. It contains no words of the prompt: see `CompletionRequest.excerpt`.
+    `status` is the HTTP status of a refusal, and `retry_after` the number of seconds that the
+    server asked to wait, if it did.
     """
 
     code = "llm_failed"
@@ -19,23 +21,23 @@ class LLMError(KonstructError):
     usage: Mapping[str, int] | None = None
     """Numbers of tokens of an answer that cannot be used, if the server has reported them."""
 
-    def __init__(self, message: str, *, detail: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str = "",
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
-        self.detail = detail
+        self.detail, self.status, self.retry_after = detail, status, retry_after
 
 
 class LLMUnavailable(LLMError):
-    """A later request may succeed: no connection, too many requests, an error of the server.
-
-    `retry_after` is the number of seconds that the server asked to wait, if it did.
-    """
+    """A later request may succeed: no connection, too many requests, an error of the server."""
 
     code = "llm_unavailable"
     is_retryable = True
-
-    def __init__(self, message: str, *, retry_after: float | None = None, detail: str = "") -> None:
-        super().__init__(message, detail=detail)
-        self.retry_after = retry_after
 
 
 class LLMTimeout(LLMUnavailable):
@@ -46,16 +48,9 @@ class LLMTimeout(LLMUnavailable):
 
 
 class LLMRefused(LLMError):
-    """The server refused the request (a 4xx): a later request would fail too.
-
-    `status` is the HTTP status of the server's answer, if there was one.
-    """
+    """The server refused the request (a 4xx): a later request would fail too."""
 
     code = "llm_refused"
-
-    def __init__(self, message: str, *, status: int | None = None, detail: str = "") -> None:
-        super().__init__(message, detail=detail)
-        self.status = status
 
 
 class LLMReplyInvalid(LLMError):

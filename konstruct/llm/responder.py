@@ -15,6 +15,7 @@ from konstruct.llm.completions import Completion, CompletionRequest, OnText, Req
 from memory.conf import RESPONDER_MARK
 from memory.context.chat import CONTEXT_OPENING, EARLIER, KNOWN, without_date_prefixes
 from memory.text.chunking import split_sentences
+from memory.text.lexical import lexemes
 from memory.text.questions import is_question
 from tenants.traces import traced
 
@@ -36,16 +37,8 @@ _TO_REMEMBER = re.compile(
 )
 
 _WORD = re.compile(r"[^\W_]+")
-# Words without a meaning of their own in a question.
-_FUNCTION_WORDS = (
-    "a about after again all am an and any are as at be been before but by can could did do "
-    "does doing for from had has have he her hers him his how i if in into is it its just know "
-    "me mine my no not of on or our ours please remember s said say she should so some t tell "
-    "than that the their them then there these they this to told too us was we were what when "
-    "where which who whom whose why will with would you your yours "
-)
-_STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
-_ENDINGS = {"ing": "", "ies": "y", "ed": "", "es": "", "s": "", "e": ""}
+# Words without a meaning of their own in a question, besides the stop words of recall.
+_QUESTION_LEXEMES: Final = frozenset(lexemes("could know mine please remember say tell us would"))
 
 # A longer message is not small talk.
 MAX_SMALL_TALK_CHARACTERS: Final = 80
@@ -218,11 +211,11 @@ def _lines_of_window(messages: Sequence[Mapping[str, Any]], question: str) -> li
 
     Recall does not return turns of the window, because a language model reads the window anyway.
     """
-    question_words = _words(question)
+    question_words = _lexemes(question)
     scored = []
     for position, message in enumerate(messages[:-1]):
         text = " ".join(_text_of(message).split())
-        shared = len(question_words & _words(text))
+        shared = len(question_words & _lexemes(text))
         if (
             message["role"] == "user"
             and 0 < len(question_words) <= 2 * shared
@@ -237,13 +230,5 @@ def _text_of(message: Mapping[str, Any]) -> str:
     return without_date_prefixes(message["content"])
 
 
-def _words(text: str) -> set[str]:
-    """Return the stems of the words that are not function words."""
-    return {_stem(word) for word in _WORD.findall(text.casefold()) if word not in _STOP_WORDS}
-
-
-def _stem(word: str) -> str:
-    for ending, replacement in _ENDINGS.items():
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word.removesuffix(ending) + replacement
-    return word
+def _lexemes(text: str) -> set[str]:
+    return set(lexemes(text)) - _QUESTION_LEXEMES

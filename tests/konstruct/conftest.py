@@ -1,6 +1,7 @@
 """Programs of two tenants, and a language model server."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -81,8 +82,15 @@ def json_bytes(body: Any) -> bytes:
     return json.dumps(body).encode()
 
 
+@pytest.fixture(scope="session")
+def llm_connections() -> Iterator[None]:
+    """Close the connections to language models after all tests."""
+    yield
+    llm_client._client(os.getpid()).close()
+
+
 @pytest.fixture
-def llm_server() -> Iterator[LLMServer]:
+def llm_server(llm_connections: None) -> Iterator[LLMServer]:
     """A language model server. Its default answer is "Noted."."""
     llm_client._known_apis.clear()
     with LLMServer() as server:

@@ -201,7 +201,8 @@ def _konstruct_problem(error: KonstructError) -> Problem:
                 (FieldError(field, str(error)),) if field else tuple(_konstruct_field_errors(error))
             )
             is_temporary = status == 503 or isinstance(error, orchestrator.IdempotencyKeyInUse)
-            headers = {"Retry-After": "1"} if is_temporary else {}
+            wait = math.ceil(getattr(error, "retry_after", None) or 1)
+            headers = {"Retry-After": str(wait)} if is_temporary else {}
             return Problem(status, kind, str(error), errors, headers)
     return Problem.of_status(500)
 

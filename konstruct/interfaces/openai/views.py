@@ -1,5 +1,6 @@
 """Chat completions, and the agents as models."""
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -8,6 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
@@ -46,6 +48,7 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.replies.partial_reply import watch
+from konstruct.orchestrator.replies.queue import COMPLETIONS
 from konstruct.orchestrator.replies.status import (
     MessageProgress,
     Status,
@@ -58,7 +61,6 @@ from tenants import transaction
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
-CHANNEL: Final = "openai"
 CompletionOf = Callable[[Answer], Completion]
 WAIT_SECONDS: Final = 180.0
 NO_RETRY: Final = {"X-Should-Retry": "false"}
@@ -213,7 +215,7 @@ class ChatCompletionsView(ApiView):
             agent_id=thread.agent_id,
             user_id=thread.user_id,
             thread_id=thread.thread_id,
-            channel=CHANNEL,
+            channel=COMPLETIONS,
             content=chat.content,
             name=chat.name,
             idempotency_key=None if key is None else key_of_caller(self.request, key),
@@ -289,7 +291,9 @@ def _failure(progress: MessageProgress) -> Problem:
     """Return the error of a failed message. Clients must not retry: it would fail again."""
     status = 504 if progress.error_code == "llm_timeout" else 503
     kind = progress.error_code.replace("_", "-") or "internal-error"
-    return Problem(status, kind, progress.last_error, headers=NO_RETRY)
+    wait = (progress.due_at - timezone.now()).total_seconds() if progress.due_at else 0.0
+    retry_after = {"Retry-After": str(math.ceil(wait))} if wait > 0 else {}
+    return Problem(status, kind, progress.last_error, headers={**NO_RETRY, **retry_after})
 
 
 class ModelsView(ApiView):

@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion, OnText, total_usage
@@ -136,11 +137,18 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
                 agent_id=agent.id,
                 agent_version=agent.version,
                 message_id=message.id,
+                timeout=_timeout(message, lease),
             )
             completion = runner.complete(message, agent, prompt.messages, options)
     if isinstance(completion, Completion):
         return Draft.from_completion(completion, agent, prompt)
     return completion
+
+
+def _timeout(message: KonstructMessage, lease: Lease) -> float | None:
+    """Return the seconds for an answer of the language model; None: LLM_TIMEOUT."""
+    left = queue.seconds_left(message)
+    return None if lease.attempt == 1 else max(1.0, min(left, settings.LLM_TIMEOUT))
 
 
 def _streaming(
@@ -261,6 +269,7 @@ def ask_with_tools(
             agent_id=agent.id,
             agent_version=agent.version,
             message_id=snapshot.message.id,
+            timeout=_timeout(snapshot.message, lease),
         )
         completion = runner.complete(snapshot.message, agent, messages, run_options)
         usages.append(completion.usage)

@@ -408,7 +408,7 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
 
     Call it in a transaction of the lease. Return whether the reply has failed permanently.
     """
-    is_permanent = queue.REPLIES.record_failure(message.id, error)
+    is_permanent = queue.record_failure(message, error)
     if is_permanent and escalations.reached_failure_limit(message):
         reason = f"The agent could not answer: {reason_of(error)}"
         escalations.escalate_message(message, OpenedBy.RULE, reason)

@@ -5,10 +5,15 @@ that take a message notify its channel of the change in the caller's transaction
 wait for the reply after the commit.
 """
 
+import math
 from datetime import timedelta
 from functools import partial
 from typing import Final
 from uuid import UUID
+
+from django.conf import settings
+from django.db.models.functions import Now
+from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.exceptions import NothingToRetry
@@ -22,6 +27,9 @@ from tenants.jobs import JobKind
 # The error code of a message that was closed without its own reply.
 CLOSED = "closed"
 
+# The channel of completions: a program waits for the reply in its request, LLM_TIMEOUT seconds.
+COMPLETIONS: Final = "openai"
+
 # How long a user may think about a tool call before it expires.
 CONSENT_TIME: Final = timedelta(days=1)
 REPLIES = JobKind(
@@ -32,7 +40,7 @@ REPLIES = JobKind(
     max_attempts=6,  # pauses double from two seconds: a minute for a language model to come back
     first_backoff=2.0,
     max_backoff=3600.0,
-    is_final=lambda error: isinstance(error, LLMRefused),
+    is_final=lambda error: isinstance(error, LLMRefused) or getattr(error, "is_too_late", False),
 )
 
 
@@ -70,6 +78,29 @@ def close(message: KonstructMessage, reason: str) -> None:
     """Mark the reply as failed for good, because the message needs none any more."""
     REPLIES.give_up(message.id, code=CLOSED, reason=reason)
     announce_change(message)
+
+
+def seconds_left(message: KonstructMessage) -> float:
+    """Return the seconds in which the reply has to begin: endless except for completions."""
+    if message.channel != COMPLETIONS or message.created_at is None:
+        return math.inf
+    return settings.LLM_TIMEOUT - (timezone.now() - message.created_at).total_seconds()
+
+
+def record_failure(message: KonstructMessage, error: Exception) -> bool:
+    """Record a failed attempt, and return whether it was the last one.
+
+    A completion has no attempt that would begin more than LLM_TIMEOUT seconds after its message was
+    accepted. Its program reads in `due_at` when the language model takes requests again.
+    """
+    jobs, retry_after = REPLIES.jobs([message.id]), getattr(error, "retry_after", None) or 0.0
+    if (left := seconds_left(message)) < math.inf and (job := jobs.first()) is not None:
+        pause = max(retry_after, REPLIES.first_backoff * 2.0 ** (job.attempts - 1))
+        error.is_too_late = pause > left  # type: ignore[attr-defined]
+    is_last = REPLIES.record_failure(message.id, error)
+    if is_last and retry_after:
+        jobs.update(due_at=Now() + timedelta(seconds=retry_after))
+    return is_last
 
 
 def retry(message_id: UUID) -> None:

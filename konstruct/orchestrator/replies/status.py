@@ -45,6 +45,8 @@ class MessageProgress:
     error_code: str = ""
     last_error: str = ""
     next_attempt_at: datetime | None = None
+    due_at: datetime | None = None
+    """The time before which another attempt would fail, or the time of the last attempt."""
 
 
 def sent_messages() -> QuerySet[Message]:
@@ -107,4 +109,5 @@ def progress_of(message: Message) -> MessageProgress:
         error_code=pending.error_code,
         last_error=pending.last_error,
         next_attempt_at=pending.due_at if pending.attempts and not failed else None,
+        due_at=pending.due_at,
     )

@@ -1,12 +1,7 @@
 """Language models behind HTTP, against a real server on loopback."""
 
-import asyncio
-import contextlib
 import json
-import socket
-import threading
 from base64 import b64encode
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from traceback import format_exception
 from typing import Any
@@ -30,6 +25,7 @@ from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares
 from tests.servers.llm import Answer, LLMServer, streamed
 
+EVENT_STREAM = "text/event-stream"
 MESSAGES = [{"role": "user", "content": "Hi"}]
 REQUEST = CompletionRequest(MESSAGES, model="", tier="fast")
 
@@ -42,29 +38,6 @@ def pauses() -> list[float]:
 def ask(server: LLMServer, pauses: list[float], **options: object) -> str:
     model = HttpLanguageModel(server.url, sleep=pauses.append, **{"api": "pool", **options})
     return model.complete(REQUEST).text
-
-
-@contextlib.contextmanager
-def dripping(answer: bytes, pause: float = 0.05) -> Iterator[tuple[str, list[bytes]]]:
-    """Serve one answer byte by byte. Yield the address, and the sent bytes."""
-    sent: list[bytes] = []
-    stopped = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            peer, _ = server.accept()
-            with peer, contextlib.suppress(OSError):
-                for byte in answer:
-                    if stopped.wait(pause):
-                        return
-                    peer.sendall(bytes([byte]))
-                    sent.append(bytes([byte]))
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}", sent
-        stopped.set()
-        thread.join()
 
 
 def test_a_pool_is_asked_at_complete(llm_server: LLMServer, pauses: list[float]) -> None:
@@ -85,25 +58,6 @@ def test_an_openai_server_is_asked_with_key_and_model(
     assert request.path == "/v1/chat/completions"
     assert request.headers["Authorization"] == "Bearer secret"
     assert request.body == {"model": "small", "messages": MESSAGES}
-
-
-def test_the_environment_adds_no_header(
-    llm_server: LLMServer, pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """openai's SDK reads an organisation, a project and headers from the environment."""
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-1")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: 1\nAuthorization: Bearer other")
-    loop, sdk = client._connection.__wrapped__(0)
-    monkeypatch.setattr(client, "_connection", lambda process_id: (loop, sdk))
-    assert ask(llm_server, pauses, api="openai") == "Noted."
-    for closing in (sdk.close(), asyncio.sleep(0)):  # the next loop iteration closes the socket
-        asyncio.run_coroutine_threadsafe(closing, loop).result()
-    names = {name.lower() for name in llm_server.requests[0].headers}
-    assert names == {
-        *("host", "connection", "user-agent"),
-        *("accept", "accept-encoding", "content-type", "content-length"),
-    }
 
 
 def test_auto_finds_out_once_which_api_a_server_speaks(
@@ -197,17 +151,6 @@ def test_user_and_password_of_the_address_are_sent_and_never_shown(
         assert request.headers["Authorization"] == "Basic " + b64encode(b"user:p@ss-word").decode()
 
 
-@pytest.mark.parametrize("password", ["pa/ss", "pa#ss", "pa?ss", "pa@ss", "[ss"])
-def test_password_outside_of_a_url_is_not_shown(
-    password: str, pauses: list[float], settings: object
-) -> None:
-    settings.LLM_POOL_URL = f"http://user:{password}@127.0.0.1:1"
-    model = HttpLanguageModel(settings.LLM_POOL_URL, sleep=pauses.append)
-    with pytest.raises(LLMError) as caught:
-        model.complete(REQUEST)
-    assert "ss" not in detail_of(caught.value).replace("address", "").replace("password", "")
-
-
 @pytest.mark.parametrize("body", ["<html>oops</html>", "", "[" * 100_000])
 def test_response_without_json_is_reported(
     llm_server: LLMServer, pauses: list[float], body: str
@@ -277,8 +220,8 @@ SECRET = "my wife's diagnosis is Zöliakie 4711"
         Answer(f"<p>{SECRET}</p>", 500),
         Answer(f"<p>{SECRET}</p>"),
         Answer({"echo": SECRET}),
-        Answer(f'data: {{"error": "{SECRET}"}}\n\n', headers={"Content-Type": client.EVENT_STREAM}),
-        Answer(f"data: {SECRET}\n\n", headers={"Content-Type": client.EVENT_STREAM}),
+        Answer(f'data: {{"error": "{SECRET}"}}\n\n', headers={"Content-Type": EVENT_STREAM}),
+        Answer(f"data: {SECRET}\n\n", headers={"Content-Type": EVENT_STREAM}),
     ],
 )
 def test_an_error_never_repeats_the_words_of_the_prompt(
@@ -297,18 +240,6 @@ def test_an_error_never_repeats_the_words_of_the_prompt(
     text = f"{detail_of(caught.value)} {''.join(format_exception(caught.value))} {lines}"
     for word in ("diagnosis", "wife", "liakie", "4711"):
         assert word not in text
-
-
-@pytest.mark.parametrize("status", [200, 500])
-@pytest.mark.parametrize("content_type", ["application/json", client.EVENT_STREAM])
-def test_a_hundred_megabytes_are_not_read(
-    llm_server: LLMServer, pauses: list[float], status: int, content_type: str
-) -> None:
-    headers = {"Content-Type": content_type}
-    llm_server.answers = [Answer("x" * 100_000_000, status, headers)]
-    model = HttpLanguageModel(llm_server.url, api="openai", max_characters=100, sleep=pauses.append)
-    with pytest.raises(LLMReplyInvalid, match="too long"):
-        model.complete(REQUEST, lambda piece: None)
 
 
 def test_a_compressed_answer_is_not_unpacked(llm_server: LLMServer, pauses: list[float]) -> None:
@@ -340,18 +271,19 @@ def test_a_cancelled_answer_ends_its_request(llm_server: LLMServer) -> None:
 def test_an_endless_answer_is_cut_off(llm_server: LLMServer, pauses: list[float]) -> None:
     llm_server.answers = [Answer({"content": "x" * 5_000_000})]
     with pytest.raises(LLMReplyInvalid, match="too long") as caught:
-        ask(llm_server, pauses, max_characters=100)
-    assert "sent more than 66,736 bytes" in caught.value.detail
+        ask(llm_server, pauses)
+    assert "sent more than 851,968 bytes" in caught.value.detail
 
 
 def test_too_long_answer_is_an_error_and_the_longest_is_accepted(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
-    llm_server.answers = [Answer({"content": "😀" * 101}), Answer({"content": "😀" * 100})]
+    longest = "😀" * 65_536
+    llm_server.answers = [Answer({"content": f"{longest}😀"}), Answer({"content": longest})]
     with pytest.raises(LLMReplyInvalid, match="too long") as caught:
-        ask(llm_server, pauses, max_characters=100)
-    assert "101 characters" in caught.value.detail
-    assert ask(llm_server, pauses, max_characters=100) == "😀" * 100
+        ask(llm_server, pauses)
+    assert "65,537 characters" in caught.value.detail
+    assert ask(llm_server, pauses) == longest
 
 
 @pytest.mark.parametrize("depth", [100, 490, 900])
@@ -361,30 +293,6 @@ def test_an_answer_that_is_nested_too_deeply_is_reported(
     llm_server.default = Answer("[" * depth + "]" * depth)
     with pytest.raises(LLMReplyInvalid):
         ask(llm_server, pauses)
-
-
-def test_silent_server_times_out(llm_server: LLMServer, pauses: list[float]) -> None:
-    llm_server.answers = [Answer({"content": "late"}, wait=True)]
-    with pytest.raises(LLMUnavailable, match=r"did not answer within 0\.2 seconds"):
-        ask(llm_server, pauses, timeout=0.2)
-    assert len(llm_server.requests) == 1
-
-
-def test_slow_body_times_out(llm_server: LLMServer, pauses: list[float]) -> None:
-    llm_server.answers = [Answer({"content": "x" * 100}, drip=0.05)]
-    with pytest.raises(LLMTimeout, match=r"did not answer within 0\.2 seconds"):
-        ask(llm_server, pauses, timeout=0.2)
-
-
-@pytest.mark.slow
-def test_slow_headers_time_out(
-    pauses: list[float],
-) -> None:
-    """Every read succeeds in time, but there would be a thousand of them."""
-    answer = b"HTTP/1.1 200 OK\r\n" + b"X-Filler: 1\r\n" * 1000
-    with dripping(answer) as (url, sent), pytest.raises(LLMTimeout, match="within 1 seconds"):
-        HttpLanguageModel(url, timeout=1, sleep=pauses.append).complete(REQUEST)
-    assert 0 < len(sent) < 1000
 
 
 def test_all_attempts_share_one_timeout(llm_server: LLMServer, pauses: list[float]) -> None:
@@ -404,7 +312,7 @@ def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
     assert len(pauses) == client.MAX_ATTEMPTS - 1
 
 
-@pytest.mark.parametrize("url", ["not a url", "http://[::bad", "ftp://llm"])
+@pytest.mark.parametrize("url", ["not a url", "ftp://llm"])
 def test_invalid_url_is_reported(url: str) -> None:
     model = HttpLanguageModel(url, sleep=lambda seconds: None)
     with pytest.raises((LLMRefused, LLMUnavailable)) as caught:
@@ -417,7 +325,7 @@ def test_the_settings_choose_the_language_model(settings: object) -> None:
     assert language_model() == BuiltInResponder()
     settings.LLM_POOL_URL, settings.LLM_API, settings.LLM_API_KEY = "http://llm", "pool", "key"
     settings.LLM_MODEL, settings.LLM_TIMEOUT = "m", 9
-    assert language_model() == HttpLanguageModel("http://llm", "pool", "key", "m", 9, 65_536)
+    assert language_model() == HttpLanguageModel("http://llm", "pool", "key", "m", 9)
 
 
 def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
@@ -446,14 +354,13 @@ def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
     assert shares.in_flight() == 0
 
 
-@pytest.mark.slow
 def test_call_without_a_free_slot_before_the_deadline_is_not_sent(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
     shares = FairShares(1)
     assert shares.enter(UUID(int=1))
-    with pytest.raises(LLMTimeout, match="did not answer within 1 seconds") as caught:
-        ask(llm_server, pauses, shares=shares, timeout=1)
+    with pytest.raises(LLMTimeout, match=r"did not answer within 0\.05 seconds") as caught:
+        ask(llm_server, pauses, shares=shares, timeout=0.05)
     assert "LLM_MAX_CONCURRENT" in caught.value.detail
     assert llm_server.requests == []
     assert shares.in_flight() == 1

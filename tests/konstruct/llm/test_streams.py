@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konstruct.llm import client
+from konstruct.llm import client, transport
 from konstruct.llm.client import HttpLanguageModel
 from konstruct.llm.completions import (
     Completion,
@@ -21,15 +21,11 @@ from tests.servers.llm import Answer, LLMServer, streamed
 TOOL = {"type": "function", "function": {"name": "remember_fact"}}
 
 
-def read(
-    server: LLMServer, content: bytes, max_characters: int = 1_000
-) -> tuple[Completion, list[str]]:
+def read(server: LLMServer, content: bytes) -> tuple[Completion, list[str]]:
     """Return the whole answer of a server that streams the bytes, and the received texts."""
-    server.default = Answer(content, headers={"Content-Type": client.EVENT_STREAM})
+    server.default = Answer(content, headers={"Content-Type": "text/event-stream"})
     pieces: list[str] = []
-    model = HttpLanguageModel(
-        server.url, api="openai", max_characters=max_characters, sleep=lambda seconds: None
-    )
+    model = HttpLanguageModel(server.url, api="openai", sleep=lambda seconds: None)
     request = CompletionRequest([{"role": "user", "content": "Hello"}], "", "fast", tools=[TOOL])
     return model.complete(request, pieces.append), pieces
 
@@ -53,8 +49,9 @@ def test_pieces_of_a_stream_equal_the_reply(texts: list[str]) -> None:
     answer = StreamedAnswer(pieces.append, max_characters=10_000_000)
     for text in texts:
         answer.add({"choices": [{"delta": {"content": text}}]})
+    answer.add("[DONE]")
     try:
-        reply = read_completion(answer.document(is_complete=True), with_calls=False).text
+        reply = read_completion(answer.document(), with_calls=False).text
     except LLMReplyInvalid:
         reply = ""
     assert reply == "".join(pieces)
@@ -97,7 +94,7 @@ def test_the_last_event_is_one_without_a_finish_reason_too(llm_server: LLMServer
 @pytest.mark.parametrize("data", [b"{", b"[" * 5_000, b"x", b"\xff\xfe"])
 def test_invalid_event_is_refused(llm_server: LLMServer, data: bytes) -> None:
     with pytest.raises(LLMReplyInvalid, match="not JSON"):
-        read(llm_server, b"data: " + data + b"\n\n", max_characters=10_000)
+        read(llm_server, b"data: " + data + b"\n\n")
 
 
 @pytest.mark.parametrize("data", [b"5", b"[]", b"{}", b'{"choices": {}}', b'{"choices": [5]}'])
@@ -107,17 +104,20 @@ def test_events_without_a_choice_are_passed_over(llm_server: LLMServer, data: by
 
 
 def endless() -> Iterator[bytes]:
-    """Streams longer than 1,000 characters, or than the bytes of these."""
-    yield streamed("x" * 501, "x" * 500).content
+    """Streams of more characters, or bytes, than an answer may have."""
+    yield streamed("x" * 60_000, "x" * 6_000).content
     yield b"data: " + b"x" * 5_000_000
-    yield b": ping\n\n" * 500_000
+    yield b": ping\n\n" * 50_000
     yield streamed(
-        *[{"tool_calls": [{"index": 0, "function": {"arguments": "x" * 300}}]}] * 5
+        *[{"tool_calls": [{"index": 0, "function": {"arguments": "x" * 20_000}}]}] * 5
     ).content
 
 
 @pytest.mark.parametrize("content", [*endless()], ids=["text", "event", "events", "calls"])
-def test_an_answer_has_an_end(llm_server: LLMServer, content: bytes) -> None:
+def test_an_answer_has_an_end(
+    llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    monkeypatch.setattr(transport, "BYTES_PER_STREAMED_CHARACTER", 4)
     with pytest.raises(LLMReplyInvalid, match="too long"):
         read(llm_server, content)
     assert len(llm_server.requests) == 1

@@ -1,6 +1,5 @@
 """A thread that waits for a language model holds no database connection and no transaction."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,10 +36,6 @@ def pool() -> Iterator[ConnectionPool[Any]]:
 def checked_out(pool: ConnectionPool[Any]) -> int:
     stats = pool.get_stats()
     return stats["pool_size"] - stats["pool_available"]
-
-
-def loops() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name == "language-model"}
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

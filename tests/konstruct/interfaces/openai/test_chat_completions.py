@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from konstruct.llm.exceptions import LLMRefused, LLMTimeout
+from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.messages import konstruct_message
-from konstruct.orchestrator.models import HeldFor
+from konstruct.orchestrator.models import HeldFor, PendingReply
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.replies.queue import REPLIES
 from memory.models import Message
@@ -19,6 +20,7 @@ from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits
 from tests.konstruct.interfaces.openai.conftest import CHAT, Chat
+from tests.servers.llm import Answer, LLMServer
 
 
 def error_of(response: Any, status: int) -> dict[str, Any]:
@@ -256,6 +258,53 @@ def test_failed_reply_is_reported_once_and_retried_by_the_next_request(
         assert response.headers["X-Should-Retry"] == "false"
         assert error_of(chat.ask("Hello", headers=KEY), 504)["code"] == "reply_late"
     assert [message.id for message in chat.accepted] == [message.id]
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds", "code", "retry_after"),
+    [
+        (Answer("busy", 429, {"Retry-After": "120"}), 60, "llm_unavailable", 120),
+        (Answer("busy", 429, {"Retry-After": "40"}), 60, "reply_late", None),
+        (Answer("no JSON"), 60, "reply_late", None),
+        (Answer("no JSON"), 1, "llm_reply_invalid", None),
+    ],
+)
+def test_a_completion_is_tried_again_only_within_the_time_of_the_language_model(
+    chat: Chat,
+    llm_server: LLMServer,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Answer,
+    seconds: int,
+    code: str,
+    retry_after: int | None,
+) -> None:
+    settings.LLM_POOL_URL, settings.LLM_TIMEOUT = llm_server.url, seconds
+    monkeypatch.setattr("konstruct.llm.client.MAX_ATTEMPTS", 1)
+    llm_server.default, chat.answers = answer, False
+    chat.ask("Hello", headers=KEY)
+    pipeline.handle(tenant_id=chat.program.tenant.id, message_id=chat.accepted[0].id)
+    monkeypatch.setattr("konstruct.interfaces.openai.views._retry_if_failed", lambda message: None)
+    response = chat.ask("Hello", headers=KEY)
+    assert error_of(response, 504 if code == "reply_late" else 503)["code"] == code
+    given = response.headers.get("Retry-After")
+    assert given is None if retry_after is None else 0 < int(given) <= retry_after
+
+
+@pytest.mark.slow
+def test_a_later_attempt_of_a_completion_has_the_time_that_is_left(
+    chat: Chat, llm_server: LLMServer, settings: Any
+) -> None:
+    settings.LLM_POOL_URL, settings.LLM_TIMEOUT = llm_server.url, 2
+    llm_server.default, chat.answers = Answer("late", wait=True), False
+    chat.ask("Hello", headers=KEY)
+    with tenant_scope(chat.program.tenant.id):
+        PendingReply.objects.update(attempts=1)
+    pipeline.handle(tenant_id=chat.program.tenant.id, message_id=chat.accepted[0].id)
+    with tenant_scope(chat.program.tenant.id):
+        failed = PendingReply.objects.get(failed_at__isnull=False)
+    assert (failed.error_code, failed.attempts) == ("llm_timeout", 2)
+    assert "did not answer within 1." in failed.last_error
 
 
 def test_idempotency_key_of_another_message_is_refused(chat: Chat) -> None:
