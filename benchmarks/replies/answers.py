@@ -4,19 +4,30 @@
         python -m benchmarks.replies.answers [--json OUT] [--only 1,4]
 
 The history, the questions and the rules are in `benchmarks/tools/history.json`. Each question is
-the first message of a new thread, except one that follows up on an exchange. The prompt is that of
-the pipeline, without facts; tokens are those that the server reports.
+the first message of a new thread, except those that follow up on an exchange. The prompt is that of
+the pipeline. Its tokens are counted by the server, and in brackets by cl100k_base.
+
+To ask with the prompts of an earlier version, copy this file and `benchmarks/tools/history.*` into
+a worktree of it, and run them there.
 """
 
 import argparse
 import json
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchmarks.tools.history import HISTORY, USER, is_right, record_history, record_turns
+from benchmarks.tools.history import (
+    HISTORY,
+    USER,
+    is_right,
+    record_history,
+    record_turns,
+    store_facts,
+)
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 MAX_ANSWER_TOKENS = 40
@@ -35,8 +46,12 @@ def main() -> None:
 
         with tenant_scope(tenant_id):
             report = run(tenant_id, only)
-    right, tokens = sum(row["right"] for row in report), [row["prompt_tokens"] for row in report]
-    print(f"{right} of {len(report)} right, {sum(tokens) / len(tokens):.0f} tokens a prompt")
+    for kind, asked in Counter(row["kind"] for row in report).items():
+        right = sum(row["right"] for row in report if row["kind"] == kind)
+        print(f"{kind}: {right} of {asked} right")
+    means = [sum(row[name] for row in report) / len(report) for name in ("prompt_tokens", "cl100k")]
+    print(f"{sum(row['right'] for row in report)} of {len(report)} right")
+    print(f"{means[0]:.0f} ({means[1]:.0f}) tokens a prompt")
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
 
@@ -46,6 +61,7 @@ def run(tenant_id: UUID, only: set[int]) -> list[dict[str, Any]]:
     from konstruct.orchestrator import agents, runner
     from konstruct.orchestrator.messages import KonstructMessage
     from konstruct.orchestrator.pipeline import respond
+    from memory.context import tokens
 
     agent = agents.create_agent(
         tenant_id=tenant_id,
@@ -55,6 +71,7 @@ def run(tenant_id: UUID, only: set[int]) -> list[dict[str, Any]]:
         max_completion_tokens=MAX_ANSWER_TOKENS,
     )
     record_history(tenant_id, agent.id)
+    store_facts(tenant_id, agent.id)
     report = []
     for number, question in enumerate(HISTORY["questions"], start=1):
         if only and number not in only:
@@ -76,17 +93,19 @@ def run(tenant_id: UUID, only: set[int]) -> list[dict[str, Any]]:
         started = time.monotonic()
         completion = runner.complete(message, agent, prompt.messages)
         row = {
+            "kind": question["kind"],
             "question": question["text"],
             "answer": completion.text,
             "right": is_right(question, completion.text),
             "seconds": round(time.monotonic() - started, 1),
             **(completion.usage or {}),
+            "cl100k": tokens.count("\n".join(m["content"] for m in prompt.messages)),
             "prompt": prompt.messages,
         }
         report.append(row)
         print(
             f"{'right' if row['right'] else 'wrong'} | {row['question']} | {row['answer']}"
-            f" | {row['prompt_tokens']} tokens, {row['seconds']} s",
+            f" | {row['prompt_tokens']} ({row['cl100k']}) tokens, {row['seconds']} s",
             flush=True,
         )
     return report

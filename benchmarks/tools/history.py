@@ -1,7 +1,8 @@
 """A short history of one user: 60 turns in eight sessions, with facts, changes and distractors.
 
-`history.json` also has the facts that it holds, and questions with the rules of a right answer:
-regular expressions of which all of "all" and none of "none" match the answer, in lower case.
+`history.json` also has the facts that the turns hold, facts that a program stores besides them, and
+questions with the rules of a right answer: regular expressions of which all of "all" and none of
+"none" match the answer, in lower case.
 """
 
 import json
@@ -53,6 +54,15 @@ def record_turns(
     rebuild_window(tenant_id, agent_id, USER)
     while embedding_jobs.drain(tenant_id).more:
         pass
+
+
+def store_facts(tenant_id: UUID, agent_id: UUID) -> None:
+    """Store the facts about the user that no turn states."""
+    from memory.context import LongTermMemory, MemoryEntry
+
+    for content in HISTORY["stored_facts"]:
+        entry = MemoryEntry(tenant_id=tenant_id, agent_id=agent_id, user_id=USER, content=content)
+        LongTermMemory().store(entry)
 
 
 def is_right(question: Mapping[str, Any], answer: str) -> bool:
