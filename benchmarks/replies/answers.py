@@ -3,9 +3,9 @@
     LLM_POOL_URL=http://127.0.0.1:8080/v1 LLM_MODEL=NAME LLM_TIMEOUT=1200 \\
         python -m benchmarks.replies.answers [--json OUT] [--only 1,4]
 
-The history, the questions and the rules are in `benchmarks/tools/history.json`. Each question is
-the first message of a new thread, except those that follow up on an exchange. The prompt is that of
-the pipeline. Its tokens are counted by the server, and in brackets by cl100k_base.
+The history, the questions and the rules are in `benchmarks/tools/history.json`. Each question comes
+from another user with the same history, in a new thread, and a follow-up after an exchange. The
+prompt is that of the pipeline; its tokens are counted by the server, in brackets by cl100k_base.
 
 To ask with the prompts of an earlier version, copy this file and `benchmarks/tools/history.*` into
 a worktree of it, and run them there.
@@ -70,21 +70,22 @@ def run(tenant_id: UUID, only: set[int]) -> list[dict[str, Any]]:
         model_tier="fast",
         max_completion_tokens=MAX_ANSWER_TOKENS,
     )
-    record_history(tenant_id, agent.id)
-    store_facts(tenant_id, agent.id)
     report = []
     for number, question in enumerate(HISTORY["questions"], start=1):
         if only and number not in only:
             continue
-        thread = f"question-{number}"
+        # The window has the turns of all threads of a user.
+        user, thread = f"{USER}-{number}", f"question-{number}"
+        record_history(tenant_id, agent.id, user_id=user)
+        store_facts(tenant_id, agent.id, user)
         if before := question.get("before"):
             began = datetime.now(UTC) - timedelta(minutes=2)
-            record_turns(tenant_id, agent.id, thread, before, began)
+            record_turns(tenant_id, agent.id, thread, before, began, user)
         message = KonstructMessage(
             id=UUID(int=number),
             tenant_id=tenant_id,
             agent_id=agent.id,
-            user_id=USER,
+            user_id=user,
             thread_id=thread,
             channel="rest",
             content=question["text"],

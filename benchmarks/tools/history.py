@@ -18,15 +18,22 @@ HISTORY: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_te
 SECONDS_BETWEEN_TURNS = 40
 
 
-def record_history(tenant_id: UUID, agent_id: UUID, sessions: int | None = None) -> None:
+def record_history(
+    tenant_id: UUID, agent_id: UUID, sessions: int | None = None, user_id: str = USER
+) -> None:
     """Record the first sessions, each in its own thread, and enqueue their extractions."""
     for number, session in enumerate(HISTORY["sessions"][:sessions], start=1):
         began = datetime.now(UTC) - timedelta(days=session["days_ago"])
-        record_turns(tenant_id, agent_id, f"session-{number}", session["turns"], began)
+        record_turns(tenant_id, agent_id, f"session-{number}", session["turns"], began, user_id)
 
 
 def record_turns(
-    tenant_id: UUID, agent_id: UUID, thread_id: str, turns: list[str], began: datetime
+    tenant_id: UUID,
+    agent_id: UUID,
+    thread_id: str,
+    turns: list[str],
+    began: datetime,
+    user_id: str = USER,
 ) -> None:
     """Record turns of the user and the agent, who alternate."""
     from konstruct.orchestrator.extraction import queue
@@ -42,7 +49,7 @@ def record_turns(
             message, _ = record_message(
                 tenant_id=tenant_id,
                 agent_id=agent_id,
-                user_id=USER,
+                user_id=user_id,
                 thread_id=thread_id,
                 channel="rest",
                 role=("user", "assistant")[position % 2],
@@ -50,19 +57,20 @@ def record_turns(
                 in_reply_to=message.id if message and position % 2 else None,
                 created_at=began + timedelta(seconds=position * SECONDS_BETWEEN_TURNS),
             )
-        queue.enqueue(tenant_id, [Thread(agent_id, USER, thread_id)])
-    rebuild_window(tenant_id, agent_id, USER)
+        queue.enqueue(tenant_id, [Thread(agent_id, user_id, thread_id)])
+    rebuild_window(tenant_id, agent_id, user_id)
     while embedding_jobs.drain(tenant_id).more:
         pass
 
 
-def store_facts(tenant_id: UUID, agent_id: UUID) -> None:
+def store_facts(tenant_id: UUID, agent_id: UUID, user_id: str) -> None:
     """Store the facts about the user that no turn states."""
     from memory.context import LongTermMemory, MemoryEntry
 
     for content in HISTORY["stored_facts"]:
-        entry = MemoryEntry(tenant_id=tenant_id, agent_id=agent_id, user_id=USER, content=content)
-        LongTermMemory().store(entry)
+        LongTermMemory().store(
+            MemoryEntry(tenant_id=tenant_id, agent_id=agent_id, user_id=user_id, content=content)
+        )
 
 
 def is_right(question: Mapping[str, Any], answer: str) -> bool:
