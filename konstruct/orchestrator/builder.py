@@ -61,8 +61,8 @@ def limited_options(agent: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 TRANSPARENCY_CLAUSE = (
-    "You are an AI assistant. If someone asks whether you are a human or an AI, say plainly that "
-    "you are an AI, and never claim to be a human being."
+    "You are an AI assistant. If asked, say plainly that you are an AI, and never claim to be a "
+    "human being."
 )
 
 
@@ -77,8 +77,8 @@ SEVERAL_SPEAKERS_CLAUSE = (
 
 
 DATE_CLAUSE = (
-    "The current date and time is {now} (UTC). A time in brackets before a message is when it was"
-    " sent, in UTC; do not begin your own messages with one."
+    "The current date and time is {now} (UTC). Times in brackets are when messages were sent; write"
+    " none yourself."
 )
 
 

@@ -1,7 +1,7 @@
 """Compiles an agent's context: session, facts and recalled turns within a token budget."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from memory.context.chat import (
     list_item,
     storable_text,
     turn_line,
+    turn_text,
     turn_time,
 )
 from memory.context.prompt import (
@@ -29,7 +30,7 @@ from memory.context.prompt import (
     PromptParts,
     reserved_tokens,
 )
-from memory.context.search import relevant_facts, with_turn_before
+from memory.context.search import is_follow_up, relevant_facts, with_turn_before
 from memory.context.task import Task, TaskArgument
 from memory.context.working import CompiledContext, WorkingContextCompiler
 from memory.embedding.embedder import model_version
@@ -180,9 +181,9 @@ class ContextManager:
         of turns and memories.
 
         With a `pause` the context is that of a chat. Turns before the last pause of this length are
-        no turns of the prompt; the last two of them are memories, with their day, in a prompt
-        without turns. A follow-up, such as "How much of it?", is searched with the turn before. The
-        memories begin with the facts of `LongTermMemory.always_given`.
+        no turns of the prompt; they are recalled. A follow-up, such as "How much of it?", is
+        searched with the turn before; in a prompt without turns, it has the last two before the
+        pause. The memories begin with these, and with `LongTermMemory.always_given`.
         """
         compiler, task = self._compiler(model_tier, instructions), Task.of(task)
         text_argument("task", task.text)
@@ -193,6 +194,7 @@ class ContextManager:
                 session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
             turns = _conversation_turns(session_messages, query)
             turns, earlier = _split_at_pause(turns, pause)
+            earlier = earlier if is_follow_up(query) else []
             # The prompt omits answers whose questions are not in the window.
             prompt_turns = dropwhile(
                 lambda turn: turn["role"] == "assistant", compiler.fitting_turns(turns)
@@ -212,16 +214,20 @@ class ContextManager:
                     tenant_id, query, agent_id, user_id, policy=policy, excluded=excluded
                 )
         recalled_facts = [PromptFact.from_hit(hit) for hit in recalled.facts]
-        recalled_contents = {fact.content for fact in recalled_facts}
-        facts = [fact for fact in facts if fact.content not in recalled_contents]
+        contents = {fact.content for fact in recalled_facts}
+        facts = [fact for fact in facts if fact.content not in contents]
         relevant = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
-        recalled_contents |= {fact.content for fact in relevant}
-        always = [fact for fact in always if fact.content not in recalled_contents]
+        contents.update(fact.content for fact in relevant)
+        always = [fact for fact in always if fact.content not in contents]
+        contents.update(fact.content for fact in always)
         return PromptParts(
             task=task,
             session_messages=turns,
             memories=[
-                *_earlier_items(earlier),
+                *(
+                    PromptItem(list_item(f"{EARLIER}{turn['role']}: {turn_text(turn)}"))
+                    for turn in earlier
+                ),
                 *(PromptItem(list_item(f"{KNOWN}{fact.content}"), fact=fact) for fact in always),
                 *interleave(
                     [PromptItem(fact_line(fact.content), fact=fact) for fact in relevant],
@@ -229,11 +235,7 @@ class ContextManager:
                 ),
             ],
             facts=[*recalled_facts, *always, *relevant],
-            below_floor=[
-                fact
-                for fact in facts
-                if fact not in relevant and fact.content not in {known.content for known in always}
-            ],
+            below_floor=[fact for fact in facts if fact.content not in contents],
             recalled=recalled,
             instructions=instructions,
         )
@@ -413,12 +415,6 @@ def _split_at_pause(
             return list(turns[first:]), list(turns[-2:] if first == len(turns) else ())
         later, first = min(at, later), first - 1
     return list(turns), []
-
-
-def _earlier_items(turns: Iterable[Mapping[str, Any]]) -> Iterator[PromptItem]:
-    for turn in turns:
-        speaker = turn.get("name") or turn["role"]
-        yield PromptItem(turn_line(turn["content"], speaker, turn_time(turn), label=EARLIER))
 
 
 def _prompt_items(ranking: Sequence[Hit | FactHit], excluded: set[str]) -> list[PromptItem]:

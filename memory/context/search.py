@@ -16,6 +16,7 @@ from memory.recall.policy import RecallPolicy
 
 MAX_WORDS_OF_FRAGMENT: Final = 3
 MAX_WORDS_OF_FOLLOW_UP: Final = 10
+MAX_TURNS_BEFORE: Final = 3
 MAX_CHARACTERS_BEFORE: Final = 300
 _WORD: Final = re.compile(r"\w+")
 # English, German, French and Spanish.
@@ -47,17 +48,24 @@ class SearchResult:
     facts: list[MemoryEntry] | None
 
 
+def is_follow_up(text: str) -> bool:
+    """Return whether a message is short and has a pronoun, or has few words, as in “Why?”."""
+    words = _WORD.findall(text.casefold())
+    is_short = len(words) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, words))
+    return is_short or 0 < len(words) <= MAX_WORDS_OF_FRAGMENT
+
+
 def with_turn_before(query: str, turns: Sequence[Mapping[str, Any]]) -> str:
     """Return the text to search for a message: a follow-up after the user's turn before.
 
-    A follow-up is short and refers to something by a pronoun, or has few words.
+    If that is a follow-up too, the turn before it comes first; MAX_TURNS_BEFORE turns at most.
     """
-    words = _WORD.findall(query.casefold())
-    is_short = len(words) <= MAX_WORDS_OF_FOLLOW_UP and any(map(_PRONOUNS.fullmatch, words))
+    texts = [query]
     before = [turn["content"] for turn in turns if turn["role"] == "user"]
-    if not before or not words or not (is_short or len(words) <= MAX_WORDS_OF_FRAGMENT):
-        return query
-    return f"{before[-1][:MAX_CHARACTERS_BEFORE]} {query}"
+    for content in reversed(before[-MAX_TURNS_BEFORE:]):
+        if is_follow_up(texts[0]):
+            texts.insert(0, content[:MAX_CHARACTERS_BEFORE])
+    return " ".join(texts)
 
 
 def relevant_facts(

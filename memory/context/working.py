@@ -32,7 +32,7 @@ logger = structlog.get_logger(__name__)
 MESSAGE_OVERHEAD_TOKENS = 4
 REPLY_OVERHEAD_TOKENS = 3
 # The tokens of the two lines that introduce the memories, with a reserve.
-HEADING_OVERHEAD_TOKENS = 80
+HEADING_OVERHEAD_TOKENS = 50
 # Turns are dropped rather than cut to fewer tokens than this.
 MIN_TURN_TOKENS = 16
 # The sections that give up tokens for other messages of the prompt.
@@ -271,12 +271,8 @@ def _usage(
 def _most_relevant_first(memories: Iterable[Any]) -> list[str]:
     """Return the texts, highest score first; those without a score last, in their order."""
     listed = [memory for memory in memories if text_of(memory).strip()]
-    return [text_of(memory) for memory in sorted(listed, key=_by_score)]
-
-
-def _by_score(memory: Any) -> tuple[bool, float]:
-    score = score_of(memory)
-    return score is None, -(score or 0.0)
+    listed.sort(key=lambda memory: (score_of(memory) is None, -(score_of(memory) or 0.0)))
+    return list(map(text_of, listed))
 
 
 def _best_memories(memories: Sequence[str], room: int) -> list[str]:

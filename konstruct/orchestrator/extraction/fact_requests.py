@@ -117,20 +117,16 @@ def require_model(batch: Batch) -> None:
 
 def build_run(batch: Batch, **values: Any) -> ExtractionRun:
     """Return an unsaved run for a batch."""
-    url, _ = split_credentials(settings.LLM_POOL_URL)
+    agent, (url, _) = batch.agent, split_credentials(settings.LLM_POOL_URL)
     return ExtractionRun(
         tenant_id=required_tenant_id(),
         **batch.thread.as_filter,
         message_ids=[message.id for message in batch.messages],
-        model=_model(batch.agent),
+        model=agent.extraction_model or agent.model or settings.LLM_MODEL or agent.model_tier,
         endpoint=url,
         prompt_digest=prompt.PROMPT_DIGEST,
         **values,
     )
-
-
-def _model(agent: Agent) -> str:
-    return agent.extraction_model or agent.model or settings.LLM_MODEL or agent.model_tier
 
 
 def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:

@@ -17,6 +17,7 @@ from memory.context import (
     SessionStore,
     WorkingContextCompiler,
 )
+from memory.context.chat import date_prefix
 from memory.context.prompt import PromptParts
 from memory.conversations.short_term import append_message
 from memory.indexing.embedding_jobs import drain
@@ -129,18 +130,21 @@ def test_turns_before_a_pause_are_memories_with_their_day(tenant_a: Tenant) -> N
 
     parts = gather(30, 13)
     assert parts.session_messages == []
-    assert [line.partition("] ")[2] for line in parts.lines] == [
-        "user: user 13", "assistant: assistant 13",
-    ]  # fmt: skip
+    said = date_prefix(now - timedelta(hours=13))
+    assert parts.lines == [
+        f"- Last conversation: user: {said} user 13",
+        "- Last conversation: assistant: assistant 13",
+    ]
+    # Only a follow-up refers to them.
+    assert gather(30, 13, task="Where does my brother live?").lines == []
     parts = gather(30, 10, 1)
     assert [turn["content"] for turn in parts.session_messages] == [
         "user 10", "assistant 10", "user 1", "assistant 1",
     ]  # fmt: skip
     assert parts.lines == []
     # A follow-up is searched with the turn before.
-    assert (
-        gather(1, task="How much of it per day?").recalled.query == "user 1 How much of it per day?"
-    )
+    query = gather(3, 2, 1, task="How much of it per day?").recalled.query
+    assert query == "user 3 user 2 user 1 How much of it per day?"
     assert gather(1, task="Where does Bob live?").recalled.query == "Where does Bob live?"
 
 
