@@ -8,10 +8,19 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SkipValidation,
+    ValidationError,
+)
 
 from konstruct.orchestrator.extraction.wording import (
     PARTS_OF_OTHERS,
@@ -25,7 +34,6 @@ from konstruct.orchestrator.extraction.wording import (
 )
 from konstruct.orchestrator.models.agents import FactReview
 from konstruct.strict_json import NotStrictJSON, read_json
-from memory.arguments import is_unicode
 from memory.models import FactKind, Precision, Role
 
 MAX_CANDIDATES: Final = 200
@@ -70,35 +78,52 @@ class MalformedCandidate(ValueError):
     """An object of an answer is not a valid candidate."""
 
 
-class Evidence(NamedTuple):
+def _as_line(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank")
+    if any(unicodedata.category(character) in _INVISIBLE for character in text):
+        raise ValueError("it has control characters")
+    return " ".join(text.split())
+
+
+Line = Annotated[str, AfterValidator(_as_line)]
+Id = Annotated[Line, Field(max_length=MAX_ID_CHARACTERS)]
+Name = Annotated[Line, Field(max_length=MAX_NAME_CHARACTERS)]
+
+
+class Evidence(BaseModel):
     """A quote from a message that supports a candidate."""
 
-    message: str
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    message: Name = ""
     """The label of the message; "": the message that contains the quote."""
-    quote: str
+    quote: str = Field(min_length=1, max_length=MAX_QUOTE_CHARACTERS)
+    """It is compared unchanged, with its white space."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A proposed fact with its evidence."""
+class Candidate(BaseModel):
+    """A proposed fact with its evidence. Unknown members of an answer are ignored."""
 
-    id: str
-    subject: str
-    slot: str
-    is_multi_valued: bool
-    value: str
-    fact: str
-    kind: str
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    id: Id
+    subject: Name
+    slot: Name
+    is_multi_valued: bool = Field(True, alias="multi")
+    value: Annotated[Line, Field(max_length=MAX_VALUE_CHARACTERS)]
+    fact: Annotated[Line, Field(max_length=MAX_FACT_CHARACTERS)]
+    kind: Name = FactKind.OBSERVED.value
     """observed or inferred."""
-    speaker: str
+    speaker: Name = ""
     """"": the author of the quotes."""
-    evidence: tuple[Evidence, ...]
-    valid_from: date | None = None
+    evidence: list[Evidence] = Field(min_length=1, max_length=MAX_EVIDENCE)
+    valid_from: SkipValidation[date | None] = None
     """A date, or a datetime with a time zone."""
     precision: str = ""
-    supersedes: str | None = None
+    supersedes: Id | None = None
     """The label of a known fact, or the id of an earlier candidate."""
-    confidence: float | None = None
+    confidence: float | None = Field(None, ge=0, le=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,65 +282,15 @@ def parse_candidate(entry: Any, position: int = 1) -> Candidate:
     if not isinstance(entry, dict):
         raise MalformedCandidate("it is not an object")
     valid_from, precision = _date(entry.get("valid_from"), entry.get("precision"))
-    supersedes = entry.get("supersedes")
-    entry = {"id": f"f{position}", "kind": FactKind.OBSERVED, **entry}
-    return Candidate(
-        id=_text(entry, "id", MAX_ID_CHARACTERS),
-        subject=_text(entry, "subject", MAX_NAME_CHARACTERS),
-        slot=_text(entry, "slot", MAX_NAME_CHARACTERS),
-        is_multi_valued=_boolean(entry.get("multi", True)),
-        value=_text(entry, "value", MAX_VALUE_CHARACTERS),
-        fact=_text(entry, "fact", MAX_FACT_CHARACTERS),
-        kind=_text(entry, "kind", MAX_NAME_CHARACTERS),
-        speaker=_text(entry, "speaker", MAX_NAME_CHARACTERS) if "speaker" in entry else "",
-        evidence=_evidence(entry.get("evidence", [{"quote": entry.get("quote")}])),
-        valid_from=valid_from,
-        precision=precision,
-        supersedes=_text(entry, "supersedes", MAX_ID_CHARACTERS) if supersedes else None,
-        confidence=_confidence(entry.get("confidence")),
-    )
-
-
-def _text(entry: Mapping[str, Any], name: str, limit: int) -> str:
-    value = entry.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise MalformedCandidate(f"{name} is no text")
-    if len(value) > limit:
-        raise MalformedCandidate(f"{name} has more than {limit} characters")
-    if not is_unicode(value) or any(
-        unicodedata.category(character) in _INVISIBLE for character in value
-    ):
-        raise MalformedCandidate(f"{name} has control characters")
-    return " ".join(value.split())
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise MalformedCandidate("multi is neither true nor false")
-    return value
-
-
-def _evidence(value: Any) -> tuple[Evidence, ...]:
-    if not isinstance(value, list) or not 0 < len(value) <= MAX_EVIDENCE:
-        raise MalformedCandidate(f"evidence is not a list of 1 to {MAX_EVIDENCE} quotes")
-    quotes = []
-    for quote in value:
-        if not isinstance(quote, dict) or not isinstance(quote.get("quote"), str):
-            raise MalformedCandidate("evidence has no quote")
-        # A quote is compared unchanged, with its white space.
-        if not 0 < len(quote["quote"]) <= MAX_QUOTE_CHARACTERS:
-            raise MalformedCandidate(f"a quote has not 1 to {MAX_QUOTE_CHARACTERS} characters")
-        label = _text(quote, "message", MAX_NAME_CHARACTERS) if "message" in quote else ""
-        quotes.append(Evidence(label, quote["quote"]))
-    return tuple(quotes)
-
-
-def _confidence(value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise MalformedCandidate("confidence is not between 0 and 1")
-    return float(value)
+    default = {"id": f"f{position}", "evidence": [{"quote": entry.get("quote")}]}
+    checked = {"valid_from": valid_from, "precision": precision}
+    try:
+        return Candidate.model_validate(
+            {**default, **entry, **checked, "supersedes": entry.get("supersedes") or None}
+        )
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise MalformedCandidate(f"{first['loc']}: {first['msg']}") from None
 
 
 def _date(value: Any, precision: Any) -> tuple[date | None, str]:
@@ -410,9 +385,10 @@ def _containing(
 def _spans(
     candidate: Candidate, cited: Sequence[Source | None], marked: Mapping[Any, str]
 ) -> Iterator[Span]:
-    for (_, quote), source in zip(candidate.evidence, cited, strict=True):
+    for evidence, source in zip(candidate.evidence, cited, strict=True):
         if source is None:
             continue
+        quote = evidence.quote
         own = marked[source.id]
         start = own.find(quote) if quote in own else source.content.find(quote)
         is_long_enough = sum(map(str.isalnum, quote)) >= MIN_QUOTE_LETTERS
@@ -457,7 +433,8 @@ def _accept(
         span.source.role != Role.USER or span.source.speaker != asserter for span in spans
     )
     kind = FactKind.INFERRED if is_unverified or part else candidate.kind
-    candidate = replace(candidate, is_multi_valued=is_multi_valued, kind=kind)
+    changed = {"is_multi_valued": is_multi_valued, "kind": kind}
+    candidate = candidate.model_copy(update=changed)
     superseded = facts.get(candidate.supersedes or "")
     others = [fact for fact in same_slot if not _is_same_text(fact.value, candidate.value)]
     begins = _valid_from(candidate, spans)

@@ -46,11 +46,12 @@ def has_words_of(quote: str, text: str) -> bool:
 
 # --- Words that are not the author's --------------------------------------------------------------
 
-# Reasons for a review by their marks.
-PARTS_OF_OTHERS: Final = {"\0": "quoted or forwarded", "\1": "in a signature", "\2": "in code"}
+# Reasons for a review by their marks: lone surrogates, which neither a message nor a quote has.
+_PARTS: Final = ("quoted or forwarded", "in a signature", "in code")
+PARTS_OF_OTHERS: Final = {chr(0xD800 + number): part for number, part in enumerate(_PARTS)}
 # Lines with a mark of mails and chats; after a header or a first line of a mail, all that follows.
 # After the first line above marked lines, only these.
-_PARTS_OF_OTHERS: Final = re.compile(
+_OF_OTHERS: Final = re.compile(
     r"""
       (?P<quoted_or_forwarded>
         ^[ \t]*>.*$
@@ -87,7 +88,7 @@ def mark_parts_of_others(text: str) -> str:
     It is as long as the message. The marks are the keys of PARTS_OF_OTHERS.
     """
     marks = {name.replace(" ", "_"): mark for mark, name in PARTS_OF_OTHERS.items()}
-    return _PARTS_OF_OTHERS.sub(lambda part: marks[part.lastgroup or ""] * len(part[0]), text)
+    return _OF_OTHERS.sub(lambda part: marks[part.lastgroup or ""] * len(part[0]), text)
 
 
 # --- Instructions ---------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ ANSWERS: dict[str, tuple[Any, str | None]] = {
     "a lone surrogate": (wrong(fact="Maria lives in \ud800."), "malformed"),
     "a lone surrogate in a quote": (
         wrong(evidence=[{"message": "m1", "quote": "\ud800 I live"}]),
-        "quote not in message",
+        "malformed",
     ),
     "right to left": (wrong(fact="Maria lives in \u202eolsO."), "malformed"),
     "a date before Christ": (wrong(valid_from="0001-01-01T00:00:00+14:00"), "malformed"),
