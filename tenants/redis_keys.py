@@ -129,7 +129,8 @@ def escape_part(text: str) -> str:
     functions above escape ids themselves; call this one to search for an id in a key.
     """
     return "".join(
-        f"%{ord(character):02X}" if _must_escape(character) else character for character in text
+        f"%{ord(character):02X}" if character in ":%" or _unprintable(character) else character
+        for character in text
     )
 
 
@@ -153,10 +154,6 @@ def _checked(part: KeyPart) -> str:
             f"{text!r} cannot be part of a cache key: it holds a colon or a control character"
         )
     return text
-
-
-def _must_escape(character: str) -> bool:
-    return character in ":%" or _unprintable(character)
 
 
 def _unprintable(character: str) -> bool:

@@ -17,7 +17,8 @@ class ServerRouter(TenantSyncRouter):
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
         server = current_server()
-        return MAIN if server != MAIN and _describes_tenants(model) else server
+        describes_tenants = model._meta.app_label == "tenants" and model._meta.model_name != "job"
+        return MAIN if server != MAIN and describes_tenants else server
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str:
         return self.db_for_read(model)
@@ -32,8 +33,3 @@ class ServerRouter(TenantSyncRouter):
         wanted = settings.SHARED_APPS if is_public else settings.TENANT_APPS
         allowed: bool = self.app_in_list(app_label, wanted)
         return allowed
-
-
-def _describes_tenants(model: type[Model]) -> bool:
-    """Return whether its rows describe tenants and do not belong to one."""
-    return model._meta.app_label == "tenants" and model._meta.model_name != "job"

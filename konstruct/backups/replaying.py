@@ -88,9 +88,12 @@ def _request_persons(entries: Entries) -> None:
     if not entries:
         return
     users = {name: user_id for user_id in _user_ids() for name in pseudonyms(user_id)}
+    ids = fetch_column(
+        "SELECT thread_id FROM memory_message UNION SELECT thread_id FROM checkpoints"
+    )
     threads = {
         name: thread
-        for thread in _thread_ids()
+        for thread in ids
         for name in journal.digests(required_tenant_id(), "thread", thread)
     }
     for entry in entries:
@@ -196,9 +199,3 @@ def _user_ids() -> Iterator[str]:
     ]
     union = " UNION ".join(selects)
     yield from fetch_column(f"SELECT id FROM ({union}) AS found WHERE id IS NOT NULL")  # noqa: S608
-
-
-def _thread_ids() -> list[str]:
-    return fetch_column(
-        "SELECT thread_id FROM memory_message UNION SELECT thread_id FROM checkpoints"
-    )

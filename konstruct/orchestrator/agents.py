@@ -231,12 +231,17 @@ def find_agent(
     agent = agents.named(name_or_id).first() if is_storable else None
     if agent is None:
         wanted = "active agent" if active else "agent"
-        names = map(repr, agents.order_by("name").values_list("name", flat=True)[:MAX_NAMES])
         raise AgentNotFound(
             f"No {wanted} has the name or id {name_or_id!r}. Agents are made in the tenant's admin "
-            f"or by POST /api/v1/agents/. The agents are: {', '.join(names) or 'none yet'}."
+            f"or by POST /api/v1/agents/. The agents are: {agent_names(agents) or 'none yet'}."
         )
     return agent
+
+
+def agent_names(agents: AgentQuerySet) -> str:
+    """Return the names of agents for an error or a hint. Inactive ones come last, and say it."""
+    listed = agents.order_by("-is_active", "name").values_list("name", "is_active")[:MAX_NAMES]
+    return ", ".join(f"{name!r}{'' if is_active else ' (inactive)'}" for name, is_active in listed)
 
 
 def find_agents(names_or_ids: Iterable[str]) -> dict[str, Agent]:

@@ -102,7 +102,8 @@ def lock_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Itera
         Busy: another transaction holds one of the locks for WINDOW_LOCK_TIMEOUT_SECONDS.
         LeaseLost: the lease has ended. The block was not run.
     """
-    keys = sorted({_window_key(thread) for thread in threads})
+    windows = {_join(str(thread.agent_id), thread.user_id) for thread in threads}
+    keys = sorted(f"konstruct.window\x1f{window}" for window in windows)
     with ExitStack() as stack:
 
         def try_to_lock() -> bool:
@@ -122,10 +123,6 @@ def lock_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Itera
 def _try_locks(keys: list[str]) -> bool:
     statement = "SELECT bool_and(public.try_tenant_lock(key)) FROM unnest(%s::text[]) AS key"
     return fetch_value(statement, [keys]) is not False
-
-
-def _window_key(thread: Thread) -> str:
-    return f"konstruct.window\x1f{_join(str(thread.agent_id), thread.user_id)}"
 
 
 def _join(*ids: str) -> str:

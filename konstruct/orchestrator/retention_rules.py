@@ -130,7 +130,9 @@ def preview(rule: RetentionRule) -> Preview:
     """Count the rows that the pending change of a rule would remove."""
     days = rule.next_days or rule.days
     before = (rule.effective_at or timezone.now()) - timedelta(days=days)
-    agents = [rule.agent_id] if rule.agent_id else _agents_without_rule()
+    ruled = RetentionRule.objects.filter(agent_id__isnull=False).values("agent_id")
+    without_rule = Agent.objects.exclude(pk__in=ruled).values_list("pk", flat=True)
+    agents = [rule.agent_id] if rule.agent_id else list(without_rule)
     values = {"agents": agents, "before": before, "limit": MAX_PREVIEWED + 1}
     kinds = _kinds_of_rows()
     counts = "".join(
@@ -141,11 +143,6 @@ def preview(rule: RetentionRule) -> Preview:
     names = (name for _, name in kinds.values())
     counts_by_name = {name: count for name, count in zip(names, rows, strict=True) if count}
     return Preview(before, oldest, messages, users, counts_by_name)
-
-
-def _agents_without_rule() -> list[UUID]:
-    ruled = RetentionRule.objects.filter(agent_id__isnull=False).values("agent_id")
-    return list(Agent.objects.exclude(pk__in=ruled).values_list("pk", flat=True))
 
 
 def _kinds_of_rows() -> dict[str, tuple[str, str]]:

@@ -309,7 +309,9 @@ def _newest_turns(turns: Sequence[dict[str, Any]], room: int) -> list[dict[str, 
     kept: list[dict[str, Any]] = []
     left = room
     for exchange in reversed(_exchanges(turns)):
-        sizes = [_turn_tokens(turn, room) for turn in exchange]
+        sizes = [
+            tokens.count_up_to(turn["content"], room) + _overhead_tokens(turn) for turn in exchange
+        ]
         if sum(sizes) <= left:
             kept[:0] = exchange
             left -= sum(sizes)
@@ -347,11 +349,6 @@ def _cut_exchange(exchange: Sequence[dict[str, Any]], room: int) -> list[dict[st
     level = tokens.even_limit(sizes, left)
     cut = [{**turn, "content": tokens.cut(turn["content"], level)} for turn in exchange]
     return [turn for turn, size in zip(cut, sizes, strict=True) if turn["content"] or not size]
-
-
-def _turn_tokens(turn: Mapping[str, Any], limit: int) -> int:
-    """Return the tokens of a turn in a chat format, exact up to `limit`."""
-    return tokens.count_up_to(turn["content"], limit) + _overhead_tokens(turn)
 
 
 def _overhead_tokens(turn: Mapping[str, Any]) -> int:

@@ -516,10 +516,6 @@ def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
     return tuple(other for other in others if other.score >= NEAR_DUPLICATE)
 
 
-def _is_valid_now(entry: MemoryEntry) -> bool:
-    return MemoryEntry.objects.filter(memory_id=entry.memory_id).as_of().exists()
-
-
 def _will_be_valid(entry: MemoryEntry) -> bool:
     """Return whether a fact that is not stored yet would be valid now."""
     now = timezone.now()
@@ -534,7 +530,9 @@ def _will_be_valid(entry: MemoryEntry) -> bool:
 def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) -> StoredFact:
     """Merge `entry` into the existing fact with its external id, or else its text."""
     # A fact that has ended, or begins later, is valid from now on.
-    revived = not _is_valid_now(existing) and _will_be_valid(entry)
+    revived = not MemoryEntry.objects.filter(
+        memory_id=existing.memory_id
+    ).as_of().exists() and _will_be_valid(entry)
     with transaction.atomic():
         if revived and existing.state in (FactState.PROPOSED, FactState.REJECTED):
             refuse_own_proposal(existing.memory_id, author)

@@ -25,7 +25,7 @@ from memory.exceptions import EmbeddingModelError
 from memory.indexing.service import embed_messages, index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
 from tenants import traces, transaction
-from tenants.context import asynchronous, connection, known_tenant, required_tenant_id, tenant_scope
+from tenants.context import connection, known_tenant, required_tenant_id, tenant_scope
 from tenants.exceptions import detail_of, reason_of
 from tenants.jobs import GRACE, Lease
 from tenants.jobs.worker import this_worker
@@ -85,9 +85,6 @@ def drain(
         overdue = _unleased().filter(sweep_at__lte=Now(), failed_at__isnull=True)
         late = _process(overdue, OUTBOX_BATCH)
         return DrainResult(requested.stored + late.stored, more=requested.more)
-
-
-adrain = asynchronous(drain)
 
 
 def retry_now(message_id: UUID) -> bool:

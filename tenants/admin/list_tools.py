@@ -4,8 +4,10 @@ import csv
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta, tzinfo
+from contextvars import copy_context
+from datetime import datetime, timedelta
 from datetime import time as clock
+from functools import partial
 from html import unescape
 from typing import Any, ClassVar, Final
 
@@ -17,13 +19,13 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import DateTimeField, GeneratedField, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, get_urlconf, path, set_urlconf
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.html import strip_tags
 from django.utils.http import content_disposition_header
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language, gettext, override
+from django.utils.translation import activate, gettext
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import BitField, VectorField
 
@@ -171,25 +173,10 @@ def keep_locale(pieces: Iterable[str], language: str | None = None) -> Iterator[
         pieces: the pieces.
         language: another language than that of now.
     """
-    zone, addresses = timezone.get_current_timezone(), get_urlconf()
-    return _made_in(zone, language or get_language(), addresses, iter(pieces))
-
-
-def _made_in(
-    zone: tzinfo, language: str, addresses: str | None, pieces: Iterator[str]
-) -> Iterator[str]:
-    # Ends: with the pieces.
-    while True:
-        other_addresses = get_urlconf()
-        set_urlconf(addresses)
-        try:
-            with timezone.override(zone), override(language):
-                piece = next(pieces, None)
-        finally:
-            set_urlconf(other_addresses)
-        if piece is None:
-            return
-        yield piece
+    context, iterator = copy_context(), iter(pieces)
+    if language is not None:
+        context.run(activate, language)
+    return iter(partial(context.run, next, iterator, None), None)
 
 
 class ListToolsAdmin(RecordedAdmin):

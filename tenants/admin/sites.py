@@ -146,7 +146,9 @@ class PagedSite(UnfoldAdminSite):
             succeeded = response.status_code == 302
             if succeeded:
                 self.recorder(request, action, user=request.user, **detail)
-        if succeeded or (field and not _is_wrong(response, field)):
+        form = (getattr(response, "context_data", None) or {}).get("form")
+        is_wrong = form is not None and field in form.errors
+        if succeeded or (field and not is_wrong):
             attempt.record_success()
         elif attempt.should_record(limit):
             self.recorder(request, "login_failed", username=username)
@@ -292,12 +294,6 @@ class TenantSite(PagedSite):
     def subheader(self, request: HttpRequest) -> str:
         tenant = _tenant_of(request)
         return tenant.name if tenant else ""
-
-
-def _is_wrong(response: HttpResponse, field: str) -> bool:
-    """Return whether the form is shown again with an error of this field."""
-    form = (getattr(response, "context_data", None) or {}).get("form")
-    return form is not None and field in form.errors
 
 
 def _tenant_of(request: HttpRequest) -> Tenant | None:

@@ -333,17 +333,12 @@ def _register(tenant: Tenant, domain: str, on_register: RecordChange) -> None:
             host.save()
             on_register(tenant)
     except ValidationError as error:
-        raise InvalidTenant(_sentence(error)) from error
+        problems = (f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items())
+        raise InvalidTenant("; ".join(problems)) from error
     except IntegrityError as error:
         raise InvalidTenant(
             f"tenant {tenant.slug!r} or domain {domain!r} exists already"
         ) from error
-
-
-def _sentence(error: ValidationError) -> str:
-    return "; ".join(
-        f"{field}: {' '.join(messages)}" for field, messages in error.message_dict.items()
-    )
 
 
 def _change_state(tenant: Tenant, before: str, after: str) -> None:

@@ -28,6 +28,7 @@ from konstruct.templatetags.texts import translated
 from memory.context import SessionStore
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.conversations.short_term import get_recent_messages
+from memory.models import Message
 from tenants.admin.list_tools import UNREADABLE_FIELDS, ExportEncoder, in_batches
 from tenants.audit.changes import is_secret
 from tenants.context import required_tenant_id
@@ -68,14 +69,8 @@ TEXTS: Final = ("content", "quote", "name", "query", "question", "reason")
 # Columns with words in English, which the page translates.
 TRANSLATED: Final = ("review_reason", "reason", "subject")
 TITLES: Final = {"recent_turns": _("Recent turns"), "sessions": _("Sessions")}
-TURN_LABELS: Final = {
-    "agent": _("agent"),
-    "at": _("created at"),
-    "name": _("name"),
-    "role": _("role"),
-    "thread_id": _("thread"),
-    "unreadable": _("Not readable"),
-}
+_LABELS: Final = {"agent": _("agent"), "at": _("created at"), "unreadable": _("Not readable")}
+TURN_LABELS: Final = {field.attname: field.verbose_name for field in Message._meta.fields} | _LABELS
 PARTS: Final = "<!-- parts -->"
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OF_MESSAGES: Final = "IN (SELECT id FROM memory_message WHERE user_id = ANY(%(users)s))"

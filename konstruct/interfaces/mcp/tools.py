@@ -16,6 +16,7 @@ from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FactPages, lock_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
+from konstruct.orchestrator.agents import agent_names
 from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.usage import admit_memories
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
@@ -31,7 +32,6 @@ from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
 # A result names at most this many agents.
-MAX_AGENT_NAMES = 20
 _DIGITS: Final = re.compile(r"\s*[0-9]{1,9}\s*", re.ASCII)
 
 
@@ -169,7 +169,7 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
             _message(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
         ]
     text = _result_lines(results) or _empty_result_text(policy)
-    if agent is None and (names := _agent_names(caller)):
+    if agent is None and (names := agent_names(caller.agents())):
         text += f"\nOnly facts were searched. To search messages too, name the agent: {names}."
     return Outcome({"results": results}, text, detail={"found": len(results)})
 
@@ -256,13 +256,6 @@ def _user_id(caller: Caller, fields: dict[str, Any]) -> str:
     if caller.user_id is None:
         raise ValidationError({"user_id": "Name the user, or use a key that is bound to a user."})
     return caller.user_id
-
-
-def _agent_names(caller: Caller) -> str:
-    agents = caller.agents().order_by("-is_active", "name")[:MAX_AGENT_NAMES]
-    return ", ".join(
-        f"{agent.name!r}{'' if agent.is_active else ' (inactive)'}" for agent in agents
-    )
 
 
 def _fact(fact: MemoryEntry) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         try:
             usage.require_room(usage.MESSAGE_QUOTAS, memories=pieces)
         except QuotaExceeded:
-            if not _is_accepted(incoming):
+            key = _channel_key(incoming)
+            if key is None or not Message.objects.filter(idempotency_key=key).exists():
                 raise
         message, created = record_message(
             tenant_id=tenant_id,
@@ -106,11 +107,6 @@ def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
     with tenant_scope(tenant_id), transaction.atomic():
         queue.retry(message_id)
         delivery_hooks.notify_changed(load_message(message_id))
-
-
-def _is_accepted(incoming: Incoming) -> bool:
-    key = _channel_key(incoming)
-    return key is not None and Message.objects.filter(idempotency_key=key).exists()
 
 
 def _channel_key(incoming: Incoming) -> str | None:

@@ -77,7 +77,8 @@ class Command(KonstructCommand):
                         counts[result.status] += 1
                         if result.error:
                             self.stderr.write(f"{path}:{number}: {result.error}")
-                    self.stdout.write(f"{counts.total()} lines read, {_summary(counts)}")
+                    summary = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ImportStatus)
+                    self.stdout.write(f"{counts.total()} lines read, {summary}")
                 pending = PendingEmbedding.objects.count()
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}") from error
@@ -99,7 +100,3 @@ def _numbered_lines(file: Any) -> Iterator[tuple[int, Any]]:
                 yield number, read_json(raw)
             except NotStrictJSON:
                 yield number, None
-
-
-def _summary(counts: Counter[ImportStatus]) -> str:
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in ImportStatus)
