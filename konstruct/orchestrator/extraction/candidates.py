@@ -357,10 +357,10 @@ def check_candidates(
             reason = "quote not in message"
         else:
             reason = _refusal(candidate, spans, facts)
-        if reason:
-            refused.append(RefusedCandidate(candidate.id, reason, candidate.fact))
+        checked = reason or _accept(candidate, spans, facts, policy)
+        if isinstance(checked, str):
+            refused.append(RefusedCandidate(candidate.id, checked, candidate.fact))
             continue
-        checked = _accept(candidate, spans, facts, policy)
         accepted.append(checked)
         facts.setdefault(candidate.id, _as_known(checked))
     return accepted, refused
@@ -424,7 +424,8 @@ def _accept(
     spans: tuple[Span, ...],
     facts: Mapping[str, KnownFact],
     policy: ReviewPolicy,
-) -> AcceptedCandidate:
+) -> AcceptedCandidate | str:
+    """Return the candidate with its reasons for a review, or why it is refused after all."""
     same_slot = [fact for fact in facts.values() if fact.is_same_slot(candidate)]
     is_multi_valued = same_slot[0].is_multi_valued if same_slot else candidate.is_multi_valued
     (asserter,) = _asserters(candidate, spans)
@@ -450,9 +451,11 @@ def _accept(
         fact is not superseded and fact.valid_from <= (begins or _latest(spans)) for fact in others
     )
     quotes = " ".join(map(_quote, spans))
-    is_in_quote = has_words_of(f"{quotes} {asserter} {Role.USER}", candidate.subject) and (
-        has_words_of(f"{quotes} {asserter}", candidate.value)
-    )
+    has_value = has_words_of(f"{quotes} {asserter}", candidate.value)
+    has_subject = has_words_of(f"{quotes} {asserter} {Role.USER}", candidate.subject)
+    if len(others) < len(same_slot) and not has_value:
+        # The quote would become evidence of a known fact, which it does not state.
+        return NOT_IN_QUOTE
     has_low_confidence = candidate.confidence is not None and candidate.confidence < MIN_CONFIDENCE
     doubts = [
         CONFLICT if is_contradicted else "",
@@ -463,7 +466,7 @@ def _accept(
         INFERRED if kind == FactKind.INFERRED and not (is_unverified or part) else "",
         sensitive_topic(candidate.slot, f"{candidate.value} {candidate.fact}"),
         LOW_CONFIDENCE if has_low_confidence else "",
-        "" if is_in_quote else NOT_IN_QUOTE,
+        "" if has_subject and has_value else NOT_IN_QUOTE,
     ]
     return AcceptedCandidate(
         candidate=candidate,

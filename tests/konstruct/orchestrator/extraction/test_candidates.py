@@ -179,6 +179,10 @@ def test_a_fact_with_other_words_than_its_quote_is_reviewed() -> None:
     assert accepted(subject="Laura").review == "not in the quote"
     assert accepted(source("I live in Bergen now."), evidence=BERGEN).review == "not in the quote"
     assert accepted(subject="Maria's flat").review == ""
+    # A known fact gets no such quote as its evidence.
+    bergen = {"evidence": BERGEN, "facts": [known_fact("Oslo")]}
+    assert refusal(source("I live in Bergen now."), **bergen) == "not in the quote"
+    assert refusal(facts=[known_fact("Oslo")]) == ""
 
 
 def test_the_complete_facts_of_a_cut_answer_are_kept() -> None:
