@@ -153,12 +153,11 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
 def known_tenant(tenant_id: UUID | str, *, reads_only: bool = False) -> Iterator[UUID]:
     """Run the block inside the tenant; raise UnknownTenant if the tenant has no tables.
 
-    It sends no additional query. Inside a transaction it is a savepoint, so that an unknown tenant
-    does not abort the caller's transaction.
+    The block is a transaction, or a savepoint, so that an unknown tenant does not abort the
+    caller's transaction.
 
     Args:
-        reads_only: inside a transaction, roll the savepoint back at the end, with the settings that
-            the block has made.
+        reads_only: roll it back at the end, with the settings that the block has made.
 
     Raises:
         InvalidTenantId: it is not a UUID.
@@ -166,24 +165,14 @@ def known_tenant(tenant_id: UUID | str, *, reads_only: bool = False) -> Iterator
         UnknownTenant: no such tenant, or one that `manage.py migrate` has not reached.
     """
     try:
-        with tenant_scope(tenant_id) as entered, _savepoint(undo=reads_only):
+        with tenant_scope(tenant_id) as entered, transaction.atomic(using=current_server()):
             yield entered
+            if reads_only:
+                transaction.set_rollback(True, using=current_server())
     except ProgrammingError as error:
         if isinstance(error.__cause__, UndefinedTable):
             raise UnknownTenant(f"no tenant with migrated tables has the id {tenant_id}") from error
         raise
-
-
-@contextmanager
-def _savepoint(*, undo: bool) -> Iterator[None]:
-    connection = tenant_connection()
-    if not connection.in_atomic_block:
-        yield
-        return
-    with transaction.atomic(using=connection.alias):
-        yield
-        if undo:
-            transaction.set_rollback(True, using=connection.alias)
 
 
 @contextmanager
@@ -242,7 +231,7 @@ def release_connections() -> Iterator[None]:
     a pool it has no effect.
 
     Raises:
-        ProgrammingError: a transaction is open, or statements are queued, which would be lost.
+        ProgrammingError: a transaction is open.
     """
     for wrapper in connections.all(initialized_only=True):
         cast(DatabaseWrapper, wrapper).release()

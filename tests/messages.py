@@ -1,15 +1,13 @@
-"""Count messages to Postgres: each is one round trip, with any number of statements."""
+"""Count messages to Postgres: each is one round trip."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
+import psycopg
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
-
-from tenants.postgresql.base import DatabaseWrapper
-from tenants.postgresql.exchange import Exchange
 
 
 @contextmanager
@@ -26,30 +24,14 @@ def statements() -> Iterator[list[str]]:
 
 
 @contextmanager
-def messages_to_postgres() -> Iterator[list[list[str]]]:
-    """Collect the statements of each message sent in the block.
+def messages_to_postgres() -> Iterator[list[str]]:
+    """Collect the messages sent in the block, which runs inside the test's transaction."""
+    sent: list[str] = []
+    execute = psycopg.Cursor.execute
 
-    The block runs inside the test's transaction. Statements that would go with a COMMIT are sent at
-    the end.
-    """
-    sent: list[list[str]] = []
-    begin, query = Exchange.__init__, Exchange.query
-    prepared = Exchange.query_prepared
+    def executed(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+        sent.append(query if isinstance(query, str) else query.as_string(self))
+        return execute(self, query, *args, **kwargs)
 
-    def begun(self: Exchange, connection: Any) -> None:
-        sent.append([])
-        begin(self, connection)
-
-    def asked(self: Exchange, sql: bytes, *args: Any) -> int:
-        sent[-1].append(sql.decode())
-        return query(self, sql, *args)
-
-    def asked_prepared(self: Exchange, name: bytes, *args: Any) -> int:
-        sent[-1].append(f"EXECUTE {name.decode()}")
-        return prepared(self, name, *args)
-
-    with mock.patch.multiple(Exchange, __init__=begun, query=asked, query_prepared=asked_prepared):
+    with mock.patch.object(psycopg.Cursor, "execute", executed):
         yield sent
-        for wrapper in connections.all(initialized_only=True):
-            if isinstance(wrapper, DatabaseWrapper):
-                wrapper.send_queued()

@@ -78,13 +78,13 @@ def count() -> dict[str, list[float]]:
     django.setup()
     from django.db import close_old_connections
     from django.test import Client
+    from tenants.postgresql.exchange import Exchange
 
     from konstruct.api.auth.keys import issue_key
     from konstruct.local import embedded
     from konstruct.orchestrator.agents import create_agent
     from tenants.context import tenant_scope
     from tenants.models import Tenant
-    from tenants.postgresql.exchange import Exchange
 
     embedded.ensure()
     tenant = Tenant.objects.get(slug="acme")

@@ -5,7 +5,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
 
-from tenants.postgresql.tenant_settings import statement_limit
+from tenants.postgresql.base import statement_limit
 
 # Pages read by index; a statement that takes longer is a mistake or an attack.
 PAGE_STATEMENT_SECONDS: Final = 5

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from tenants.context import fetch_column, required_tenant_id, tenant_connection
+from tenants.context import execute, fetch_column, required_tenant_id
 from tenants.traces import traceparent
 
 # Proposed facts are counted after this pause, once for all facts that were proposed in it.
@@ -62,7 +62,7 @@ def notify_many(keys: Iterable[UUID], *, pause: timedelta = timedelta(0)) -> Non
         "traceparent": traceparent(),
     }
     # No worker is woken: most checks have no result. The sweep starts them within seconds.
-    tenant_connection().queue(_NOTIFY, values)
+    execute(_NOTIFY, values)
 
 
 def notify_of_reviews() -> None:

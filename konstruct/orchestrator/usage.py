@@ -69,7 +69,7 @@ def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
     Call it last in the transaction: other transactions that count wait for its end.
     """
     values = {"messages": messages, "replies": replies, "memories": memories}
-    tenant_connection().queue(_COUNT, values)
+    execute(_COUNT, values)
 
 
 @contextmanager

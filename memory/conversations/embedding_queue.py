@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from tenants.context import tenant_connection
+from tenants.context import execute
 from tenants.jobs import JobKind
 from tenants.traces import traceparent
 
@@ -53,4 +53,4 @@ def enqueue(
     if message_ids:
         trace = None if recall_trace is None else json.dumps(recall_trace)
         values = {"ids": list(message_ids), "delay": delay, "trace": trace}
-        tenant_connection().queue(_ENQUEUE, {**values, "traceparent": traceparent()})
+        execute(_ENQUEUE, {**values, "traceparent": traceparent()})

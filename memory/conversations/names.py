@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from memory.arguments import is_blank
 from memory.models import Message, Role
-from tenants.context import tenant_connection
+from tenants.context import execute
 
 # Longer texts are no names of people, and do not fit into the index.
 MAX_NAME_CHARACTERS: Final = 200
@@ -52,7 +52,7 @@ def record_names(messages: Iterable[Message]) -> None:
     if rows:
         columns = zip(*rows, strict=True)
         values = dict(zip(("users", "names", "folded", "times"), map(list, columns), strict=True))
-        tenant_connection().queue(_RECORD, values)
+        execute(_RECORD, values)
 
 
 def _sent_at(message: Message) -> Any:

@@ -50,7 +50,7 @@ from memory.models.facts import (
     MemoryEntry,
 )
 from tenants import transaction
-from tenants.context import tenant_connection
+from tenants.context import execute
 
 CONFLICT: Final = "conflict"
 REJECTED_BEFORE: Final = "rejected before"
@@ -121,7 +121,7 @@ def record_event(
     other_id: UUID | None = None,
 ) -> None:
     """Record a change of a fact, in the transaction of the change."""
-    tenant_connection().queue(
+    execute(
         _RECORD_EVENT,
         {
             "memory_id": memory_id,

@@ -1,8 +1,8 @@
-"""Reads the evidence for each message of a scope: one request to Postgres, read by numpy.
+"""Reads the evidence for each message of a scope with three statements, read by numpy.
 
-Four statements read the turns with the question's words, the facts with evidence and the exclusions
-from recall, the distances of the pieces, and the texts. They are sent together in one round trip,
-and `scoring` processes each result while Postgres runs the next statement.
+They read the turns with the question's words, the facts with evidence and the exclusions from
+recall, and the distances of the pieces. `scoring` ranks the messages; then another statement reads
+the texts of the best.
 
 A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts the messages first,
 up to the limit, and reads nothing if there are more. Of a larger scope only candidates are read:
@@ -11,24 +11,23 @@ around both, and the words of the turns before.
 
 Columns come as arrays in Postgres' binary format, and the stored features of a message as one
 column; passing hundreds of rows between query steps, and to Python, took longer than everything
-else. Texts are one row each, and only those of found messages are converted. If there are too many,
-or the turns around are requested, they are read later by another statement.
+else.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from struct import pack, unpack_from
+from struct import unpack_from
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
 from memory.recall.queries import Strategy, evidence_sql, texts_sql
 from memory.text.chunking import sentence_spans
+from tenants.context import fetch_all, fetch_row, fetch_value
 
 Flags = NDArray[np.bool_]
 
@@ -184,8 +183,6 @@ def _array_dtypes(*kinds: str) -> tuple[np.dtype[Any], ...]:
     return tuple(np.dtype([("length", ">i4"), ("value", kind)]) for kind in kinds)
 
 
-# The number of columns of the first statement; the settings for the others follow.
-_COLUMNS = 6
 # IndexedMessage.packed_row and .lexemes
 _PACKED_ROW = np.dtype(
     [
@@ -201,22 +198,18 @@ _PIECES = _array_dtypes("2>u8", ">f8")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The results of a recall's statements, which must be read in this order: turns, facts and
-    exclusions, pieces, texts.
-    """
+    """The turns of a scope, and what else can be read about them."""
 
     fits: bool
     """False: the scope is too large for the strategy, and the other fields have no meaning."""
     turns: Turns
-    _cursor: CursorWrapper
     _values: Mapping[str, Any]
-    _has_texts: bool
-    """Whether the texts are in the results."""
+    _facts_sql: str
+    _pieces_sql: str
 
     def read_facts_and_exclusions(self) -> FactsAndExclusions:
         """Read the facts and exclusions of the messages."""
-        self._cursor.nextset()
-        cited, facts, exclusions = self._cursor.fetchone()
+        cited, facts, exclusions = fetch_row(self._facts_sql, self._values)
         by_message: dict[UUID, list[Exclusion]] = {}
         remaining_cosines: dict[UUID, float] = {}
         for message_id, start, end, memory_id, reason, content, pieces in exclusions or ():
@@ -254,28 +247,22 @@ class Evidence:
 
     def read_pieces(self) -> PieceCosines:
         """Read the cosine similarities of the pieces."""
-        self._cursor.nextset()
-        (arrays,) = self._cursor.fetchone()
+        arrays = fetch_value(self._pieces_sql, self._values)
         return PieceCosines(*_unpack_arrays(arrays, _PIECES))
 
     def read_texts(self, message_ids: Mapping[int, UUID]) -> dict[int, Text]:
-        """Read the texts of messages, from the same request or by another statement.
+        """Read the texts of messages.
 
         Args:
             message_ids: ids of the messages by number.
         """
         if not message_ids:
             return {}
-        if self._has_texts:
-            self._cursor.nextset()
-            rows = self._cursor.fetch_where(0, {pack(">q", number) for number in message_ids})
-        else:
-            as_of, neighbours = self._values["at"] is not None, self._values["neighbours"] > 0
-            self._cursor.execute(
-                texts_sql(as_of=as_of, neighbours=neighbours),
-                {**self._values, "ids": list(message_ids.values())},
-            )
-            rows = self._cursor.fetchall()
+        as_of, neighbours = self._values["at"] is not None, self._values["neighbours"] > 0
+        rows = fetch_all(
+            texts_sql(as_of=as_of, neighbours=neighbours),
+            {**self._values, "ids": list(message_ids.values())},
+        )
         return {row[0]: Text(*row) for row in rows}
 
 
@@ -305,23 +292,16 @@ def _best_cosine_without(
     )
 
 
-def read_evidence(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy) -> Evidence:
-    """Send the statements for a scope's messages, and read the turns.
+def read_evidence(values: Mapping[str, Any], strategy: Strategy) -> Evidence:
+    """Read the turns of a scope.
 
     Args:
         strategy: any except WHOLE reads only candidates and the turns around them.
     """
-    with_texts = not values["neighbours"]
-    statements = evidence_sql(
-        strategy,
-        as_of=values["at"] is not None,
-        filtered=values["among"] is not None,
-        with_texts=with_texts,
+    turns_sql, facts_sql, pieces_sql = evidence_sql(
+        strategy, as_of=values["at"] is not None, filtered=values["among"] is not None
     )
-    cursor.execute(statements, values)
-    messages, fits, few_words, packed_rows, postings, near_and_counted = cursor.fetchone()[
-        :_COLUMNS
-    ]
+    messages, fits, packed_rows, postings, near_and_counted, ids = fetch_row(turns_sql, values)
     rows = np.frombuffer(packed_rows, _PACKED_ROW)
     term, number, weight = _unpack_arrays(postings, _POSTINGS)
     near, counted_term, counted = np.ones(len(rows)), np.empty(0, np.int64), np.empty(0)
@@ -340,7 +320,7 @@ def read_evidence(cursor: CursorWrapper, values: Mapping[str, Any], strategy: St
         frequency_term=counted_term,
         document_frequency=counted,
     )
-    return Evidence(fits, turns, cursor, values, with_texts and bool(few_words))
+    return Evidence(fits, turns, {**values, "turns": ids}, facts_sql, pieces_sql)
 
 
 def _unpack_arrays(arrays: bytes, items: Iterable[np.dtype[Any]]) -> Iterator[NDArray[Any]]:

@@ -16,7 +16,6 @@ from functools import cache
 from typing import Final
 
 from memory.text.lexical import CONTEXT_WEIGHTS
-from tenants.postgresql.prepared_cursor import Statements
 
 
 class Strategy(IntEnum):
@@ -41,9 +40,7 @@ SCAN_ROOT_FACTOR: Final = 35
 MIN_SCANNED: Final = 5_000
 # Of the scanned pieces, those whose vectors are compared: signs alone are not precise enough.
 RESCORED_PIECES: Final = 200
-# Texts are read with the evidence if they have at most this many words: about 600 kB.
-MAX_EVIDENCE_WORDS: Final = 100_000
-# Metadata of a message up to this size too; larger metadata are read separately.
+# Metadata of a message up to this size are read with its text; larger ones separately.
 MAX_EVIDENCE_METADATA_BYTES: Final = 256
 # In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
 CANDIDATES: Final = 25
@@ -69,7 +66,6 @@ LIMITS: Final = {
     "scanned_to_root": SCAN_ROOT_FACTOR,
     "scanned_at_least": MIN_SCANNED,
     "rescored_pieces": RESCORED_PIECES,
-    "words_along": MAX_EVIDENCE_WORDS,
     "metadata_along": MAX_EVIDENCE_METADATA_BYTES,
     "candidates": CANDIDATES,
     "candidate_pieces": CANDIDATE_PIECES,
@@ -155,8 +151,7 @@ SELECT (SELECT {pieces} FROM cited),
 # A whole scope. If it has too many messages, each statement stops after counting them.
 _TURNS = """
 WITH entries AS MATERIALIZED (
-    SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS fits,
-           sum(words) <= %(words_along)s AS few_words, {packed_rows} AS packed_rows
+    SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS fits, {packed_rows} AS packed_rows
     FROM (
         SELECT card, words, lexemes FROM memory_indexedmessage
         WHERE scope_id = %(scope)s {until}
@@ -169,7 +164,7 @@ WITH entries AS MATERIALIZED (
       AND (SELECT fits FROM entries)
       {posting_until}
 )
-SELECT messages, fits, few_words, packed_rows, (SELECT {postings} FROM posting), NULL::bytea
+SELECT messages, fits, packed_rows, (SELECT {postings} FROM posting), NULL::bytea, NULL::uuid[]
 FROM entries
 """
 _PIECE_COSINES = """
@@ -193,13 +188,6 @@ SELECT {pieces} FROM (
                           OFFSET %(whole_scope)s)
     ) AS turn, {embedded}
 ) AS piece
-"""
-_EVIDENCE_TEXTS = """
-SELECT {columns} FROM memory_message
-WHERE {own} {text_until}
-  AND (SELECT count(*) <= %(whole_scope)s AND sum(words) <= %(words_along)s
-       FROM (SELECT words FROM memory_indexedmessage WHERE scope_id = %(scope)s {until}
-             LIMIT %(whole_scope)s + 1) AS entry)
 """
 
 # The nearest pieces of a large scope. A scan reads the signs of all vectors from an index, then the
@@ -241,13 +229,21 @@ _HNSW = """
                THEN true ELSE false END
     ORDER BY embedding <=> %(vector)s::vector
     LIMIT %(candidate_pieces)s"""
-_HNSW_SETTINGS = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": str(HNSW_EF_SEARCH)}
+# Settings for the statements: indexes in the order of the statement, since no statistics describe
+# the rows that it will read.
+PLAN_SETTINGS: Final = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": str(HNSW_EF_SEARCH),
+}
 _SIZE_OF_HNSW = """
     SELECT %(large_scope)s::bigint AS messages, true AS fits"""
 
-# A large scope. The first statement finds the candidates, and passes them to the others in
-# settings, which are reset at the end of their common transaction. Each turn is a candidate (2),
-# beside one (1), or read only for its words (0), which count for the turns after it.
+# A large scope. The first statement finds the candidates. Each turn is a candidate (2), beside one
+# (1), or read only for its words (0), which count for the turns after it.
 _TURNS_OF_CANDIDATES = """
 WITH {facts}, size AS MATERIALIZED (
 {size}
@@ -329,33 +325,24 @@ WITH {facts}, size AS MATERIALIZED (
     SELECT * FROM turn ORDER BY session, created_at, message_number
 ), entries AS MATERIALIZED (
     SELECT (SELECT messages FROM size) AS messages, (SELECT fits FROM size) AS fits,
-           sum(words) FILTER (WHERE near > 0) <= %(words_along)s AS few_words,
            {packed_rows} AS packed_rows, {near} AS near,
-           coalesce(string_agg(message_id::text, ',') FILTER (WHERE near > 0), '') AS ids
+           array_agg(message_id) FILTER (WHERE near > 0) AS ids
     FROM entry
 ), posting AS (
     SELECT lexeme_hash, message_number, weight FROM memory_posting
     WHERE scope_id = %(scope)s AND lexeme_hash = ANY (ARRAY(SELECT lexeme_hash FROM counted))
       AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
 )
-SELECT messages, fits, few_words, packed_rows, (SELECT {postings} FROM posting),
-       near || (SELECT {counted} FROM counted),
-       public.note_recalled(ids, CASE WHEN few_words THEN ids ELSE '' END)
+SELECT messages, fits, packed_rows, (SELECT {postings} FROM posting),
+       near || (SELECT {counted} FROM counted), ids
 FROM entries
 """
 _PIECE_COSINES_OF_CANDIDATES = """
 SELECT {pieces} FROM (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
-    FROM unnest(string_to_array(current_setting('app.recalled'), ',')::uuid[]) AS turn (id),
+    FROM unnest(%(turns)s::uuid[]) AS turn (id),
          {embedded}
 ) AS piece
-"""
-_TEXTS_OF_CANDIDATES = """
-WITH message AS MATERIALIZED (
-    SELECT * FROM memory_message
-    WHERE id = ANY (string_to_array(current_setting('app.recalled_texts'), ',')::uuid[])
-)
-SELECT {columns} FROM message WHERE {own}
 """
 
 
@@ -409,20 +396,18 @@ _SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.us
 
 
 @cache
-def evidence_sql(
-    strategy: Strategy, *, as_of: bool, filtered: bool, with_texts: bool
-) -> Statements:
-    """Return the statements that read the evidence for a scope's messages, to be sent together.
+def evidence_sql(strategy: Strategy, *, as_of: bool, filtered: bool) -> tuple[str, str, str]:
+    """Return the statements that read the evidence for a scope's messages.
 
-    They read the turns, their stored features, the distances of their pieces, and their texts. If
-    the scope is too large for the strategy, `fits` is false in the first, and little else is read.
+    They read the turns with their stored features, the facts and exclusions, and the distances of
+    the pieces. If the scope is too large for the strategy, `fits` is false in the first, and little
+    else is read.
 
     Args:
         strategy: how the scope is read.
         as_of: read the state at the time %(at)s: no later message is read or counted. (Later words
             of a large scope are counted, which shifts all scores equally.)
         filtered: read only some messages: %(among)s by id, %(numbers)s by number.
-        with_texts: read the texts too.
     """
     conditions = {
         "until": "AND created_at <= %(at)s",
@@ -433,27 +418,19 @@ def evidence_sql(
         "evidence_until": "AND (SELECT created_at FROM memory_message AS said"
         " WHERE said.id = evidence.message_id) <= %(at)s",
     }
-    conditions["text_until"] = conditions["excluded_until"] = conditions["until"]
+    conditions["excluded_until"] = conditions["until"]
     conditions = conditions if as_of else dict.fromkeys(conditions, "")
     if filtered:
         by_id = "AND {} = ANY (%(among)s::uuid[])"
         conditions["until"] += f" {by_id.format('message_id')}"
-        conditions["text_until"] += f" {by_id.format('memory_message.id')}"
         conditions["piece_until"] += f" {by_id.format('piece.message_id')}"
         conditions["evidence_until"] += f" {by_id.format('evidence.message_id')}"
         conditions["posting_until"] += " AND message_number = ANY (%(numbers)s::bigint[])"
     if strategy is Strategy.WHOLE:
         cosines = _PIECE_COSINES_AS_OF if as_of or filtered else _PIECE_COSINES
-        statements = [_TURNS, _FACTS_AND_EXCLUSIONS, cosines, _EVIDENCE_TEXTS]
+        turns = _TURNS
     else:
-        statements = [
-            _TURNS_OF_CANDIDATES,
-            _FACTS_AND_EXCLUSIONS,
-            _PIECE_COSINES_OF_CANDIDATES,
-            _TEXTS_OF_CANDIDATES,
-        ]
-    if not with_texts:
-        statements.pop()
+        turns, cosines = _TURNS_OF_CANDIDATES, _PIECE_COSINES_OF_CANDIDATES
     parts = {**conditions, **_COLUMNS}
     size, nearest = (
         (_SIZE_OF_QUANTIZED, _QUANTIZED)
@@ -470,8 +447,11 @@ def evidence_sql(
             **parts,
         ),
     }
-    settings = _HNSW_SETTINGS if strategy is Strategy.HNSW else None
-    return Statements(*(statement.format(**parts) for statement in statements), settings=settings)
+    return (
+        turns.format(**parts),
+        _FACTS_AND_EXCLUSIONS.format(**parts),
+        cosines.format(**parts),
+    )
 
 
 @cache

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 import numpy as np
-from django.db.backends.utils import CursorWrapper
 from django.utils.timezone import is_naive
 from pgvector import Vector
 
@@ -34,7 +33,7 @@ from memory.recall.evidence import (
     read_evidence,
 )
 from memory.recall.policy import DEFAULT_POLICY, GATES, NO_WEIGHTS, GateFeatures, RecallPolicy
-from memory.recall.queries import LIMITS, Strategy
+from memory.recall.queries import LIMITS, PLAN_SETTINGS, Strategy
 from memory.recall.scoring import (
     NEAR_QUESTION_COST,
     PRIOR_MESSAGES,
@@ -60,7 +59,7 @@ RECALL_SECONDS: Final = histogram(
 # Maximum number of omitted messages in the result.
 MAX_CUT = 10
 # The strategies that this process has found for large scopes. They expire, because the right
-# strategy changes as scopes grow; a missing one costs another round trip, or two.
+# strategy changes as scopes grow; a missing one costs another statement, or two.
 MAX_LARGE_SCOPES = 100_000
 LARGE_SCOPES_SECONDS = 3600
 _large_scopes: OrderedDict[tuple[UUID, int, int], Strategy] = OrderedDict()
@@ -223,17 +222,12 @@ def recall(
 ) -> RecallResult:
     """Find earlier messages that answer `query`.
 
-    With the query's vector it is one round trip to Postgres. A process' first recall of an hour in
-    a large scope takes another one, in a very large scope two; so do the texts of hits if the
-    policy requests the turns around them, or if the texts of the scope are too long to be read
-    together.
-
     Args:
         policy: number of results, thresholds and features; by default DEFAULT_POLICY.
         at: only messages up to this time, with the facts that were valid then.
         exclude: ids of messages to leave out, such as those of the window.
         filters: conditions on the metadata of messages, see `memory.models.attributes`. Other
-            messages do not affect the result. Another round trip.
+            messages do not affect the result.
         query_embedding: the vector of `query`, if the caller has it.
 
     Returns:
@@ -276,16 +270,14 @@ def recall(
         "numbers": None,
         "neighbours": policy.neighbours,
     }
-    with (
-        known_tenant(tenant_id, reads_only=True) as tenant,
-        tenant_connection().prepared_cursor() as cursor,
-    ):
+    with known_tenant(tenant_id, reads_only=True) as tenant:
         values["tenant"] = tenant
         if filters:
             matches = filter_by_metadata(Message.objects.of(tenant, agent, user), filters)
             numbers = dict(matches.values_list("pk", "number"))
             values |= {"among": list(numbers), "numbers": list(numbers.values())}
-        evidence = _read_evidence(cursor, values)
+        tenant_connection().set_local(PLAN_SETTINGS)
+        evidence = _read_evidence(values)
         hits, cut, facts = _select(evidence, question, policy, exclude_ids)
     traces.set_attributes(tenant_id=tenant, agent_id=agent, hits=len(hits))
     RECALLS.of(outcome="found" if hits else "abstained").inc()
@@ -305,14 +297,14 @@ def recall(
 arecall = asynchronous(recall)
 
 
-def _read_evidence(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
-    """Read the evidence; one round trip, except for an hour's first recall in a large scope."""
+def _read_evidence(values: dict[str, Any]) -> Evidence:
+    """Read the turns; again by the next strategy in an hour's first recall in a large scope."""
     key = (values["tenant"], values["scope"], int(time.monotonic() // LARGE_SCOPES_SECONDS))
     # At an earlier time, or with filters, the messages of a large scope may be few.
     is_whole = values["at"] is None and values["among"] is None
     strategy = _large_scopes.get(key, Strategy.WHOLE) if is_whole else Strategy.WHOLE
     # Ends: the evidence of the last strategy always fits.
-    while not (evidence := read_evidence(cursor, values, strategy)).fits:
+    while not (evidence := read_evidence(values, strategy)).fits:
         strategy = Strategy(strategy + 1)
         if is_whole:
             _large_scopes[key] = strategy
@@ -324,10 +316,7 @@ def _read_evidence(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
 def _select(
     evidence: Evidence, question: Question, policy: RecallPolicy, exclude_ids: Iterable[UUID]
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...], tuple[FactHit, ...]]:
-    """Return the hits, the best omitted messages, and the facts that replace hits.
-
-    Python computes while Postgres still answers, so the evidence is read in its order.
-    """
+    """Return the hits, the best omitted messages, and the facts that replace hits."""
     weights = NO_WEIGHTS if policy.mode == "vector" else policy.weights
     words = weigh_words(evidence.turns, question, weights)
     known = evidence.read_facts_and_exclusions()

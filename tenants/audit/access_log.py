@@ -14,9 +14,8 @@ from tenants.audit.changes import RowState, abridge, log_detail
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.operator_log import operator_name
 from tenants.audit.pseudonyms import dumps, id_candidates, pseudonyms
-from tenants.context import tenant_connection
+from tenants.context import execute
 from tenants.http.client_address import current_address
-from tenants.postgresql.tenant_settings import QueuedStatement
 
 # Replaces ids of erased users by their pseudonyms. It finds them by the primary key of
 # audit_erasedid and does what `pseudonyms.replaced` does; positions count from 0.
@@ -77,14 +76,11 @@ def record_access(
     request_id: str = "",
     before: RowState | None = None,
     after: RowState | None = None,
-    with_next: bool = False,
     **detail: Any,
-) -> QueuedStatement:
+) -> None:
     """Write an event into the access log of the current tenant.
 
-    The ids of erased users in it are replaced by their pseudonyms. In a transaction the event is
-    sent with the next statement, at the latest with the COMMIT, which fails if the event cannot be
-    written. Outside of a transaction it is written at once.
+    The ids of erased users in it are replaced by their pseudonyms.
 
     Args:
         action: the action.
@@ -96,12 +92,7 @@ def record_access(
         request_id: the id of the request.
         before: the row before a change or deletion. The log has the fields that differ.
         after: the row after a change or creation.
-        with_next: send the event with the next statement outside of a transaction, too. The caller
-            checks `is_done` of the result.
         detail: parameters and numbers of results; texts in them are abridged.
-
-    Returns:
-        The queued statement.
     """
     event = dumps(
         {
@@ -111,7 +102,7 @@ def record_access(
             "detail": log_detail(detail, before, after),
         }
     )
-    return tenant_connection().queue(
+    execute(
         _INSERT,
         {
             "actor_kind": str(by.kind),
@@ -124,7 +115,6 @@ def record_access(
             "event": event,
             **_pseudonyms_of_event(event, subject),
         },
-        with_next=with_next,
     )
 
 

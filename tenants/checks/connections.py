@@ -78,7 +78,6 @@ def _session_and_tenant() -> tuple[int, str]:
 # Sorts more rows than fit into work_mem, so Postgres writes a temporary file of a megabyte. Like an
 # INSERT this fails when the disk is full. It takes some milliseconds, needs no table, and leaves no
 # file. A standby or read-only server reports transaction_read_only.
-_SMALL_WORK_MEM = "SET LOCAL work_mem = '64kB'"
 _SPILL = """
 SELECT current_setting('transaction_read_only')
 FROM (SELECT count(*) FROM (SELECT n FROM generate_series(1, 20000) AS n ORDER BY -n) AS sorted)
@@ -93,9 +92,12 @@ def require_writable(server: str = DEFAULT_DB_ALIAS) -> None:
         NotWritable: it has no space left, or is read-only.
     """
     with closing(cast(DatabaseWrapper, connections[server].copy())) as probe:
-        probe.ensure_connection()
+        probe.set_autocommit(False)
         try:
-            is_read_only = probe.fetch_value(_SPILL, first=_SMALL_WORK_MEM) != b"off"
+            probe.set_local({"work_mem": "64kB"})
+            with probe.cursor() as cursor:
+                cursor.execute(_SPILL)
+                is_read_only = cursor.fetchone() != ("off",)
         except DatabaseError as error:
             raise NotWritable(outage_reason(error)) from error
     if is_read_only:

@@ -29,7 +29,6 @@ ALLOWED_FUNCTIONS: Final = frozenset(
         # Konstruct's own functions of the owner: tenants/migrations/0001_initial.py.
         "give_back_jobs",
         "held_tenant_locks",
-        "note_recalled",
         "renew_worker",
         "return_expired_jobs",
         "try_tenant_lock",

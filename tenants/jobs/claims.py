@@ -12,7 +12,8 @@ from uuid import UUID
 
 from celery import current_app
 
-from tenants.context import connection, fetch_all, server_scope
+from tenants import transaction
+from tenants.context import connection, execute, fetch_all, fetch_row, server_scope
 from tenants.jobs.kind import GRACE, KINDS, MAX_GRACE, JobKind
 from tenants.models import Tenant
 from tenants.postgresql.exceptions import ServerDown
@@ -116,7 +117,7 @@ def claim(
     """
     states = SERVED_OR_SUSPENDED if kind.includes_suspended else SERVED
     rotation = (server, kind.name)
-    with server_scope(server), connection.cursor() as cursor:
+    with server_scope(server):
         # Ends: each iteration returns a job, or delays one by SUSPENDED_DELAY.
         while True:
             after, before = _ranges(_last.get(rotation, FIRST_ID), exclude)
@@ -131,9 +132,9 @@ def claim(
                 "has_list": server == MAIN,
                 "server": server,
             }
-            connection.set_local(_BY_INDEXES, with_next=True)
-            cursor.execute(_CLAIM, values)
-            row = cursor.fetchone()
+            with transaction.atomic():
+                connection.set_local(_BY_INDEXES)
+                row = fetch_row(_CLAIM, values)
             if row is None:
                 return None
             tenant_id, key, traceparent, is_served = row
@@ -141,7 +142,7 @@ def claim(
             if server != MAIN:
                 is_served = _is_served(tenant_id, server, states)
                 if not is_served:
-                    cursor.execute(_DELAY, {**values, "tenant_id": tenant_id, "key": key})
+                    execute(_DELAY, {**values, "tenant_id": tenant_id, "key": key})
             if is_served:
                 cache_server(tenant_id, server)
                 return Claim(tenant_id, key, traceparent)
@@ -186,8 +187,8 @@ def sweep() -> int:
     woken = 0
     for server in servers():
         try:
-            with server_scope(server):
-                connection.set_local(_BY_INDEXES, with_next=True)
+            with server_scope(server), transaction.atomic():
+                connection.set_local(_BY_INDEXES)
                 due = dict(fetch_all(_DUE, {"kinds": kinds, "limit": MAX_SWEPT_JOBS}))
         except ServerDown as error:
             logger.warning("Its jobs are swept later: %s", error)

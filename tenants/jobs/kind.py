@@ -32,7 +32,6 @@ from tenants.context import (
     execute,
     fetch_row,
     required_tenant_id,
-    tenant_connection,
 )
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.jobs import metrics
@@ -82,7 +81,7 @@ DELETE FROM tenants_job
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = ANY (%(keys)s::uuid[])
 """
 _FINISH_BEGUN = _FINISH + "AND begun_at IS NOT NULL"
-# The next statement leases another job of the lane.
+# The next statement of the transaction leases another job of the lane.
 _END_OVERDUE = """
 UPDATE tenants_job SET worker = NULL, leased_until = NULL, lane = NULL
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND lane = %(lane)s AND key <> %(key)s
@@ -113,7 +112,7 @@ FROM free WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
 RETURNING job.lease, free.is_lost, job.attempts, free.is_takeover, job.traceparent,
           job.attempt_traceparent
 """
-# Sent with the next statement, and only while the attempt is traced.
+# Sent only while the attempt is traced.
 _NOTE_ATTEMPT = """
 UPDATE tenants_job SET attempt_traceparent = %(traceparent)s::text
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = ANY (%(keys)s::uuid[])
@@ -194,7 +193,7 @@ class JobKind:
             delay: time until workers may claim them.
         """
         if keys:
-            tenant_connection().queue(_UNLESS_QUEUED, self._values(keys, delay))
+            execute(_UNLESS_QUEUED, self._values(keys, delay))
 
     def enqueue_if_missing(self, key: UUID) -> bool:
         """Enqueue a job; return False if it is queued, held or failed already."""
@@ -287,10 +286,11 @@ class JobKind:
             "seconds": settings.TASK_TIME_LIMIT,
             "lost_at": min(FREE_RETRIES + 1, self.max_attempts),
         }
-        if lane is not None:
-            tenant_connection().queue(_END_OVERDUE, values, with_next=True)
         try:
-            row = fetch_row(_BEGIN, values)
+            with transaction.atomic():
+                if lane is not None:
+                    execute(_END_OVERDUE, values)
+                row = fetch_row(_BEGIN, values)
         except IntegrityError:
             return None  # another worker has just leased another job of the lane
         return None if row is None else Lease(self.name, key, *row)
@@ -471,7 +471,7 @@ class JobKind:
         ):
             if traces.is_recording():
                 values = self._values([lease.key])
-                tenant_connection().queue(_NOTE_ATTEMPT, values, with_next=True)
+                execute(_NOTE_ATTEMPT, values)
             yield
 
     def _retry(self, jobs: JobQuerySet) -> bool:

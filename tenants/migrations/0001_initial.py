@@ -140,19 +140,8 @@ JOBS = [
 
 # Functions of the owner's that do for a tenant what its SQL may not do, and the view of replies.
 #
-# The application may neither call set_config nor take advisory locks. By these it notes what a recall
-# has found, under two names that no policy knows, and takes locks with names of its tenant. Workers
-# lease jobs by functions: see decision 71.
-#
-# The first statement of a recall finds candidates, the others read them; all are sent at once.
-NOTE_RECALLED = """
-CREATE FUNCTION public.note_recalled(ids text, texts text) RETURNS boolean
-LANGUAGE sql VOLATILE SECURITY DEFINER
-BEGIN ATOMIC
-    SELECT pg_catalog.set_config('app.recalled', ids, true) IS NOT NULL
-       AND pg_catalog.set_config('app.recalled_texts', texts, true) IS NOT NULL;
-END
-"""
+# The application may not take advisory locks. By these it takes locks with names of its tenant.
+# Workers lease jobs by functions: see decision 71.
 TENANT_LOCK_KEY = """
 CREATE FUNCTION public.tenant_lock_key(key text) RETURNS bigint
 LANGUAGE sql STABLE
@@ -879,7 +868,6 @@ class Migration(migrations.Migration):
                 "WorkspaceClaim": "The tenant of a workspace of a channel (a Slack team). A workspace has one tenant.",
             },
         ),
-        function(NOTE_RECALLED, "note_recalled(text, text)"),
         function(TENANT_LOCK_KEY, "tenant_lock_key(text)"),
         function(TRY_TENANT_LOCK, "try_tenant_lock(text)"),
         function(HELD_TENANT_LOCKS, "held_tenant_locks(text[])"),

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import django.db.backends.postgresql.base  # noqa: F401  (Django 6.1: base before introspection)
-import psycopg
 from django.db.backends.postgresql.introspection import DatabaseIntrospection
 from django.db.backends.postgresql.operations import DatabaseOperations
 
@@ -13,21 +12,11 @@ MAX_VALUES: Final = 2**16 - 1
 
 
 class TenantOperations(DatabaseOperations):
-    """Splits statements with too many values, and shows the sent statement in logs of queries."""
+    """Splits statements with too many values."""
 
     def bulk_batch_size(self, fields: Sequence[Any], objs: Sequence[Any]) -> int:
         """Return how many objects with these fields one statement may have."""
         return min(len(objs), MAX_VALUES // max(len(fields), 1))
-
-    def last_executed_query(self, cursor: Any, sql: str, params: Any) -> str:
-        """Return the statement with its values, which are sent apart from it.
-
-        Without values that cannot be sent: then the error of the statement matters.
-        """
-        try:
-            return str(self.compose_sql(sql, params))
-        except psycopg.Error:
-            return str(sql)
 
 
 class OwnSchemaIntrospection(DatabaseIntrospection):

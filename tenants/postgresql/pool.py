@@ -14,7 +14,6 @@ from typing import Any, Final, Self
 import psycopg
 from django.conf import settings
 from django.utils.module_loading import import_string
-from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tenants.postgresql.exceptions import PoolExhausted, ServerDown
@@ -123,12 +122,6 @@ def is_alive(connection: psycopg.Connection[Any]) -> bool:
     except psycopg.OperationalError:
         return False
     return True
-
-
-def is_idle(connection: psycopg.Connection[Any]) -> bool:
-    """Return whether the connection has no open statement and no open transaction."""
-    is_between = connection.info.transaction_status == TransactionStatus.IDLE
-    return is_between and not connection.pgconn.pipeline_status
 
 
 def discard(connection: psycopg.Connection[Any]) -> None:

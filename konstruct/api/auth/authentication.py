@@ -23,9 +23,9 @@ from memory.arguments import is_unicode
 from tenants.context import (
     current_server,
     current_tenant_id,
+    fetch_row,
     known_tenant,
     require_server_up,
-    tenant_connection,
     tenant_scope,
 )
 from tenants.exceptions import TenantNotServing, UnknownTenant
@@ -120,12 +120,11 @@ def is_valid(text: KeyText) -> bool:
 def _fetch_row(text: KeyText, agent: str) -> tuple[Any, ...] | None:
     is_id = UUID_TEXT.fullmatch(agent) is not None
     name_or_id: Any = UUID(agent) if is_id else agent
-    with tenant_connection().prepared_cursor() as cursor:
-        cursor.execute(
-            _statement("id" if is_id else "name", has_list=current_server() == MAIN),
-            {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": name_or_id},
-        )
-        return cursor.fetchone()
+    row: tuple[Any, ...] | None = fetch_row(
+        _statement("id" if is_id else "name", has_list=current_server() == MAIN),
+        {"tenant_id": text.tenant_id, "prefix": text.prefix, "agent": name_or_id},
+    )
+    return row
 
 
 @cache

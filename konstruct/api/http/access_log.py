@@ -21,7 +21,6 @@ from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import count_anonymous_request, is_first_refusal
 from tenants.outages import is_outage, outage_reason
-from tenants.postgresql.tenant_settings import QueuedStatement
 
 logger = logging.getLogger(__name__)
 
@@ -64,25 +63,19 @@ def record_request(
     caller: Caller,
     values: EntryValues,
     operation: Operation | None,
-    *,
-    with_next: bool = False,
-) -> QueuedStatement | None:
-    """Write the entry of an answered request, in the transaction of its change.
-
-    With `with_next` the entry is sent together with the next query.
-    """
+) -> None:
+    """Write the entry of an answered request, in its transaction."""
     operation_names = logged_operation(request, operation)
     if operation_names is None:
-        return None
+        return
     action, subject = operation_names
-    return record_access(
+    record_access(
         values.action or action,
         subject,
         by=actor_of(request),
         request_id=current_request_id(),
         before=values.before,
         after=values.after,
-        with_next=with_next,
         **_subject_of(request, caller, values.row),
         **_parameters_of(request),
         **values.detail,

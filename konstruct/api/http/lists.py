@@ -145,8 +145,6 @@ class KeysetPagination(BasePagination):
         """Return the rows of the page that the request asks for."""
         self.request = request
         query = request.query_params
-        if view is not None:
-            view.log_with_next_query()
         return self.page(
             queryset,
             list_name=request.path,

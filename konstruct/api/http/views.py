@@ -28,7 +28,6 @@ from konstruct.api.auth.permissions import Caller, Operation, caller_of
 from konstruct.api.http.access_log import (
     READ_ACTIONS,
     EntryValues,
-    logged_operation,
     record_refusal,
     record_request,
 )
@@ -41,12 +40,11 @@ from konstruct.orchestrator.models import Agent
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
-from tenants.context import current_tenant_id, tenant_connection
+from tenants.context import current_tenant_id
 from tenants.exceptions import KonstructError
 from tenants.limits.quotas import request_buckets
 from tenants.limits.rate_limit import take_from
 from tenants.outages import is_outage
-from tenants.postgresql.tenant_settings import QueuedStatement
 from tenants.serving import tenant_of_request
 
 # Reads have a separate bucket, so that polling for replies leaves tokens for messages.
@@ -251,7 +249,6 @@ class ApiView(RateLimited):
         super().__init__(**kwargs)
         self._entry_values = EntryValues()
         self._is_recorded = False
-        self._queued_entry: QueuedStatement | None = None
 
     @property
     def operation(self) -> Operation | None:
@@ -274,9 +271,6 @@ class ApiView(RateLimited):
 
     def handle_exception(self, exc: Exception) -> Any:
         """Return the response to an error, and log the request as refused."""
-        queued = tenant_connection().queued
-        if self._queued_entry in queued:
-            queued.remove(self._queued_entry)
         response = super().handle_exception(exc)
         if is_outage(exc):  # the access log cannot be written either
             return response
@@ -340,14 +334,6 @@ class ApiView(RateLimited):
         record_request(self.request, self.caller, self._entry_values, self.operation)
         self._is_recorded = True
 
-    def log_with_next_query(self) -> None:
-        """Send the entry of a read together with the next query. Call `log` before."""
-        if not self._is_recorded and self._is_read():
-            self._queued_entry = record_request(
-                self.request, self.caller, self._entry_values, self.operation, with_next=True
-            )
-            self._is_recorded = True
-
     def mark_recorded(self) -> None:
         """Mark the request as logged, if the view has written its entry."""
         self._is_recorded = True
@@ -391,9 +377,7 @@ class ApiView(RateLimited):
     def _wrap_handler(self, handler: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
         def answer(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             operation = self.operation
-            has_own_transaction = self._is_read() or (
-                operation is not None and operation.own_transaction
-            )
+            has_own_transaction = operation is not None and operation.own_transaction
             with nullcontext() if has_own_transaction else transaction.atomic():
                 if operation is not None and operation.query is not None:
                     self.query = validate_query(request, operation.query, caller=self.caller)
@@ -401,23 +385,12 @@ class ApiView(RateLimited):
                     body = operation.body(data=request.data, context={"caller": self.caller})
                     body.is_valid(raise_exception=True)
                     self.fields = body.validated_data
-                return self._complete_entry(handler(request, *args, **kwargs))
+                response: HttpResponseBase = handler(request, *args, **kwargs)
+                if not self._is_recorded:
+                    self.write_log_entry()
+                return response
 
         return answer
-
-    def _is_read(self) -> bool:
-        logged = logged_operation(self.request, self.operation)
-        return logged is None or logged[0] in READ_ACTIONS
-
-    def _complete_entry(self, response: HttpResponseBase) -> HttpResponseBase:
-        if not self._is_recorded:
-            self.write_log_entry()
-        connection = tenant_connection()
-        if self._queued_entry is not None and not connection.in_atomic_block:
-            connection.send_queued()
-            if not self._queued_entry.is_done:  # its query has failed
-                self.write_log_entry()
-        return response
 
 
 class UrlField(serializers.URLField):

@@ -16,7 +16,7 @@ from konstruct.channels.models import Delivery
 from konstruct.orchestrator.messages import KonstructMessage
 from memory.models import Message
 from tenants import transaction
-from tenants.context import tenant_connection
+from tenants.context import execute
 from tenants.jobs import JobKind
 from tenants.limits.rate_limit import Bucket, take_from
 from tenants.traces import traceparent
@@ -53,7 +53,7 @@ def enqueue(message: Message, *, channel: str, address: Mapping[str, str]) -> No
         "address": Jsonb(dict(address)),
         "traceparent": traceparent(),
     }
-    tenant_connection().queue(_ENQUEUE, values)
+    execute(_ENQUEUE, values)
     DELIVERIES.wake_on_commit()
 
 

@@ -216,7 +216,6 @@ class MessageView(ApiView):
         def respond() -> Response:
             message = _message(message_id, caller)
             self.log(message)
-            self.log_with_next_query()
             return Response(message_documents([message], request)[0])
 
         return respond_when_settled(self, message_id, float(self.query.get("wait", 0)), respond)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ExtractionCursor
-from tenants.context import tenant_connection
+from tenants.context import execute
 from tenants.jobs import JobKind
 from tenants.traces import traceparent
 
@@ -96,7 +96,7 @@ def enqueue(
     """
     if not threads:
         return
-    tenant_connection().queue(
+    execute(
         _ENQUEUE,
         {
             "tenant_id": tenant_id,

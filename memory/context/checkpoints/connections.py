@@ -174,7 +174,7 @@ def _connect_arguments(server: str) -> dict[str, Any]:
     """Return Django's connection parameters without its cursors and type adapters."""
     django = cast(DatabaseWrapper, connections[server])
     arguments = dict(django.get_connection_params())
-    del arguments["context"]
+    del arguments["context"], arguments["cursor_factory"]
     if role := django.settings_dict["OPTIONS"].get("assume_role"):
         arguments["options"] = f"{arguments.get('options', '')} -c role={role}".strip()
     return {

@@ -23,8 +23,6 @@ NAMING: Final = (
     "SELECT 1 FROM {schema}.{table} WHERE {column}::int > 0",
     "MERGE INTO {schema}.auth_group AS theirs USING (SELECT 1 AS id) AS ours ON true"
     " WHEN MATCHED THEN DELETE RETURNING theirs.*",
-    "SELECT note_recalled('{victim}', '{victim}'),"
-    " (SELECT string_agg({column}, '') FROM {schema}.{table})",
     "SELECT most_common_vals::text, histogram_bounds::text FROM pg_stats"
     " WHERE schemaname = '{schema}'",
 )

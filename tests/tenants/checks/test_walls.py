@@ -118,7 +118,6 @@ def test_the_script_and_the_check_list_the_same_functions() -> None:
     functions = {
         "give_back_jobs",
         "held_tenant_locks",
-        "note_recalled",
         "renew_worker",
         "return_expired_jobs",
         "try_tenant_lock",

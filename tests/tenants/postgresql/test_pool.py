@@ -24,6 +24,7 @@ from django.db import (
 )
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
+from tenants.postgresql.prepared_cursor import Statements
 
 from memory.conversations.transcript import record_message
 from memory.models import Message
@@ -33,7 +34,6 @@ from tenants.models import Tenant
 from tenants.outages import is_outage
 from tenants.postgresql import pool as pool_module
 from tenants.postgresql.exceptions import PoolExhausted
-from tenants.postgresql.prepared_cursor import Statements
 from tenants.servers import MAIN
 from tests import database
 from tests.servers import pooler

@@ -6,11 +6,11 @@ from contextlib import nullcontext
 import psycopg
 import pytest
 from django.db import DatabaseError, OperationalError
+from tenants.postgresql.prepared_cursor import Statements
 
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
-from tenants.postgresql.prepared_cursor import Statements
 from tests import database
 from tests.tenants.accidents import ACCIDENTS, names
 

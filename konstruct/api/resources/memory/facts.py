@@ -564,7 +564,6 @@ class FactSearchView(BaseFactsView):
         """
         fields = self.fields
         agent_id, user_id = self.caller.agent_id_in(fields), self.caller.user_id_in(fields)
-        self.log_with_next_query()
         found = FACTS.search(
             required_tenant_id(),
             fields["query"],

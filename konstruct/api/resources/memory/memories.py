@@ -160,7 +160,6 @@ class MemorySearchView(ApiView):
         if FACTS in include and not (caller.scopes or request.user.has_perm(VIEW_FACTS)):
             raise PermissionDenied(f"You lack the permission {VIEW_FACTS}.")
         user_id = caller.user(fields["user_id"])
-        self.log_with_next_query()
         result = search_memory(
             required_tenant_id(),
             user_id,

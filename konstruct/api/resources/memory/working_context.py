@@ -203,7 +203,6 @@ class CompileView(ApiView):
         tenant_id, tier = required_tenant_id(), fields.get("model_tier", agent.model_tier)
         sessions = SessionStore(tenant_id) if "thread_id" in fields else None
         manager = ContextManager(sessions, fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
-        self.log_with_next_query()
         gathered = manager.gather(
             tenant_id,
             fields.get("thread_id", ""),
