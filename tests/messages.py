@@ -1,4 +1,4 @@
-"""Count messages to Postgres: each is one round trip."""
+"""Count statements and messages to Postgres."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,12 +25,18 @@ def statements() -> Iterator[list[str]]:
 
 @contextmanager
 def messages_to_postgres() -> Iterator[list[str]]:
-    """Collect the messages sent in the block, which runs inside the test's transaction."""
+    """Collect the statements sent in the block, each of which is a message.
+
+    Without those that begin and end transactions and savepoints, or enter a tenant: inside the
+    test's transaction they are others than outside.
+    """
     sent: list[str] = []
     execute = psycopg.Cursor.execute
 
     def executed(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
-        sent.append(query if isinstance(query, str) else query.as_string(self))
+        text = query if isinstance(query, str) else query.as_string(self)
+        if not text.startswith(("BEGIN", "SET LOCAL", "SAVEPOINT", "RELEASE", "ROLLBACK")):
+            sent.append(text)
         return execute(self, query, *args, **kwargs)
 
     with mock.patch.object(psycopg.Cursor, "execute", executed):

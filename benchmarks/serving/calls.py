@@ -15,6 +15,9 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 PROJECT = Path(__file__).resolve().parents[2]
 PLACE = PROJECT / ".konstruct" / "calls"
@@ -78,7 +81,6 @@ def count() -> dict[str, list[float]]:
     django.setup()
     from django.db import close_old_connections
     from django.test import Client
-    from tenants.postgresql.exchange import Exchange
 
     from konstruct.api.auth.keys import issue_key
     from konstruct.local import embedded
@@ -94,14 +96,14 @@ def count() -> dict[str, list[float]]:
     headers = {"host": "localhost", "authorization": f"Bearer {key}"}
     client = Client(headers=headers)
     messages = 0
-    finish = Exchange.finish
+    wait = psycopg.Connection.wait
 
-    def finished(self: Exchange) -> object:
+    def waited(self: Any, *args: Any) -> Any:
         nonlocal messages
         messages += 1
-        return finish(self)
+        return wait(self, *args)
 
-    Exchange.finish = finished  # type: ignore[assignment,method-assign]
+    psycopg.Connection.wait = waited  # type: ignore[method-assign]
     body = {"agent": "Ada", "user_id": "ann", "content": "hello"}
     requests = {
         "list": lambda: client.get("/api/v1/agents/"),

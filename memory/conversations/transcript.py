@@ -27,7 +27,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, Role
 from tenants import transaction
-from tenants.context import asynchronous, known_tenant
+from tenants.context import asynchronous, known_tenant, tenant_scope
 
 # Postgres' clock may have been set back since the last turn of the conversation, or since its last
 # clear: then this turn gets the time of that one, so that it is after it.
@@ -109,22 +109,22 @@ def record_message(
         scope = (message.agent_id, message.user_id)
         now: Any = RawSQL(_NOW, (*scope, message.thread_id, *scope))  # noqa: S611
         message.created_at = now
-    with known_tenant(tenant_id):
-        try:
-            with transaction.atomic():
-                message.save(force_insert=True)
-                write_attributes([message])
-                record_names([message])
-                embedding_queue.enqueue([message.pk], delay=OUTBOX_GRACE, recall_trace=recall_trace)
-                if message.role == Role.ASSISTANT and not appended:
-                    transaction.on_commit(
-                        partial(refresh_window, tenant_id, message.agent_id, message.user_id)
-                    )
-        except IntegrityError:
+    try:
+        with known_tenant(tenant_id):
+            message.save(force_insert=True)
+            write_attributes([message])
+            record_names([message])
+            embedding_queue.enqueue([message.pk], delay=OUTBOX_GRACE, recall_trace=recall_trace)
+            if message.role == Role.ASSISTANT and not appended:
+                transaction.on_commit(
+                    partial(refresh_window, tenant_id, message.agent_id, message.user_id)
+                )
+    except IntegrityError:
+        with tenant_scope(tenant_id):
             existing = _existing(message)
-            if existing is None:
-                raise
-            return existing, False
+        if existing is None:
+            raise
+        return existing, False
     return message, True
 
 

@@ -1,7 +1,6 @@
 """The statements of a recall.
 
-All are sent prepared, with one generic plan for all scopes (TenantPreparedCursor), because planning
-them for their values took a fifth of a recall. The plan must therefore not depend on the planner's
+All have one generic plan for all scopes (PLAN_SETTINGS), which must not depend on the planner's
 estimate of a scope's size. Only indexes are enabled, and each of these fences prevents a plan that
 was observed (docs/decisions/0017 has them):
 - MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row; a condition on

@@ -1,6 +1,6 @@
 """Recall: the memories of an agent about a user for a question, with hybrid ranking and a gate.
 
-`evidence` reads sentence vectors, words and neighbouring turns in one round trip. `scoring` weighs
+`evidence` reads sentence vectors, words and neighbouring turns. `scoring` weighs
 them. A gate decides how many of the best are returned, perhaps none. docs/measurements.md has the
 measurements.
 """

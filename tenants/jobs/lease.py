@@ -159,6 +159,5 @@ def end_abandoned() -> None:
 
 
 def _abandon(values: dict[str, Any]) -> None:
-    if connection.connection is not None and not connection.is_usable():
-        connection.close()
+    connection.close_if_broken()
     execute(_ABANDON, values)

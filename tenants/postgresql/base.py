@@ -86,11 +86,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     server: str = DEFAULT_DB_ALIAS
     ops_class = TenantOperations
     include_public_schema: bool
-    # The settings of the open transaction.
-    _entered = ""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # The settings of the open transaction, and those at each of its savepoints.
+        self._entered = ""
+        self._entered_at: dict[str, str] = {}
         self.introspection = OwnSchemaIntrospection(self)
         self.execute_wrappers.append(partial(_run_in_tenant, ref(self)))
 
@@ -165,6 +166,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             level = self.connection.isolation_level
             begin = f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}" if level else "BEGIN"
             self._send(f"{begin}; {_statement_limit.get()}{wanted}")
+            self._entered_at.clear()
         elif status == TransactionStatus.INTRANS and wanted != self._entered:
             self._send(wanted)
         self._entered = wanted
@@ -190,9 +192,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if autocommit:
             super()._set_autocommit(True)
 
+    def _savepoint(self, sid: str) -> None:
+        super()._savepoint(sid)
+        self._entered_at[sid] = self._entered
+
     def _savepoint_rollback(self, sid: str) -> None:
         super()._savepoint_rollback(sid)
-        self._entered = ""  # the rollback may have undone a SET LOCAL
+        self._entered = self._entered_at.get(sid, "")
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connect = partial(super().get_new_connection, conn_params)
@@ -226,12 +232,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def is_usable(self) -> bool:
         """Return whether Postgres has not closed the connection, by the state of its socket.
 
-        Django's own method asks Postgres, which is a round trip for each request. A transaction
-        that the driver has left open makes the connection unusable, too.
+        Django's own method asks Postgres, which is a round trip for each request.
         """
         if self.connection is None or not is_alive(self.connection):
             return False
-        return bool(self.connection.info.transaction_status == TransactionStatus.IDLE)
+        return self.connection.info.transaction_status in (
+            TransactionStatus.IDLE,
+            TransactionStatus.INTRANS,
+        )
 
     def close_if_broken(self) -> None:
         """Close a connection that Postgres has closed, so that the next statement opens a new one.

@@ -8,6 +8,7 @@ for one. The pool's own retries, with pauses that double up to minutes, are off.
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final, Self
 
@@ -96,8 +97,9 @@ def take_from_pool(pool: ConnectionPool[Any], take: Callable[[], Any]) -> Any:
         ServerDown: no connection is free, and the server accepts no new one.
         PoolExhausted: no connection was free for MAX_POOL_WAIT_SECONDS.
     """
-    while _abandoned:
-        discard(_abandoned.popleft())
+    with suppress(IndexError):
+        while True:
+            discard(_abandoned.popleft())
     began = time.monotonic()
     while time.monotonic() < began + MAX_POOL_WAIT_SECONDS:
         try:

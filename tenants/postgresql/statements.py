@@ -10,7 +10,7 @@ from psycopg.errors import InsufficientPrivilege
 # (DROP OWNED), changing the role's settings and password. EXPLAIN reveals the frequency of a value
 # from the statistics of any table.
 _ALLOWED: Final = re.compile(
-    r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|LOCK|SAVEPOINT|RELEASE"
+    r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|SAVEPOINT|RELEASE"
     r"|ROLLBACK\s+TO|SET\s+CONSTRAINTS)\b",
     re.IGNORECASE,
 )

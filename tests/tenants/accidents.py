@@ -52,35 +52,6 @@ def swallowed_error_in_savepoint(tenant: Tenant) -> None:
             cursor.execute("SELECT 1 / 0")
 
 
-def raw_rollback(tenant: Tenant) -> None:
-    with transaction.atomic():
-        connection.set_tenant(tenant)
-        assert names() == ["of-tenant-b"]
-        with connection.cursor() as cursor:
-            cursor.execute("ROLLBACK")
-
-
-def raw_rollback_on_the_same_cursor(tenant: Tenant) -> None:
-    with transaction.atomic():
-        connection.set_tenant(tenant)
-        with connection.cursor() as cursor:
-            cursor.execute(SETTINGS)
-            cursor.execute("ROLLBACK")
-            cursor.execute(SETTINGS)
-            assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
-
-
-def raw_rollback_after_an_error(tenant: Tenant) -> None:
-    connection.set_tenant(tenant)
-    with connection.cursor() as cursor:
-        cursor.execute("BEGIN")
-        with pytest.raises(DatabaseError):
-            cursor.execute("SELECT 1 / 0")
-        with pytest.raises(DatabaseError, match="current transaction is aborted"):
-            cursor.execute("SELECT 1")
-        cursor.execute("ROLLBACK")
-
-
 def rollback_by_the_driver(tenant: Tenant) -> None:
     with transaction.atomic():
         connection.set_tenant(tenant)
@@ -116,9 +87,6 @@ ACCIDENTS: list[Callable[[Tenant], None]] = [
     rollback_by_exception,
     savepoint_rollback,
     swallowed_error_in_savepoint,
-    raw_rollback,
-    raw_rollback_on_the_same_cursor,
-    raw_rollback_after_an_error,
     rollback_by_the_driver,
     reset_in_raw_sql,
     search_path_in_raw_sql,

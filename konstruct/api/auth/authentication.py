@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db import ProgrammingError
+from django.db import ProgrammingError, connections
 from django.db.models import Model
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
@@ -159,8 +159,14 @@ def _build_row(model: type[M], values: Sequence[Any], server: str) -> M | None:
     """Return the instance with these values; None if all are NULL, because the join found none."""
     if all(value is None for value in values):
         return None
-    names = [field.attname for field in model._meta.concrete_fields]
-    return model.from_db(server, names, values)
+    fields = model._meta.concrete_fields
+    converted = [
+        field.from_db_value(value, None, connections[server])
+        if hasattr(field, "from_db_value")  # JSON
+        else value
+        for field, value in zip(fields, values, strict=True)
+    ]
+    return model.from_db(server, [field.attname for field in fields], converted)
 
 
 # The same message for every reason, so that a guess does not reveal which part was right.

@@ -56,16 +56,16 @@ RUNS = "extraction-runs/"
 
 # By the name of the route and the method.
 CASES: dict[tuple[str, str], Case] = {
-    ("messages", "GET"): Case(at("messages/", **OF_MARIA), messages=3),
+    ("messages", "GET"): Case(at("messages/", **OF_MARIA), messages=4),
     ("messages", "POST"): Case(
         at("messages/"),
-        messages=3,
+        messages=6,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "content": "Hello"},
     ),
-    ("message", "GET"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=3),
-    ("message", "DELETE"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=4),
+    ("message", "GET"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=4),
+    ("message", "DELETE"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=6),
     ("exclusions", "GET"): Case(
-        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/", messages=3
+        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/", messages=4
     ),
     ("exclusions", "POST"): Case(
         lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
@@ -76,12 +76,12 @@ CASES: dict[tuple[str, str], Case] = {
         lambda seed: f"{V1}messages/{seed.excluded}/exclusions/{seed.exclusion}/", messages=7
     ),
     ("transcript", "DELETE"): Case(
-        at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=3
+        at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=5
     ),
     ("import", "POST"): Case(
-        at("messages/import/"), messages=7, body=lambda seed: {"messages": [line(seed)]}
+        at("messages/import/"), messages=9, body=lambda seed: {"messages": [line(seed)]}
     ),
-    ("agents", "GET"): Case(at("agents/"), messages=2),
+    ("agents", "GET"): Case(at("agents/"), messages=3),
     ("agents", "POST"): Case(
         at("agents/"), messages=15, body=lambda seed: {"name": f"new {uuid4().hex}"}
     ),
@@ -90,7 +90,7 @@ CASES: dict[tuple[str, str], Case] = {
         lambda seed: f"{V1}agents/{ada(seed)}/", messages=17, body=lambda seed: {"persona": "Evil."}
     ),
     ("agent-versions", "GET"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/versions/", messages=3
+        lambda seed: f"{V1}agents/{seed.other.pk}/versions/", messages=4
     ),
     ("restore-agent", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/versions/1/restore/",
@@ -99,10 +99,10 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("dry-runs", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/dry-runs/",
-        messages=26,
+        messages=28,
         body=lambda seed: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
-    ("questions", "GET"): Case(lambda seed: f"{V1}agents/{seed.other.pk}/questions/", messages=3),
+    ("questions", "GET"): Case(lambda seed: f"{V1}agents/{seed.other.pk}/questions/", messages=4),
     ("questions", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/questions/",
         messages=8,
@@ -115,7 +115,7 @@ CASES: dict[tuple[str, str], Case] = {
         lambda seed: f"{V1}agents/{seed.other.pk}/questions/{seed.question}/", messages=6
     ),
     ("question-answers", "GET"): Case(
-        lambda seed: f"{V1}agents/{seed.other.pk}/questions/answers/", messages=3
+        lambda seed: f"{V1}agents/{seed.other.pk}/questions/answers/", messages=4
     ),
     ("question-run", "GET"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/questions/run/", messages=5
@@ -123,12 +123,12 @@ CASES: dict[tuple[str, str], Case] = {
     ("question-run", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/questions/run/", messages=6
     ),
-    ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), messages=5),
-    ("transcript", "GET"): Case(at("conversations/transcript/", **OF_MARIA), messages=2),
-    ("conversation-items", "GET"): Case(at(ITEMS, **OF_MARIA, **T1), messages=3),
+    ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), messages=6),
+    ("transcript", "GET"): Case(at("conversations/transcript/", **OF_MARIA), messages=3),
+    ("conversation-items", "GET"): Case(at(ITEMS, **OF_MARIA, **T1), messages=4),
     ("conversation-items", "POST"): Case(
         at(ITEMS),
-        messages=9,
+        messages=11,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
@@ -140,7 +140,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("conversation-item", "DELETE"): Case(lambda seed: f"{V1}{ITEMS}{seed.item}/", messages=4),
     ("chat-completions", "POST"): Case(
         lambda seed: "/v1/chat/completions",
-        messages=6,
+        messages=10,
         body=lambda seed: {
             "model": ada(seed),
             "user": "maria",
@@ -150,7 +150,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("compile-context", "POST"): Case(
         at("context/compile/"),
-        messages=6,
+        messages=10,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
@@ -158,10 +158,10 @@ CASES: dict[tuple[str, str], Case] = {
             "task": "What do I drink?",
         },
     ),
-    ("escalations", "GET"): Case(at("escalations/", **OF_MARIA), messages=3),
+    ("escalations", "GET"): Case(at("escalations/", **OF_MARIA), messages=4),
     ("escalations", "POST"): Case(
         at("escalations/"),
-        messages=7,
+        messages=8,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
@@ -180,7 +180,7 @@ CASES: dict[tuple[str, str], Case] = {
         messages=8,
         body=lambda seed: {"let_agent_answer": True},
     ),
-    ("extraction-runs", "GET"): Case(at(RUNS, **OF_MARIA), messages=3),
+    ("extraction-runs", "GET"): Case(at(RUNS, **OF_MARIA), messages=4),
     ("extraction-runs", "POST"): Case(
         at(RUNS),
         messages=13,
@@ -199,36 +199,36 @@ CASES: dict[tuple[str, str], Case] = {
     ("compare-extraction-runs", "GET"): Case(
         lambda seed: f"{V1}{RUNS}{seed.run}/comparison/?other={seed.preview}", messages=4
     ),
-    ("extractions", "GET"): Case(at("extractions/", **OF_MARIA), messages=3),
+    ("extractions", "GET"): Case(at("extractions/", **OF_MARIA), messages=4),
     ("retry-extraction", "POST"): Case(
         lambda seed: f"{V1}extractions/{seed.extraction}/retry/", messages=6
     ),
-    ("facts", "GET"): Case(at("facts/", agent=ada, user_id=lambda seed: "vera"), messages=3),
+    ("facts", "GET"): Case(at("facts/", agent=ada, user_id=lambda seed: "vera"), messages=4),
     ("facts", "POST"): Case(
         at("facts/"),
-        messages=8,
+        messages=10,
         body=lambda seed: {"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."},
     ),
     ("fact-batch", "POST"): Case(
         at("facts/batch/"),
-        messages=8,
+        messages=11,
         body=lambda seed: {
             "facts": [{"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."}]
         },
     ),
     ("search-facts", "POST"): Case(
         at("facts/search/"),
-        messages=4,
+        messages=5,
         body=lambda seed: {"agent": ada(seed), "user_id": "vera", "query": "What does Vera like?"},
     ),
     ("fact", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=5),
     ("fact", "PATCH"): Case(
         lambda seed: f"{V1}facts/{seed.fact}/",
-        messages=14,
+        messages=16,
         body=lambda seed: {"content": "Vera hates tea."},
     ),
-    ("fact", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=10),
-    ("fact-history", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/history/", messages=4),
+    ("fact", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=11),
+    ("fact-history", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/history/", messages=5),
     **{
         (f"{decision}-fact", "POST"): Case(
             lambda seed, decision=decision, fact=fact: (  # type: ignore[misc]
@@ -238,15 +238,15 @@ CASES: dict[tuple[str, str], Case] = {
             body=lambda seed: {"reason": "Checked."},
         )
         for decision, fact, messages in (
-            ("confirm", "proposed", 10),
-            ("reject", "proposed", 7),
-            ("retract", "fact", 8),
-            ("restore", "rejected", 8),
+            ("confirm", "proposed", 11),
+            ("reject", "proposed", 8),
+            ("retract", "fact", 9),
+            ("restore", "rejected", 9),
         )
     },
-    ("fact-events", "GET"): Case(lambda seed: f"{V1}facts/{seed.rejected}/events/", messages=3),
-    ("fact-replies", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/replies/", messages=4),
-    ("identities", "GET"): Case(at("identities/"), messages=2),
+    ("fact-events", "GET"): Case(lambda seed: f"{V1}facts/{seed.rejected}/events/", messages=4),
+    ("fact-replies", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/replies/", messages=5),
+    ("identities", "GET"): Case(at("identities/"), messages=3),
     ("identities", "POST"): Case(
         at("identities/"),
         # One with a state before it.
@@ -263,12 +263,12 @@ CASES: dict[tuple[str, str], Case] = {
     ("identity-link", "DELETE"): Case(
         lambda seed: f"{V1}identities/{seed.identity}/link/", messages=9
     ),
-    ("sessions", "GET"): Case(at("sessions/"), messages=2),
-    ("session", "GET"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=2),
-    ("session", "DELETE"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=2),
+    ("sessions", "GET"): Case(at("sessions/"), messages=4),
+    ("session", "GET"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=6),
+    ("session", "DELETE"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=9),
     ("search-memories", "POST"): Case(
         at("memories/search/"),
-        messages=6,
+        messages=8,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
@@ -277,17 +277,17 @@ CASES: dict[tuple[str, str], Case] = {
         },
     ),
     ("search-everything", "GET"): Case(
-        at("search/", q=lambda seed: "tea", **OF_MARIA), messages=19
+        at("search/", q=lambda seed: "tea", **OF_MARIA), messages=11
     ),
     ("models", "GET"): Case(lambda seed: "/v1/models", messages=3),
     ("model", "GET"): Case(lambda seed: f"/v1/models/{ada(seed)}", messages=3),
-    ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), messages=3),
+    ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), messages=4),
     ("recall-event", "GET"): Case(lambda seed: f"{V1}recall-events/{seed.event.id}/", messages=4),
-    ("tool-calls", "GET"): Case(at("tool-calls/", **OF_MARIA), messages=3),
+    ("tool-calls", "GET"): Case(at("tool-calls/", **OF_MARIA), messages=4),
     ("tool-call", "GET"): Case(lambda seed: f"{V1}tool-calls/{seed.call}/", messages=4),
     ("decision", "POST"): Case(
         lambda seed: f"{V1}tool-calls/{seed.call}/decision/",
-        messages=7,
+        messages=8,
         body=lambda seed: {"approve": False},
     ),
     ("usage-by-day", "GET"): Case(
@@ -296,10 +296,10 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("model-usage", "GET"): Case(at("usage/models/", agent=ada), messages=3),
     ("usage", "GET"): Case(at("usage/"), messages=11),
-    ("users", "GET"): Case(at("users/", **OF_MARIA), messages=3),
-    ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), messages=4),
+    ("users", "GET"): Case(at("users/", **OF_MARIA), messages=4),
+    ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), messages=5),
     ("erasures", "POST"): Case(
-        at("erasures/"), messages=4, body=lambda seed: {"user_id": "maria", "agent": ada(seed)}
+        at("erasures/"), messages=6, body=lambda seed: {"user_id": "maria", "agent": ada(seed)}
     ),
     ("erasure", "GET"): Case(lambda seed: f"{V1}erasures/{seed.erasure}/", messages=4),
     ("windows", "GET"): Case(at("windows/", **OF_MARIA), messages=4),

@@ -153,8 +153,7 @@ def messages_of(seed: SeedData, method: str, path: str, **options: Any) -> tuple
             event = AccessEvent.objects.order_by("id").last()
         transaction.set_rollback(True, using=server)
     assert response.status_code < 300, response.content
-    sent = [statement for message in messages for statement in message]
-    assert sum("INTO audit_accessevent" in statement for statement in sent) == 1
+    assert sum("INTO audit_accessevent" in statement for statement in messages) == 1
     assert event is not None
     assert event.request_id == response.headers["X-Request-ID"]
     # For a tenant of another server the list is read first.

@@ -31,7 +31,7 @@ BATCH = at("v1/batch/")
 
 CASES = {
     ("mem0-ping", "GET"): Case(at("v1/ping/"), messages=2),
-    ("mem0-add", "POST"): Case(at("v3/memories/add/"), messages=10, body=tall_vera),
+    ("mem0-add", "POST"): Case(at("v3/memories/add/"), messages=12, body=tall_vera),
     ("mem0-list", "POST"): Case(
         at("v3/memories/"),
         messages=6,
@@ -42,21 +42,21 @@ CASES = {
         messages=6,
         body=lambda seed: {"query": "What does Vera like?", "filters": of_vera(seed)},
     ),
-    ("mem0-memories", "DELETE"): Case(at("v1/memories/?agent_id={ada}&user_id=vera"), messages=11),
+    ("mem0-memories", "DELETE"): Case(at("v1/memories/?agent_id={ada}&user_id=vera"), messages=12),
     ("mem0-memory", "GET"): Case(MEMORY, messages=4),
     ("mem0-memory", "PUT"): Case(
-        MEMORY, messages=13, body=lambda seed: {"text": "Vera hates tea."}
+        MEMORY, messages=15, body=lambda seed: {"text": "Vera hates tea."}
     ),
-    ("mem0-memory", "DELETE"): Case(MEMORY, messages=10),
+    ("mem0-memory", "DELETE"): Case(MEMORY, messages=11),
     ("mem0-history", "GET"): Case(at("v1/memories/{fact}/history/"), messages=5),
     ("mem0-batch", "PUT"): Case(
         BATCH,
-        messages=12,
+        messages=14,
         body=lambda seed: {"memories": [{"memory_id": str(seed.fact), "text": "Vera hates tea."}]},
     ),
     ("mem0-batch", "DELETE"): Case(
-        BATCH, messages=11, body=lambda seed: {"memories": [{"memory_id": str(seed.fact)}]}
+        BATCH, messages=12, body=lambda seed: {"memories": [{"memory_id": str(seed.fact)}]}
     ),
     ("mem0-entities", "GET"): Case(at("v1/entities/"), messages=5),
-    ("mem0-entity", "DELETE"): Case(at("v2/entities/agent/{ada}/"), messages=12),
+    ("mem0-entity", "DELETE"): Case(at("v2/entities/agent/{ada}/"), messages=13),
 }

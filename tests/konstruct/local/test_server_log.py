@@ -9,14 +9,14 @@ from uuid import uuid4
 import pytest
 import yaml
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from psycopg import Connection, sql
 
 from konstruct.local import embedded
 from konstruct.local.embedded.postgres import SETTINGS, Postgres
 from konstruct.logs import RedactingFormatter
 from tenants.checks import system
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.running import PROJECT
 
@@ -61,7 +61,6 @@ REFUSED = {
         )
     ],
     "cancelled": [
-        ("SET LOCAL statement_timeout = '50ms'", []),
         ("SELECT count(*) FROM generate_series(1, 1000000000) WHERE %s <> ''", [MARKER]),
     ],
 }
@@ -88,6 +87,7 @@ def refusal(statements: list[tuple[str, list[object]]]) -> DatabaseError | None:
     """Send the statements in one transaction. Return the error if Postgres refuses one."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
+            connection.set_local({"statement_timeout": "1s"})
             for statement, parameters in statements:
                 cursor.execute(statement, parameters)
     except DatabaseError as error:

@@ -25,7 +25,7 @@ from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questi
 from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 from memory.indexing.embedding_jobs import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message
-from tenants.context import execute, public_scope, tenant_scope
+from tenants.context import execute, public_scope, tenant_connection, tenant_scope
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, next_month, set_limits
 from tenants.management.base import UsageError
 from tenants.models import Job, OperatorEvent, Tenant
@@ -144,7 +144,7 @@ def test_a_month_begins_at_midnight_utc(program_a: Program, zone: str) -> None:
             metered_call(created_at=moment)
             assert DailyUsage.objects.get(day=moment.date()).calls == 1
         # The current count, on the day in UTC of Postgres.
-        execute(f"SET LOCAL TIME ZONE '{zone}'")
+        tenant_connection().set_local({"TimeZone": zone})
         usage.count(messages=1)
         assert DailyUsage.objects.get(messages=1).day == timezone.now().astimezone(UTC).date()
 

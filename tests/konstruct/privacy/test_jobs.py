@@ -35,7 +35,8 @@ def waiting(tenant: Tenant) -> list[str]:
 def test_idle_check_is_one_statement_for_all_tenants(as_owner: AsOwner) -> None:
     with as_owner(), public_scope(), CaptureQueriesContext(connections["default"]) as statements:
         assert [job.run_due() for job in jobs.JOBS] == [0] * len(jobs.JOBS)
-    assert len(statements) == len(jobs.JOBS)
+    sent = [query["sql"] for query in statements if query["sql"] not in ("BEGIN", "COMMIT")]
+    assert len(sent) == len(jobs.JOBS)
 
 
 def test_requested_job_is_kept_until_done(

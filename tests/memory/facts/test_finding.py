@@ -148,8 +148,8 @@ def test_a_b_tree_answers_filters_under_the_policy(
 ) -> None:
     # An operator that is not leakproof would be applied after the policy, as a "Filter" on all
     # rows. That is the case for @> and ? on the JSON itself.
-    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
+    with tenant_scope(tenant_a.id):
+        connection.set_local({"enable_seqscan": "off"})
         (parsed,) = parse_filters(filters)
         plan = plan_of(matching_attributes(parsed, MemoryAttribute).values("memory_id"))
 

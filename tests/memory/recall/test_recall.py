@@ -16,7 +16,7 @@ from memory.exceptions import InvalidArgument
 from memory.recall import MAX_CUT, Hit, recall
 from memory.recall import service as recall_module
 from memory.recall.policy import RecallPolicy
-from memory.recall.queries import LIMITS, Strategy
+from memory.recall.queries import Strategy
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import UnknownTenant
@@ -198,7 +198,7 @@ def test_vectors_alone_rank_by_cosine(tenant_a: Tenant) -> None:
     )
 
 
-def test_recall_with_a_given_vector_is_one_statement(tenant_a: Tenant) -> None:
+def test_recall_with_a_given_vector_is_four_statements(tenant_a: Tenant) -> None:
     add_messages(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
     for at in (None, START + timedelta(hours=1)):
@@ -207,27 +207,23 @@ def test_recall_with_a_given_vector_is_one_statement(tenant_a: Tenant) -> None:
                 tenant_a.id, AGENT, "ann", "soup for lunch", at=at,
                 exclude=[uuid4()], query_embedding=vector,
             )  # fmt: skip
-        assert len(statements(queries)) == 1
+        assert len(statements(queries)) == 4
         assert contents(result)[0] == SMALL_TALK[0]
 
 
-@pytest.mark.parametrize(
-    ("words_along", "policy"), [(10**6, RecallPolicy(neighbours=2)), (10, RecallPolicy())]
-)
-def test_neighbours_and_long_texts_are_fetched_for_hits_only(
-    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, words_along: int, policy: RecallPolicy
-) -> None:
-    monkeypatch.setitem(LIMITS, "words_along", words_along)
+@pytest.mark.parametrize("neighbours", [0, 2])
+def test_neighbours_are_fetched_for_hits_only(tenant_a: Tenant, neighbours: int) -> None:
+    policy = RecallPolicy(neighbours=neighbours)
     add_messages(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
     with CaptureQueriesContext(connections[tenant_a.server]) as queries:
         result = recall(
             tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy, query_embedding=vector
         )
-    assert len(statements(queries)) == 2
+    assert len(statements(queries)) == 4
     assert result.hits[0].content == SMALL_TALK[0]
     around = [turn.content for turn in result.hits[0].neighbours]
-    assert around == (list(SMALL_TALK[1:3]) if policy.neighbours else [])
+    assert around == list(SMALL_TALK[1:3])[:neighbours]
 
 
 def test_unembedded_message_is_found_by_its_words(
@@ -290,16 +286,13 @@ def test_a_recall_leaves_no_setting_in_the_callers_transaction(
         monkeypatch.setattr(recall_module, "rank", fail)
     add_messages(tenant_a, *SMALL_TALK)
     with tenant_scope(tenant_a.id), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL hnsw.ef_search = 77")
-        cursor.execute("SET LOCAL enable_sort = off")
+        connection.set_local({"hnsw.ef_search": "77", "enable_sort": "off"})
         with pytest.raises(ZeroDivisionError) if fails else nullcontext():
             recall(tenant_a.id, AGENT, "ann", "Which city did my sister move to?", policy=UNGATED)
-        names = ("app.recalled", "app.recalled_texts", "hnsw.iterative_scan", "plan_cache_mode")
-        settings = [f"current_setting('{name}', true)" for name in names]
-        cursor.execute(
-            f"SELECT {', '.join(settings)}, current_setting('hnsw.ef_search'),"
-            " current_setting('enable_sort'), current_setting('enable_seqscan')"
+        names = (
+            *("hnsw.iterative_scan", "plan_cache_mode", "hnsw.ef_search"),
+            *("enable_sort", "enable_seqscan"),
         )
-        recalled, texts, *others = cursor.fetchone()
-    assert {recalled or "", texts or ""} == {""}
-    assert others == ["off", "auto", "77", "off", "on"]
+        settings = [f"current_setting('{name}')" for name in names]
+        cursor.execute(f"SELECT {', '.join(settings)}")
+        assert cursor.fetchone() == ("off", "auto", "77", "off", "on")

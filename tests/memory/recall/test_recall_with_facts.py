@@ -120,13 +120,13 @@ def test_a_fact_opens_the_gate(tenant_a: Tenant, statement: Message) -> None:
     )
 
 
-def test_facts_are_read_in_the_same_round_trip(tenant_a: Tenant, statement: Message) -> None:
+def test_facts_cost_no_further_statement(tenant_a: Tenant, statement: Message) -> None:
     remember(tenant_a, statement)
     (vector,) = embed([QUESTION])
     for at in (None, datetime.now(UTC)):
         with CaptureQueriesContext(connections[tenant_a.server]) as queries:
             assert len(ask(tenant_a, query_embedding=vector, at=at).facts) == 1
-        assert len(statements(queries)) == 1
+        assert len(statements(queries)) == 4
 
 
 @pytest.mark.parametrize("scanned", [5000, 0])

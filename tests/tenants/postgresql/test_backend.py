@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from django.db import (
     DatabaseError,
     OperationalError,
-    close_old_connections,
     connection,
     transaction,
 )
@@ -18,6 +17,7 @@ from django_tenants.utils import schema_context
 
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tenants.postgresql import base
 from tests.tenants.accidents import ACCIDENTS, SETTINGS, names
 
 pytestmark = [
@@ -66,63 +66,31 @@ def test_terminated_connection_is_reopened_in_the_same_tenant(in_a: Tenant) -> N
     assert names() == ["of-tenant-b"]
 
 
-@pytest.mark.parametrize("method", ["execute", "executemany", "callproc"])
-def test_every_way_to_send_a_statement_enters_the_tenant(in_a: Tenant, method: str) -> None:
-    connection.ensure_connection()
+@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "ROLLBACK", "END", "SET LOCAL x.y = 1"])
+def test_no_statement_ends_a_transaction_or_leaves_its_tenant(in_a: Tenant, statement: str) -> None:
+    with transaction.atomic():
+        connection.set_tenant(in_a)
+        for sent in (statement, f"SELECT 1; {statement}", f"/* */ {statement}"):
+            with connection.cursor() as cursor, pytest.raises(DatabaseError, match="denied"):
+                cursor.execute(sent)
+        assert names() == ["of-tenant-b"]
+
+
+def test_many_statements_at_once_enter_the_tenant(in_a: Tenant) -> None:
     connection.set_tenant(in_a)
-    connection.connection.execute("SET search_path = public")
     with connection.cursor() as cursor:
-        if method == "execute":
-            cursor.execute("SELECT current_schema()")
-        elif method == "executemany":
-            cursor.cursor.executemany("SELECT current_schema()", [()], returning=True)
-        else:
-            cursor.callproc("current_schema")
-        assert cursor.fetchone() == (in_a.schema_name,)
+        cursor.executemany("UPDATE auth_user SET first_name = %s", [("Ada",), ("Bo",)])
+    assert list(User.objects.values_list("username", "first_name")) == [("of-tenant-b", "Bo")]
 
 
-def test_a_transaction_that_was_left_open_ends_with_the_request(
-    users: tuple[Tenant, Tenant],
+def test_a_failure_to_enter_the_tenant_fails_the_statement(
+    in_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a, b = users
-    with tenant_scope(a.id), connection.cursor() as cursor:
-        cursor.execute("BEGIN")
-        User.objects.create(username="lost")
-    close_old_connections()
-    with tenant_scope(b.id):
-        User.objects.create(username="kept")
-    connection.close()
-    with tenant_scope(a.id):
-        assert names() == ["of-tenant-a"]
-    with tenant_scope(b.id):
-        assert sorted(names()) == ["kept", "of-tenant-b"]
-
-
-def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None:
     """Stock django-tenants ignores it and runs the statement in the previous tenant."""
     connection.set_tenant(in_a)
-    connection.tenant_statements = (b"SELECT 1 / 0",)
+    monkeypatch.setattr(base, "_settings_of", lambda schemas, tenant_id: "SELECT 1 / 0")
     with pytest.raises(DatabaseError, match="division by zero"):
         names()
-
-
-def test_server_side_binding_keeps_the_tenant(users: tuple[Tenant, Tenant]) -> None:
-    binding = connection.copy()
-    binding.settings_dict["OPTIONS"] = {
-        **connection.settings_dict["OPTIONS"],
-        "server_side_binding": True,
-    }
-    try:
-        for tenant in users:
-            binding.set_tenant(tenant)
-            with binding.cursor() as cursor:
-                cursor.execute(SETTINGS)
-                assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
-            with binding.chunked_cursor() as cursor:
-                cursor.execute(SETTINGS)
-                assert cursor.fetchone() == (str(tenant.id), tenant.schema_name)
-    finally:
-        binding.close()
 
 
 def test_threads_never_read_each_others_tenant(users: tuple[Tenant, Tenant]) -> None:

@@ -24,12 +24,11 @@ from django.db import (
 )
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
-from tenants.postgresql.prepared_cursor import Statements
 
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants import transaction
-from tenants.context import connection, release_connections, tenant_scope
+from tenants.context import connection, fetch_column, release_connections, tenant_scope
 from tenants.models import Tenant
 from tenants.outages import is_outage
 from tenants.postgresql import pool as pool_module
@@ -37,7 +36,7 @@ from tenants.postgresql.exceptions import PoolExhausted
 from tenants.servers import MAIN
 from tests import database
 from tests.servers import pooler
-from tests.tenants.accidents import ACCIDENTS, SETTINGS, names
+from tests.tenants.accidents import ACCIDENTS, SETTINGS, by_the_driver, names
 
 Pool = ConnectionPool[Any]
 
@@ -110,15 +109,13 @@ def ids_by_the_orm() -> set[UUID]:
     return set(of_maria.values_list("id", flat=True))
 
 
-def ids_prepared() -> set[UUID]:
-    with connection.prepared_cursor() as cursor:
-        cursor.execute(IDS, {"agent": AGENT, "user": "maria"})
-        return {found for (found,) in cursor.fetchall()}
+def ids_by_sql() -> set[UUID]:
+    return set(fetch_column(IDS, {"agent": AGENT, "user": "maria"}))
 
 
 def ids_in_a_transaction() -> set[UUID]:
     with transaction.atomic():
-        ids_prepared()
+        ids_by_sql()
         return ids_by_the_orm()
 
 
@@ -132,12 +129,12 @@ def ids_after_a_rollback() -> set[UUID]:
     with suppress(ZeroDivisionError), transaction.atomic():
         User.objects.create(username="rolled back")
         raise ZeroDivisionError
-    return ids_prepared()
+    return ids_by_sql()
 
 
 WAYS = [
     ids_by_the_orm,
-    ids_prepared,
+    ids_by_sql,
     ids_in_a_transaction,
     ids_after_an_error,
     ids_after_a_rollback,
@@ -228,9 +225,8 @@ def settings_now() -> tuple[str, str]:
 
 
 def leave_raw_transaction() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("BEGIN")
-        User.objects.create(username="lost")
+    by_the_driver("BEGIN")
+    by_the_driver("CREATE TEMP TABLE lost (id int)")
 
 
 def leave_aborted_transaction() -> None:
@@ -242,11 +238,6 @@ def leave_aborted_transaction() -> None:
 def leave_settings_of_the_session() -> None:
     connection.ensure_connection()
     connection.connection.execute("SET app.current_tenant = 'x'; SET search_path = pg_catalog")
-
-
-def leave_answers_unread() -> None:
-    cursor = connection.prepared_cursor()
-    cursor.execute(Statements("SELECT 1", "SELECT 2"), {})
 
 
 def run_for_long() -> None:
@@ -275,20 +266,13 @@ def leave_backend_that_was_killed_in_a_transaction() -> None:
         read_on_killed_backend()
 
 
-def leave_pipeline() -> None:
-    connection.ensure_connection()
-    connection.connection.pgconn.enter_pipeline_mode()
-
-
 LEAVERS = [
     leave_raw_transaction,
     leave_aborted_transaction,
     leave_settings_of_the_session,
-    leave_answers_unread,
     leave_statement_that_was_stopped,
     leave_killed_backend,
     leave_backend_that_was_killed_in_a_transaction,
-    leave_pipeline,
 ]
 
 
@@ -385,22 +369,6 @@ def test_in_a_transaction_no_thread_may_wait(pool: Pool, users: tuple[Tenant, Te
             release_connections(),
         ):
             pass
-        with connection.cursor() as cursor:
-            cursor.execute("BEGIN")
-            with (
-                pytest.raises(ProgrammingError, match="a transaction is open"),
-                release_connections(),
-            ):
-                pass
-            cursor.execute("ROLLBACK")
-        queued = connection.queue("SELECT %(one)s::int", {"one": 1}, with_next=True)
-        with (
-            pytest.raises(ProgrammingError, match="statements are queued"),
-            release_connections(),
-        ):
-            pass
-        connection.send_queued()
-        assert queued.is_done
         with release_connections():
             assert free(pool) == 1
 
@@ -442,7 +410,6 @@ print("done")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
 
 
-@pytest.mark.xfail(strict=True, reason="B4")
 def test_two_threads_discard_an_abandoned_connection_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -187,7 +187,7 @@ def test_the_last_use_is_known_without_a_write_per_request(
     assert before <= first <= datetime.now(UTC)
     with messages_to_postgres() as messages:
         program_a.get(MESSAGES)
-    assert not any("UPDATE" in statement for sent in messages for statement in sent)
+    assert not any("UPDATE" in statement for statement in messages)
     assert last_use(program_a) == first
     monkeypatch.setattr(keys, "LAST_USE_INTERVAL", timedelta(0))
     program_a.get(MESSAGES)

@@ -62,10 +62,10 @@ def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
     """The first message of a user and a thread reads tables that later ones find in the cache."""
     with committed():
         first = send_message(handled=False)
-    require(24, first)
+    require(26, first)
     with committed():
         second = send_message(handled=False)
-    require(20, second)
+    require(22, second)
     assert not PendingReply.objects.exists()
 
 
@@ -80,11 +80,11 @@ def test_a_reply_with_a_tool_call(
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
         message = send_message("Remember that I like tea.", handled=False)
-    require(17, message)
+    require(19, message)
     (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
         tool_calls.decide(message.tenant_id, call.id, True, by="maria")
-    require(32, message)
+    require(34, message)
     assert not PendingReply.objects.exists()
 
 
@@ -117,7 +117,7 @@ def test_a_handed_over_thread(
         send_message()
     with committed():
         message = send_message(handled=False)
-    require(30, message)
+    require(32, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
 
 
