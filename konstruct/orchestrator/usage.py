@@ -65,7 +65,6 @@ MEMORY_QUOTAS: Final = (Quota.MEMORIES, Quota.STORAGE)
 def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
     """Add to the current tenant's counts of today, in the transaction of the counted rows.
 
-
     Call it last in the transaction: other transactions that count wait for its end.
     """
     values = {"messages": messages, "replies": replies, "memories": memories}

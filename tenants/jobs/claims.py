@@ -17,6 +17,7 @@ from tenants.context import connection, execute, fetch_all, fetch_row, server_sc
 from tenants.jobs.kind import GRACE, KINDS, MAX_GRACE, JobKind
 from tenants.models import Tenant
 from tenants.postgresql.exceptions import ServerDown
+from tenants.schemas.migration_state import fits
 from tenants.servers import MAIN, cache_server, servers
 
 logger = logging.getLogger(__name__)
@@ -34,16 +35,11 @@ SUSPENDED_DELAY = timedelta(hours=1)
 SERVED = [Tenant.State.ACTIVE]
 SERVED_OR_SUSPENDED = [Tenant.State.ACTIVE, Tenant.State.SUSPENDED]
 
-# Whether the tenant is served, and from the jobs of this server.
-_SERVED = """EXISTS (
-    SELECT FROM tenants_tenant AS tenant WHERE tenant.id = job.tenant_id
-        AND tenant.state = ANY (%(states)s) AND tenant.moving_to = '' AND tenant.server = %(server)s
-)"""
 # One job, in one statement, by the index on kind, tenant and time: of the first tenant that has one
 # in the ranges of ids, which are read one after the other. Rows that others are claiming are
 # skipped. The row is updated by its key: in a join, a table that was almost empty at its last
 # vacuum is read whole.
-_CLAIM = f"""
+_CLAIM = """
 WITH next AS (
     SELECT waiting.* FROM unnest(%(after)s::uuid[], %(before)s::uuid[]) AS range (after, before)
     CROSS JOIN LATERAL (
@@ -55,14 +51,11 @@ WITH next AS (
     LIMIT 1
 )
 UPDATE tenants_job AS job
-SET sweep_at = statement_timestamp() + CASE
-    WHEN {_SERVED} OR NOT %(has_list)s
-    THEN greatest(%(grace)s, least(statement_timestamp() - due_at, %(longest)s))
-    ELSE %(suspended_delay)s
-END
+SET sweep_at = statement_timestamp()
+    + greatest(%(grace)s, least(statement_timestamp() - due_at, %(longest)s))
 WHERE (job.tenant_id, job.kind, job.key) = (SELECT tenant_id, kind, key FROM next)
-RETURNING job.tenant_id, job.key, job.traceparent, {_SERVED}
-"""  # noqa: S608
+RETURNING job.tenant_id, job.key, job.traceparent
+"""
 # Make Postgres plan a claim by the index on kind, tenant and time, and by the primary key. It then
 # reads only the rows that it returns. With statistics of an almost empty table the planner would
 # sort all jobs of a tenant, or read the whole table.
@@ -74,7 +67,7 @@ _BY_INDEXES = {
 }
 # Delays a claimed job of a tenant that is not served.
 _DELAY = """
-UPDATE tenants_job SET sweep_at = statement_timestamp() + %(suspended_delay)s
+UPDATE tenants_job SET sweep_at = statement_timestamp() + %(delay)s
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
 """
 # Jobs of each kind that can be claimed, counted up to the limit of a sweep.
@@ -127,25 +120,19 @@ def claim(
                 "before": before,
                 "grace": GRACE,
                 "longest": MAX_GRACE,
-                "suspended_delay": SUSPENDED_DELAY,
-                "states": states,
-                "has_list": server == MAIN,
-                "server": server,
             }
             with transaction.atomic():
                 connection.set_local(_BY_INDEXES)
                 row = fetch_row(_CLAIM, values)
             if row is None:
                 return None
-            tenant_id, key, traceparent, is_served = row
+            tenant_id, key, traceparent = row
             _last[rotation] = tenant_id
-            if server != MAIN:
-                is_served = _is_served(tenant_id, server, states)
-                if not is_served:
-                    execute(_DELAY, {**values, "tenant_id": tenant_id, "key": key})
-            if is_served:
+            delay = _delay(tenant_id, server, states)
+            if delay is None:
                 cache_server(tenant_id, server)
                 return Claim(tenant_id, key, traceparent)
+            execute(_DELAY, {**values, "tenant_id": tenant_id, "key": key, "delay": delay})
 
 
 def _ranges(last: UUID, exclude: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
@@ -171,10 +158,13 @@ def claim_of_all_servers(kind: JobKind) -> Iterator[Claim]:
             logger.warning("The %s of its tenants wait: %s", kind.name, error)
 
 
-def _is_served(tenant_id: UUID, server: str, states: list[Tenant.State]) -> bool:
-    """Return whether the main server's list of tenants places the tenant on this server."""
-    tenants = Tenant.objects.filter(id=tenant_id, server=server, moving_to="")
-    return tenants.filter(state__in=states).exists()
+def _delay(tenant_id: UUID, server: str, states: list[Tenant.State]) -> timedelta | None:
+    """Return for how long the tenant's jobs are not done on this server; None if they are done."""
+    tenants = Tenant.objects.filter(id=tenant_id, server=server, moving_to="", state__in=states)
+    migrated_to = tenants.values_list("migrated_to", flat=True).first()
+    if migrated_to is None:
+        return SUSPENDED_DELAY
+    return None if fits(migrated_to) else MAX_GRACE
 
 
 def sweep() -> int:

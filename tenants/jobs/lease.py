@@ -153,9 +153,13 @@ class Lease:
 def end_abandoned() -> None:
     """End the leases that `Lease.abandon` could not end; raises one of OUTAGES if it cannot."""
     while _abandoned:
-        with tenant_scope(_abandoned[-1]["tenant_id"]):
-            _abandon(_abandoned[-1])
-        _abandoned.pop()
+        values = _abandoned.pop()
+        try:
+            with tenant_scope(values["tenant_id"]):
+                _abandon(values)
+        except BaseException:
+            _abandoned.append(values)
+            raise
 
 
 def _abandon(values: dict[str, Any]) -> None:

@@ -23,6 +23,8 @@ from django.db import (
     connections,
 )
 from django.db.backends.base.base import NO_DB_ALIAS
+from django.db.backends.postgresql.base import ServerBindingCursor
+from django.db.backends.postgresql.features import DatabaseFeatures
 from django_tenants.postgresql_backend import base
 from psycopg import sql
 from psycopg.pq import TransactionStatus
@@ -73,6 +75,12 @@ def statement_limit(seconds: int) -> Iterator[None]:
         _statement_limit.reset(token)
 
 
+class Features(DatabaseFeatures):
+    """The features of a connection with OPTIONS["server_side_binding"]."""
+
+    uses_server_side_binding = True
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection that is in one schema, and in a tenant only if the schema is the tenant's.
 
@@ -85,6 +93,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     pinned_tenant: UUID | None = None
     server: str = DEFAULT_DB_ALIAS
     ops_class = TenantOperations
+    features_class = Features
     include_public_schema: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -199,6 +208,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _savepoint_rollback(self, sid: str) -> None:
         super()._savepoint_rollback(sid)
         self._entered = self._entered_at.get(sid, "")
+
+    def get_connection_params(self) -> dict[str, Any]:
+        return {**super().get_connection_params(), "cursor_factory": ServerBindingCursor}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connect = partial(super().get_new_connection, conn_params)

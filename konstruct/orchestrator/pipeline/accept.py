@@ -61,7 +61,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         QuotaExceeded: the message is new, and a hard limit of the tenant is reached.
     """
     pieces = estimated_pieces(incoming.content, incoming.name)
-    with tenant_scope(tenant_id), transaction.atomic(savepoint=False):
+    with tenant_scope(tenant_id), transaction.atomic():
         try:
             usage.require_room(usage.MESSAGE_QUOTAS, memories=pieces)
         except QuotaExceeded:

@@ -230,9 +230,8 @@ def _try_with(settings: Mapping[str, str], sql: str) -> tuple[bool, Any]:
     """Run a statement with settings that our cursors do not send, on the driver's cursor."""
     try:
         with transaction.atomic(), tenant_connection().wrap_database_errors:
+            tenant_connection().enter()
             driver: Any = tenant_connection().connection
-            for statement in tenant_connection().tenant_statements:
-                driver.execute(statement)
             for name, value in settings.items():
                 driver.execute(f"SET LOCAL {name} = '{value}'")
             # One statement in a message, which leaves no state in the session.

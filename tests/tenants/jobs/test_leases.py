@@ -254,7 +254,6 @@ def test_no_tenant_reaches_workers_and_other_tenants_leases(
         assert Job.objects.get().worker == process.id
 
 
-@pytest.mark.xfail(strict=True, reason="B4")
 def test_every_abandoned_lease_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = {"tenant_id": uuid4(), "key": 1}, {"tenant_id": uuid4(), "key": 2}
     ended = []
