@@ -224,11 +224,11 @@ def require_server_up() -> None:
 
 @contextmanager
 def release_connections() -> Iterator[None]:
-    """Release this thread's database connections during the block, with DATABASE_POOL_SIZE.
+    """Release this thread's database connections during the block.
 
-    Use it to wait for something outside of the database: the connections return to their pools,
-    for other threads. The tenant is kept, and the next statement takes a connection again. Without
-    a pool it has no effect.
+    Use it to wait for something outside of the database: with DATABASE_POOL_SIZE the connections
+    return to their pools, for other threads. The tenant is kept, and the next statement takes a
+    connection again.
 
     Raises:
         ProgrammingError: a transaction is open.

@@ -135,7 +135,7 @@ def test_no_model_is_asked_in_a_transaction(
 ) -> None:
     with (
         tenant_scope(tenant_a.id),
-        pytest.raises(ProgrammingError, match="end the transaction before you wait"),
+        pytest.raises(ProgrammingError, match="end it before you wait"),
         transaction.atomic(),
     ):
         HttpLanguageModel(llm_server.url, api="pool").complete(REQUEST)
