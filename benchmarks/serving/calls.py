@@ -103,7 +103,7 @@ def count() -> dict[str, list[float]]:
         messages += 1
         return wait(self, *args)
 
-    psycopg.Connection.wait = waited  # type: ignore[method-assign]
+    psycopg.Connection.wait = waited  # type: ignore[assignment,method-assign]
     body = {"agent": "Ada", "user_id": "ann", "content": "hello"}
     requests = {
         "list": lambda: client.get("/api/v1/agents/"),
