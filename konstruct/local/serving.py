@@ -7,19 +7,16 @@ konstruct/local/die_with_parent.py), so that there are no orphans.
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
 import httpx
-import psutil
 from django.conf import settings
 
 from konstruct.heartbeats import WORKERS
@@ -27,7 +24,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded.paths import make_home, serve_lock
 from konstruct.local.embedded.supervision import try_lock
 from konstruct.logs import one_line
-from konstruct.processes import bound_to_this_process, terminate_all
+from konstruct.processes import bound_to_this_process
 from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
@@ -38,8 +35,6 @@ READY_SECONDS = 120
 STOP_SECONDS = 30
 POLL_SECONDS = 0.2
 RESTART_CHECK_SECONDS = 2.0
-# The line of `tail` before the lines of another file.
-HEADER = re.compile(r"==> .*/(\w+)\.log <==")
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -48,69 +43,49 @@ class ServingError(KonstructError):
 
 
 @contextlib.contextmanager
-def serving(*, host: str, port: int, write_line: Callable[[str], None]) -> Iterator["Processes"]:
+def serving(
+    *, host: str, port: int, write_line: Callable[[str], None], shows_logs: bool = False
+) -> Iterator["Processes"]:
     """Migrate and start; end all processes afterwards, except embedded services that others use.
 
-    A signal to end raises KeyboardInterrupt in the block. `write_line` is called with each line of
-    output.
+    A signal to end raises KeyboardInterrupt in the block.
+
+    Args:
+        host: address of the web.
+        port: of the web.
+        write_line: called with each line of this process.
+        shows_logs: print the output of the migration, and the lines of all logs as they come.
     """
-    previous = {number: signal.signal(number, _interrupt) for number in ENDING_SIGNALS}
-    try:
-        with _only_server_of_this_home():
-            _refuse_taken_port(host, port)
-            if settings.METRICS_ADDRESS:
-                _refuse_taken_port(*settings.METRICS_ADDRESS)
+    for number in ENDING_SIGNALS:
+        signal.signal(number, _interrupt)
+    with _only_server_of_this_home():
+        _refuse_taken_port(host, port)
+        if settings.METRICS_ADDRESS:
+            _refuse_taken_port(*settings.METRICS_ADDRESS)
+        try:
+            _ensure_embedded()
+            _migrate(stdout=None if shows_logs else subprocess.DEVNULL)
+            # Here, so that the reason is printed once and not in each process's log. The demo runs
+            # as the owner, who provisions; its web and workers check the application's role.
+            if settings.DB_ROLE == "app":
+                refuse_unsafe_role()
+                connection.close()
+            processes = Processes(host, port, write_line, shows_logs)
             try:
-                if not settings.EMBEDDED_DATABASE:
-                    _refuse_unsafe_role()
-                _ensure_embedded()
-                _migrate(write_line)
-                _refuse_unsafe_role()
-                processes = Processes(host, port, write_line)
-                try:
-                    yield processes
-                finally:
-                    processes.stop()
+                yield processes
             finally:
-                if not embedded.wait_stopped():
-                    write_line("Postgres or Valkey go on, for another process uses them.")
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _refuse_unsafe_role() -> None:
-    """Check the role here, so that the reason is printed once and not in each process's log.
-
-    The demo runs as the owner, who provisions; its web and workers have the application's role, and
-    check it themselves.
-    """
-    if settings.DB_ROLE == "app":
-        refuse_unsafe_role()
-        connection.close()
-
-
-def print_log(lines: Iterable[bytes], write_line: Callable[[str], None]) -> None:
-    """Print the output of `tail`, each line after the name of its process.
-
-    If the output is closed, as by `serve | head`, the server ends.
-    """
-    name = ""
-    try:
-        for line in lines:
-            text = line.decode(errors="replace").rstrip("\n")
-            if header := HEADER.fullmatch(text):
-                name = header[1]
-            elif text:
-                write_line(f"{name:10} | {one_line(text)}")
-    except BrokenPipeError:
-        os.kill(os.getpid(), signal.SIGTERM)
+                processes.stop()
+        finally:
+            if not embedded.wait_stopped():
+                write_line("Postgres or Valkey go on, for another process uses them.")
 
 
 class Processes:
     """The running processes, their logs under KONSTRUCT_HOME/log."""
 
-    def __init__(self, host: str, port: int, write_line: Callable[[str], None]) -> None:
+    def __init__(
+        self, host: str, port: int, write_line: Callable[[str], None], shows_logs: bool
+    ) -> None:
         self._url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
         self._write_line = write_line
         self._logs = make_home() / "log"
@@ -133,15 +108,11 @@ class Processes:
         logs = [self._logs / f"{name}.log" for name in (*PROCESSES, "supervisord")]
         self._tail = subprocess.Popen(
             ["tail", "-F", "-n", "0", *logs],  # noqa: S607
-            stdout=subprocess.PIPE,
+            stdout=None if shows_logs else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=bound_to_this_process(signal.SIGTERM),
         )
-        self._printer = threading.Thread(
-            target=print_log, args=(self._tail.stdout, write_line), daemon=True
-        )
-        self._printer.start()
         self._services_checked_at = time.monotonic()
         self._supervisord = self._start()
 
@@ -157,20 +128,13 @@ class Processes:
 
     def wait(self) -> None:
         """Show the output of the processes and keep them running, until a signal."""
-        failure = ""
         # Ends: by a signal.
         while True:
             try:
                 self._check_processes()
             except KonstructError as error:  # such as a full disk: it is tried until it is over
-                if not failure:
-                    self._write_line(one_line(f"Not all processes run: {error}"))
-                failure = str(error)
+                self._write_line(one_line(f"Not all processes run: {error}"))
                 time.sleep(RESTART_CHECK_SECONDS)
-            else:
-                if failure:
-                    self._write_line("All processes run again.")
-                failure = ""
 
     def stop(self) -> None:
         """End all processes: in order, or immediately after a second signal."""
@@ -181,15 +145,15 @@ class Processes:
             )
         for number in ENDING_SIGNALS:
             signal.signal(number, lambda *_: self._supervisord.kill())
-        with contextlib.suppress(psutil.NoSuchProcess):
-            supervisord = psutil.Process(self._supervisord.pid)
-            processes = [supervisord, *supervisord.children(recursive=True)]
-            self._supervisord.terminate()
-            terminate_all(processes, seconds=STOP_SECONDS)
+        self._supervisord.terminate()
+        # It kills what has not ended in time. If it is killed itself, so are its children.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._supervisord.wait(STOP_SECONDS)
+        self._supervisord.kill()
         self._supervisord.wait()
         time.sleep(POLL_SECONDS)  # for the last lines
         self._tail.terminate()
-        self._printer.join()
+        self._tail.wait()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "supervisor.supervisord"]
@@ -207,6 +171,8 @@ class Processes:
     def _check_processes(self) -> None:
         """Check all processes once, and restart ended ones."""
         time.sleep(POLL_SECONDS)
+        if self._tail.poll() is not None:  # the output was closed, as by `serve | head`
+            raise KeyboardInterrupt
         if self._supervisord.poll() is not None:
             status, self._supervisord = self._supervisord.returncode, self._start()
             if status > 0:
@@ -267,20 +233,17 @@ def _ensure_embedded() -> None:
         embedded.ensure_valkey()
 
 
-def _migrate(write_line: Callable[[str], None]) -> None:
+def _migrate(stdout: int | None) -> None:
     """Migrate all schemas, in a process with the owner's role."""
     environment = {name: value for name, value in os.environ.items() if name != "KONSTRUCT_DB_ROLE"}
     migrated = subprocess.run(
         [sys.executable, Path(settings.BASE_DIR, "manage.py"), "migrate"],
         env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
+        stdout=stdout,
         start_new_session=True,
         preexec_fn=bound_to_this_process(signal.SIGTERM),
         check=False,
     )
-    for line in migrated.stdout.splitlines():
-        write_line(f"migrate | {line}")
     # A tenant that is behind is not served; the others are.
     if migrated.returncode not in (0, SOME_TENANTS_FAILED):
         raise ServingError("migrate failed, see above")

@@ -28,8 +28,7 @@ SYSTEM_USER = "pgserver"
 BOOTSTRAP = paths.PROJECT / "deploy" / "bootstrap.sql"
 INITDB = (
     "--username=postgres",
-    # No connection is accepted until the superuser has a password: see _require_passwords.
-    "--auth=reject",
+    "--auth=scram-sha-256",  # every role has a password
     "--encoding=UTF8",
     # The same collation on every machine, with any C library.
     "--locale-provider=builtin",
@@ -38,8 +37,6 @@ INITDB = (
     "--text-search-config=english",
     "--no-instructions",
 )
-# Only the socket is open, and every role has a password.
-HBA = "local all all scram-sha-256\n"
 # A backend keeps the memory of one statement for the next. By default the C library returns it to
 # the kernel, and a recall spends a tenth of its time on getting it again.
 MALLOC = {
@@ -83,17 +80,16 @@ class Postgres(Service):
     def prepare(self) -> None:
         """Create the cluster if there is none; remove leftovers of a killed postmaster."""
         self.clear_leftovers()
+        sockets = paths.make_socket_directory()
+        _chown_to_server(sockets)
         if not self.data.exists():
-            self._initialise()
+            self._initialise(sockets)
         version = (self.data / "PG_VERSION").read_text().strip()
         if version != MAJOR:
             raise EmbeddedError(
                 f"{self.data} is of PostgreSQL {version}, this is {MAJOR}: dump it with the old "
                 "version, or remove the directory to start afresh"
             )
-        self._require_passwords()
-        sockets = paths.make_socket_directory()
-        _chown_to_server(sockets)
         # No server runs in this directory, and supervisord starts one at a time. If the recorded
         # process id is in use (ids are reused soon in a container), it is no postmaster.
         for stale in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
@@ -101,10 +97,9 @@ class Postgres(Service):
 
     def command(self) -> list[str]:
         """Return the postmaster and its settings."""
-        sockets = str(paths.socket_directory())
-        data = _path_for_server(self.data)
-        options = _options(unix_socket_directories=sockets)
-        return [str(binaries() / "postgres"), "-D", data, *options]
+        settings = {**SETTINGS, "unix_socket_directories": str(paths.socket_directory())}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        return [str(binaries() / "postgres"), "-D", _path_for_server(self.data), *options]
 
     def drop_privileges(self) -> None:
         """Change to the server's own user, because Postgres does not run as root."""
@@ -147,50 +142,35 @@ class Postgres(Service):
         bootstrapped.write_text(digest)
         _chown_to_server(bootstrapped)  # pg_basebackup reads each file of the cluster
 
-    def _initialise(self) -> None:
+    def _initialise(self, sockets: Path) -> None:
         """Create the cluster in another directory and move it: a killed initdb leaves no partial
         one.
         """
-        draft = self.data.with_name("postgres.new")
+        draft, user = self.data.with_name("postgres.new"), _system_user()
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
-        _chown_to_server(draft)
-        result = _run_as_server(
-            draft, [binaries() / "initdb", *("-D", _path_for_server(draft)), *INITDB]
+        # In a directory that the server's own user can open.
+        password = sockets / "superuser.password"
+        password.touch(mode=0o600)
+        password.write_text(paths.password_of("superuser"))
+        for path in (draft, password):
+            _chown_to_server(path)
+        directory = ("-D", _path_for_server(draft))
+        result = subprocess.run(
+            [binaries() / "initdb", *directory, *INITDB, f"--pwfile={password}"],
+            cwd=draft,
+            env=self.environment,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        password.unlink()
         if result.returncode:
             raise EmbeddedError(f"initdb failed: {result.stderr or result.stdout}")
         draft.rename(self.data)
-
-    def _require_passwords(self) -> None:
-        """Set the superuser's password, and require a password for every connection.
-
-        pg_hba.conf is written last and has the digest of the password, so that an interrupted call,
-        or one before the password's file was removed, is repeated.
-        """
-        password = paths.password_of("superuser")
-        digest = hashlib.sha256(password.encode()).hexdigest()
-        hba_text = f"# The superuser's password has the digest {digest}.\n{HBA}"
-        hba_file = self.data / "pg_hba.conf"
-        if hba_file.read_text() == hba_text:
-            return
-        # In single-user mode no other process can connect, and no process list shows the password.
-        result = _run_as_server(
-            self.data,
-            [
-                *(binaries() / "postgres", "--single", "-D", _path_for_server(self.data)),
-                *_options(),
-                "postgres",
-            ],
-            sql=f"ALTER ROLE {paths.ROLES['superuser']} PASSWORD '{password}'\n",
-        )
-        if result.returncode or "ERROR" in result.stderr:
-            raise EmbeddedError(f"the superuser cannot be given a password: {result.stderr}")
-        draft = hba_file.with_suffix(".new")
-        draft.write_text(hba_text)
-        draft.chmod(0o600)
-        _chown_to_server(draft)
-        draft.replace(hba_file)
 
 
 def binaries() -> Path:
@@ -235,31 +215,6 @@ def _chown_to_server(directory: Path) -> None:
     user = _system_user()
     if user is not None:
         shutil.chown(directory, user, user)
-
-
-def _options(**others: str) -> list[str]:
-    """Return the server's settings as arguments."""
-    settings = {**SETTINGS, **others}
-    return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-
-
-def _run_as_server(
-    directory: Path, command: list[str | Path], *, sql: str = ""
-) -> subprocess.CompletedProcess[str]:
-    """Run a program of the server in a data directory, as the server's own user."""
-    user = _system_user()
-    return subprocess.run(
-        command,
-        cwd=directory,
-        env=Service.environment,
-        user=user,
-        group=user,
-        extra_groups=None if user is None else [],
-        input=sql,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def _path_for_server(directory: Path) -> str:

@@ -28,11 +28,6 @@ class Service(abc.ABC):
         """The data directory, which is also the working directory of all its processes."""
         return home() / self.name
 
-    @property
-    def log(self) -> Path:
-        """The server's output, which supervisord writes (deploy/embedded.conf)."""
-        return home() / f"{self.name}.log"
-
     @abc.abstractmethod
     def prepare(self) -> None:
         """Create the data directory if there is none, and remove leftovers of a killed server."""
@@ -66,17 +61,8 @@ class Service(abc.ABC):
     def clear_leftovers(self) -> None:
         """End the servers that a killed supervisord or postmaster has left on this data."""
         leftovers = processes_in(self.data, self.executable)
-        # First only the parents: a postmaster ends its children properly.
-        pids = {process.pid for process in leftovers}
         for process in leftovers:
             with contextlib.suppress(psutil.NoSuchProcess):
-                if process.ppid() not in pids:
-                    process.send_signal(self.stop_signal)
+                process.send_signal(self.stop_signal)
         if survivors := terminate_all(leftovers, seconds=LEFTOVER_SECONDS):
             raise EmbeddedError(f"{survivors} cannot be ended, and use {self.data}")
-
-    def log_tail(self, lines: int = 15) -> str:
-        """Return the end of the log, for an error message."""
-        if not self.log.exists():
-            return "(no log)"
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

@@ -34,6 +34,8 @@ SERVICES: dict[str, Service] = {service.name: service for service in (Postgres()
 CONFIGURATION = paths.PROJECT / "deploy" / "embedded.conf"
 # Exit status of a service that cannot be started: see deploy/embedded.conf.
 CANNOT_START = 78
+# The end of a service's log, in the error that it does not start.
+LOG_BYTES = 2000
 START_SECONDS = 180  # a first start on a busy machine; a failure is reported at once
 STOP_SECONDS = 60
 POLL_SECONDS = 0.05
@@ -181,12 +183,17 @@ def _ensure(service: Service) -> None:
                     and process_info["exitstatus"] == CANNOT_START
                 )
                 if is_requested and has_failed:
-                    raise EmbeddedError(_message_with_log(service, "did not start"))
+                    end = supervisor.readProcessStdoutLog(service.name, -LOG_BYTES, 0)
+                    raise EmbeddedError(
+                        f"the embedded {service.name} did not start; its log ends with:\n{end}"
+                    )
                 if has_failed or process_info["statename"] == "STOPPED":
                     supervisor.startProcess(service.name, False)
                 is_requested = True
             _pause_until(
-                deadline, _message_with_log(service, f"is not ready after {START_SECONDS} seconds")
+                deadline,
+                f"the embedded {service.name} is not ready after {START_SECONDS} seconds: see "
+                f"{paths.home()}/{service.name}.log",
             )
         service.finish_setup()
 
@@ -261,10 +268,6 @@ def _is_file(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:
         return False
-
-
-def _message_with_log(service: Service, what: str) -> str:
-    return f"the embedded {service.name} {what}; {service.log} ends with:\n{service.log_tail()}"
 
 
 def _pause_until(deadline: float, error: str) -> None:

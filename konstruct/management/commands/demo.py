@@ -61,7 +61,9 @@ class Command(KonstructCommand):
             with demo.serving_model() as model_url:
                 if not settings.LLM_POOL_URL:
                     os.environ |= {"LLM_POOL_URL": model_url, "LLM_MODEL": "demo"}
-                with serving(host="127.0.0.1", port=port, write_line=self._write) as processes:
+                with serving(
+                    host="127.0.0.1", port=port, write_line=self.stdout.write
+                ) as processes:
                     # While the processes start: this needs the migrated database alone.
                     for company in companies:
                         _prepare(company)
@@ -115,11 +117,6 @@ class Command(KonstructCommand):
             f"Operators:  http://localhost:{port}/admin/   {login}\n"
             f"API:        http://localhost:{port}/api/docs/   keys in {_keys_file()}\n"
         )
-
-    def _write(self, line: str) -> None:
-        """Print a line of this process, and none of the others."""
-        if " | " not in line:
-            self.stdout.write(line)
 
 
 def _prepare(company: dict[str, Any]) -> None:

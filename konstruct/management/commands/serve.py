@@ -39,7 +39,10 @@ class Command(KonstructCommand):
 
         try:
             with serving(
-                host=options["host"], port=options["port"], write_line=write_line
+                host=options["host"],
+                port=options["port"],
+                write_line=write_line,
+                shows_logs=not options["quiet"],
             ) as processes:
                 processes.wait_ready()
                 write_line(

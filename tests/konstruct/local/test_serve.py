@@ -147,7 +147,7 @@ def server(home: Path) -> Iterator[Server]:
 
 
 def test_serve_migrates_and_prints_its_address(server: Server) -> None:
-    assert server.printed[0].startswith("migrate | public")
+    assert server.printed[0].startswith("public")
     port = server.url.rpartition(":")[2]
     assert server.printed[-1].startswith(f"http://localhost:{port} serves: ")
     assert server.answers()

@@ -13,7 +13,7 @@ from django.db import DatabaseError, transaction
 from psycopg import Connection, sql
 
 from konstruct.local import embedded
-from konstruct.local.embedded.postgres import SETTINGS, Postgres
+from konstruct.local.embedded.postgres import SETTINGS
 from konstruct.logs import RedactingFormatter
 from tenants.checks import system
 from tenants.context import connection, tenant_scope
@@ -71,7 +71,7 @@ def log() -> Callable[[], str]:
     """Return the log of Postgres from now on."""
     if not settings.EMBEDDED_DATABASE:
         pytest.skip("the log of a Postgres elsewhere cannot be read from here")
-    path = Postgres().log
+    path = embedded.home() / "postgres.log"
     begin = path.stat().st_size
 
     def written() -> str:

@@ -126,20 +126,11 @@ print([role for role in paths.ROLES if paths.password_of(role) in held], connect
     assert (ran.stdout, ran.stderr) == ("[] postgresql\n", "")
 
 
-def test_a_cluster_that_asked_for_no_password_asks_from_the_next_start_on(home: Path) -> None:
+def test_removed_password_file_is_a_new_password_from_the_next_start_on(home: Path) -> None:
     embedded.ensure_postgres()
-    sql("CREATE TABLE IF NOT EXISTS before (n int)")
-    for role in paths.ROLES.values():
-        sql(f"ALTER ROLE {role} PASSWORD NULL", role="superuser")
-    cluster = SERVICES["postgres"].data
+    before = paths.password_of("app")
     assert embedded.wait_stopped()
-    # As older versions left it.
-    (cluster / "pg_hba.conf").write_text("local all all trust\n")
-    (cluster / "konstruct.bootstrap").write_text("of another version")
-    for role in paths.ROLES:
-        paths.password_file(role).unlink()
+    paths.password_file("app").unlink()
     embedded.ensure_postgres()
-    for role, user in paths.ROLES.items():
-        assert not may_connect(user, None)
-        assert may_connect(user, paths.password_of(role))
-    assert sql("SELECT * FROM before") == []
+    assert not may_connect("konstruct_app", before)
+    assert may_connect("konstruct_app", paths.password_of("app"))
