@@ -68,7 +68,10 @@ def replay(entries: Iterable[journal.Entry]) -> int:
             erasure_request,
             is_replayed=erasure_request.requested_by == REQUEST_FIELDS["requested_by"],
         )
-    _record_erased_ids(by_kind["person"])
+    # For the access log, with those that have no rows in the restored tenant.
+    erased = (entry["users"] for entry in by_kind["person"] if entry["agent"] is None)
+    names = {name for users in erased for name in users}
+    ErasedId.objects.bulk_create([ErasedId(digest=name) for name in names], ignore_conflicts=True)
     apply_rules()
     return len(persons) + len(message_erasures)
 
@@ -177,12 +180,6 @@ def _remove_rows(digests: set[str]) -> None:
     sessions = matching(SESSION, fetch_column("SELECT DISTINCT thread_id FROM checkpoints"))
     for table in _CHECKPOINTS:
         execute(f"DELETE FROM {table} WHERE thread_id = ANY(%s)", [sessions])  # noqa: S608
-
-
-def _record_erased_ids(entries: Entries) -> None:
-    """Record erased ids for the access log, including those without rows in the restored tenant."""
-    names = {name for entry in entries if entry["agent"] is None for name in entry["users"]}
-    ErasedId.objects.bulk_create([ErasedId(digest=name) for name in names], ignore_conflicts=True)
 
 
 def _user_ids() -> Iterator[str]:

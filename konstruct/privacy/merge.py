@@ -70,7 +70,13 @@ def carry_out(move: HistoryMerge, *, min_age: timedelta | None = None) -> bool:
     with owner_lock(MERGE, move.pk) as is_held:
         if not is_held:
             return False
-        for agent_id in _agents(move):
+        agents = " UNION ".join(
+            f"SELECT {data.agent} FROM {table}"
+            f" WHERE {data.subject} = %(from)s AND {data.agent} IS NOT NULL"
+            for table, data in personal_tables().items()
+            if data.subject and data.agent and not data.merge.unchanged
+        )
+        for agent_id in sorted(fetch_column(agents, {"from": move.from_user})):
             # Ends: each batch moves messages from the old id, which gets no further ones.
             while _move_messages(move, agent_id):
                 pass
@@ -85,17 +91,6 @@ def carry_out(move: HistoryMerge, *, min_age: timedelta | None = None) -> bool:
 
 
 # --- Rows -----------------------------------------------------------------------------------------
-
-
-def _agents(move: HistoryMerge) -> list[UUID]:
-    """Return the agents that have rows of the old id."""
-    query = " UNION ".join(
-        f"SELECT {data.agent} FROM {table}"
-        f" WHERE {data.subject} = %(from)s AND {data.agent} IS NOT NULL"
-        for table, data in personal_tables().items()
-        if data.subject and data.agent and not data.merge.unchanged
-    )
-    return sorted(fetch_column(query, {"from": move.from_user}))
 
 
 def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:

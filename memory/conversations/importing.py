@@ -205,7 +205,12 @@ def import_turns(
         UnknownTenant: no such tenant.
     """
     with known_tenant(tenant_id), transaction.atomic():
-        turns = _with_ids(turns, ids or DerivedIds())
+        without_id = [turn for turn in turns if turn.external_id is None]
+        derived = iter((ids or DerivedIds()).derive(without_id))
+        turns = [
+            replace(turn, external_id=next(derived)) if turn.external_id is None else turn
+            for turn in turns
+        ]
         now = time_now()
         rows: dict[tuple[UUID, str, str | None], Message] = {}
         for turn in turns:
@@ -235,14 +240,6 @@ def import_turns(
         results.append(ImportResult(message, created=message.pk in new))
         new.discard(message.pk)
     return results
-
-
-def _with_ids(turns: Sequence[ImportedTurn], ids: DerivedIds) -> list[ImportedTurn]:
-    derived = iter(ids.derive([turn for turn in turns if turn.external_id is None]))
-    return [
-        replace(turn, external_id=next(derived)) if turn.external_id is None else turn
-        for turn in turns
-    ]
 
 
 def _message(turn: ImportedTurn, created_at: datetime) -> Message:

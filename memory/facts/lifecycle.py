@@ -279,7 +279,11 @@ def _record_again(
     """Record a candidate for a fact that exists."""
     memory_id = existing.memory_id
     is_closed = existing.state in (FactState.REJECTED, FactState.RETRACTED)
-    if is_closed and _source_digests(memory_id).issuperset(quote.source_digest for quote in quotes):
+    versions = MemoryEntry.objects.filter(version_of=memory_id).values("memory_id")
+    rows = FactEvidence.objects.filter(Q(memory_id=memory_id) | Q(memory_id__in=versions))
+    if is_closed and {quote.source_digest for quote in quotes} <= set(
+        map(bytes, rows.values_list("source_digest", flat=True))
+    ):
         return RecordedCandidate(Outcome.REJECTED_BEFORE, memory_id)
     if not _add_evidence(existing, quotes, entry.run_id):
         return RecordedCandidate(Outcome.UNCHANGED, memory_id)
@@ -593,14 +597,6 @@ def _add_evidence(fact: MemoryEntry, quotes: Sequence[Quote], run_id: UUID | Non
     }
     FactEvidence.objects.bulk_create(new.values())
     return bool(new)
-
-
-def _source_digests(memory_id: UUID) -> set[bytes]:
-    rows = FactEvidence.objects.filter(
-        Q(memory_id=memory_id)
-        | Q(memory_id__in=MemoryEntry.objects.filter(version_of=memory_id).values("memory_id"))
-    )
-    return {bytes(digest) for digest in rows.values_list("source_digest", flat=True)}
 
 
 def _with_reason(review: str, reason: str) -> str:

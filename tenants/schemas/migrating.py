@@ -151,8 +151,14 @@ def _migrate_on_server(
         result = _failure_result(command, error)
     finally:
         tenant_connection().set_schema_to_public()
-    if result.get("error") and not result.get("busy"):
-        _note_failure(schema_name, result["error"])
+    is_failed = result.get("error") and not result.get("busy")
+    if is_failed and (tenant_id := tenant_id_of(schema_name)) is not None:
+        with suppress(DatabaseError):  # Postgres may be down
+            Tenant.objects.filter(id=tenant_id).update(
+                provisioning_error=result["error"],
+                provisioning_failed_at=Now(),
+                migration_asked_at=None,
+            )
     return MigrationResult(
         schema_name,
         seconds=time.monotonic() - started,
@@ -337,16 +343,6 @@ def _note_success(tenant_id: UUID, migrated_to: str, **changes: Any) -> None:
         migration_asked_at=None,
         **changes,
     )
-
-
-def _note_failure(schema_name: str, error: str) -> None:
-    """Show the error to operators, if Postgres can be reached."""
-    tenant_id = tenant_id_of(schema_name)
-    if tenant_id is not None:
-        with suppress(DatabaseError):
-            Tenant.objects.filter(id=tenant_id).update(
-                provisioning_error=error, provisioning_failed_at=Now(), migration_asked_at=None
-            )
 
 
 def _failure_result(command: MigrateSchema, error: Exception) -> dict[str, Any]:

@@ -115,7 +115,13 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
         for table, count in changed.items():
             add_rows(receipt["tables"], table, None, count, "changed")
     if request.message_id is None:
-        _remove_items(request, receipt["tables"])
+        # Items of frameworks that belong to no message, such as calls of tools.
+        items = ConversationItem.objects.filter(
+            agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
+        )
+        if count := items._raw_delete(items.db):
+            table = ConversationItem._meta.db_table
+            add_rows(receipt["tables"], table, None, count, "removed")
     if not is_replayed:
         write_journal(request)
     request.receipt = receipt | {
@@ -189,7 +195,11 @@ def _remove(
     """
 
     add = partial(add_rows, tables)
-    unanswered = _left_without_reply(batch)
+    # The messages whose replies alone are erased must not be answered again.
+    answered = {message.in_reply_to_id for message in batch.messages} - {*batch.ids}
+    unanswered = list(
+        Message.objects.filter(pk__in=filter(None, answered), pending_reply__isnull=True)
+    )
     began_at: datetime = fetch_value("SELECT now()")
     with connection.cursor() as cursor:
         delete_rows_of_messages(cursor, batch.ids, add)
@@ -218,15 +228,6 @@ def _remove(
     return began_at
 
 
-def _remove_items(request: MessageErasure, tables: Tables) -> None:
-    """Remove items of frameworks that belong to no message, such as calls of tools."""
-    items = ConversationItem.objects.filter(
-        agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
-    )
-    if count := items._raw_delete(items.db):
-        add_rows(tables, ConversationItem._meta.db_table, None, count, "removed")
-
-
 def _facts_of(batch: Batch) -> list[MemoryEntry]:
     """Return the facts that are erased with the batch, with all their versions.
 
@@ -241,16 +242,6 @@ def _facts_of(batch: Batch) -> list[MemoryEntry]:
     of_users = Q(user_id__in={user_id for _, user_id in batch.users}) | Q(user_id__isnull=True)
     versions = MemoryEntry.objects.filter(of_users, Q(pk__in=fact_ids) | Q(version_of__in=fact_ids))
     return [*facts_deleted_with(batch.messages), *versions.defer("embedding")]
-
-
-def _left_without_reply(batch: Batch) -> list[Message]:
-    """Return the messages whose replies alone are erased. They must not be answered again."""
-    message_ids = {
-        message.in_reply_to_id
-        for message in batch.messages
-        if message.in_reply_to_id is not None and message.in_reply_to_id not in batch.ids
-    }
-    return list(Message.objects.filter(pk__in=message_ids, pending_reply__isnull=True))
 
 
 def _redact_escalations(batch: Batch, request: MessageErasure) -> int:

@@ -161,18 +161,6 @@ def test_a_deletion_that_was_killed_before_its_commit_is_completed(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_failed_deletion_can_be_cancelled(tenant_a: Tenant) -> None:
-    def fail(tenant: Tenant) -> None:
-        raise OSError("full")
-
-    with database.as_owner(), pytest.raises(OSError, match="full"):
-        provisioning.delete_tenant(tenant_a, on_delete=fail)
-    with database.as_owner():
-        assert provisioning.delete_due(record_deletion) == 0
-    provisioning.resume_tenant(tenant_a)
-
-
-@pytest.mark.django_db(transaction=True)
 def test_second_deletion_has_a_full_grace_period(tenant_a: Tenant) -> None:
     provisioning.request_deletion(tenant_a)
     with database.as_owner():
