@@ -24,8 +24,8 @@ from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
 from tenants.http.client_address import address_of, throttled_address
 from tenants.http.middleware import host_name
 
-# The longest wait of a request for a thread.
-MAX_WAIT_SECONDS: Final = 10.0
+# The longest wait of a request for a thread: a tenant may send a thousand at once.
+MAX_WAIT_SECONDS: Final = 60.0
 # One tenant has at most half of the threads, and all unverified callers together an eighth: two of
 # 16. An address has one of them.
 MAX_FRACTION_OF_ONE: Final = 1 / 2

@@ -19,6 +19,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core import signals
+from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler
 from django.db import Error
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -74,6 +75,34 @@ class Handler(ASGIHandler):
         """Load the middleware for synchronous requests, whatever Django's handler asks for."""
         super().load_middleware(is_async=False)
 
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, until its client leaves.
+
+        Django's own method sends its signals in one thread for all requests of the process, in
+        which the requests of a tenant would wait for those of another.
+        """
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        with body:
+            request, error = self.create_request(scope, body)
+            answer = asyncio.create_task(self._answer(request, error, send))
+            leave = asyncio.create_task(self.listen_for_disconnect(receive))
+            try:
+                await asyncio.wait((answer, leave), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                answer.cancel()
+                leave.cancel()
+                await asyncio.wait((answer, leave))
+            if not leave.cancelled():
+                leave.exception()  # RequestAborted
+            if not answer.cancelled():
+                answer.result()
+
+    async def _answer(self, request: Any, error: Any, send: Any) -> None:
+        await self.send_response(error or await self.get_response_async(request), send)
+
     async def get_response_async(self, request: Any) -> HttpResponseBase:
         """Return the response of a request, after it has waited if the response is deferred."""
         try:
@@ -100,8 +129,7 @@ class Handler(ASGIHandler):
         if (deferred := getattr(response, "deferred", None)) is not None:
             with suppress(Overloaded):  # then the response is from before the wait
                 with self.replies.watch(deferred.tenant_id, deferred.message_id) as watch:
-                    if not await self._in_turn(request, _settled, deferred):
-                        await watch.over(deferred.seconds)
+                    await watch.over(deferred.seconds)
                 await self._in_turn(request, _complete, request, response, deferred)
         return response
 
@@ -112,9 +140,6 @@ class Handler(ASGIHandler):
         sent = ""
         yield stream.opening
         with self.replies.watch(stream.tenant_id, stream.message_id) as watch:
-            with suppress(Overloaded):
-                if await self._in_turn(request, _settled, stream):
-                    watch.wake(is_over=True)
             # Ends: at the deadline.
             while not (watch.is_over or watch.is_broken) and loop.time() < deadline:
                 has_changed = await watch.change(min(KEEP_ALIVE_SECONDS, deadline - loop.time()))
@@ -185,6 +210,7 @@ class Handler(ASGIHandler):
             traces.set_attributes(name=f"{traces.method_of(request.scope)} {route}", route=route)
         if response.streaming:
             _store_chunks(response, is_head=request.method == "HEAD")
+        response.close()
         return response
 
 
@@ -211,12 +237,6 @@ def _complete(request: Request, response: HttpResponse, deferred: DeferredRespon
 def _find_settled(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
     with tenant_scope(tenant_id, pinned=True):
         return settled_messages(list(message_ids))
-
-
-def _settled(response: DeferredResponse | StreamingResponse) -> Collection[UUID]:
-    with suppress(Error, KonstructError):  # it is looked up again while the request waits
-        return _find_settled(response.tenant_id, [response.message_id])
-    return ()
 
 
 def _may_still_read(request: Any, tenant_id: UUID) -> bool:

@@ -1,13 +1,14 @@
 """Waits in the event loop for messages to be settled, and for the text of partial replies.
 
 One subscription to the cache serves all requests of the process. Announcements can be lost with the
-cache, so every POLL_SECONDS one query for each tenant checks all messages that requests wait for.
+cache, and can be sent before a request waits. So one query for each tenant checks new messages at
+once, and every POLL_SECONDS all messages that requests wait for.
 """
 
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from typing import Any, Final
@@ -103,6 +104,8 @@ class Replies:
         )
         self._cache: Redis = Redis.from_pool(connections)
         self._watches: defaultdict[UUID, dict[UUID, set[Watch]]] = defaultdict(dict)
+        self._new: defaultdict[UUID, set[UUID]] = defaultdict(set)
+        self._has_new = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopping = False
         self.is_subscribed: bool | None = None
@@ -110,9 +113,8 @@ class Replies:
 
     def start(self) -> None:
         """Subscribe, in empty contexts: log lines must not name a request."""
-        self._tasks = [
-            asyncio.create_task(work, context=Context()) for work in (self._listen(), self._poll())
-        ]
+        works = (self._listen(), self._check_new(), self._poll())
+        self._tasks = [asyncio.create_task(work, context=Context()) for work in works]
 
     def stop(self) -> None:
         """Wake every waiting request, because the process stops."""
@@ -130,9 +132,11 @@ class Replies:
 
     @contextmanager
     def watch(self, tenant_id: UUID, message_id: UUID) -> Iterator[Watch]:
-        """Watch a message inside the block. It may have been announced before: read it then."""
+        """Watch a message inside the block. It may have been announced before."""
         watch = Watch(tenant_id, message_id)
         watch.wake(is_over=self._is_stopping)
+        self._new[tenant_id].add(message_id)
+        self._has_new.set()
         of_tenant = self._watches[tenant_id]
         of_tenant.setdefault(message_id, set()).add(watch)
         try:
@@ -141,6 +145,8 @@ class Replies:
             of_tenant[message_id].discard(watch)
             if not of_tenant[message_id]:
                 del of_tenant[message_id]
+            if not of_tenant:
+                del self._watches[tenant_id]
 
     async def read(self, watch: Watch) -> str:
         """Return the new text of a watched reply; "" if it cannot be read now."""
@@ -152,8 +158,9 @@ class Replies:
             return ""
 
     def _wake(self, tenant_id: UUID, message_ids: Iterable[UUID], *, is_over: bool) -> None:
+        watches = self._watches.get(tenant_id, {})
         for message_id in message_ids:
-            for watch in self._watches[tenant_id].get(message_id, ()):
+            for watch in watches.get(message_id, ()):
                 watch.wake(is_over=is_over)
 
     async def _listen(self) -> None:
@@ -179,17 +186,22 @@ class Replies:
                 elif settled := announced_message(channel):
                     self._wake(settled[0], settled[1:], is_over=True)
 
+    async def _check_new(self) -> None:
+        while not self._is_stopping:
+            await self._has_new.wait()
+            self._has_new.clear()
+            new, self._new = self._new, defaultdict(set)
+            await self._wake_settled(new)
+
     async def _poll(self) -> None:
-        # Ends: when the process cancels the task.
-        while True:
+        while not self._is_stopping:
             await asyncio.sleep(POLL_SECONDS)
-            for tenant_id, watches in list(self._watches.items()):
-                if not watches:
-                    del self._watches[tenant_id]
-                    continue
-                try:
-                    settled = await self._find_settled(tenant_id, list(watches))
-                except Exception as error:  # the next iteration checks again
-                    logger.warning("The states of messages cannot be read: %s", error)
-                    continue
+            await self._wake_settled(self._watches)
+
+    async def _wake_settled(self, watched: Mapping[UUID, Collection[UUID]]) -> None:
+        for tenant_id, message_ids in list(watched.items()):
+            try:
+                settled = await self._find_settled(tenant_id, list(message_ids))
                 self._wake(tenant_id, settled, is_over=True)
+            except Exception as error:  # the next poll checks again
+                logger.warning("The states of messages cannot be read: %s", error)

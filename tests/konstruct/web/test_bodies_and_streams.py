@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.signals import request_finished, request_started
 from django.http import HttpResponse, StreamingHttpResponse
 
 from konstruct.web import application as module
@@ -99,6 +102,22 @@ def test_django_refuses_a_body_that_is_too_long(header: Any) -> None:
         return HttpResponse()
 
     Served(KEY, header, respond=respond, pieces=MAX_BYTES // len(PIECE) + 1)
+
+
+def test_django_sends_its_signals_in_the_threads_of_requests() -> None:
+    """In one thread for all requests, those of a tenant would wait for those of another."""
+    names = []
+
+    def receive(**_: Any) -> None:
+        names.append(threading.current_thread().name)
+
+    with ExitStack() as stack:
+        for signal in (request_started, request_finished):
+            signal.connect(receive)
+            stack.callback(signal.disconnect, receive)
+        Served(respond=lambda _: HttpResponse())
+    assert names
+    assert {name.partition("_")[0] for name in names} == {"web"}
 
 
 def test_a_streamed_response_takes_no_thread_while_it_is_sent() -> None:
