@@ -118,11 +118,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def is_pooled(self) -> bool:
         """Whether a pooler is between this process and Postgres, so that sessions change.
 
-        A pooler sends its clients a made-up process id.
+        A pooler sends its clients a made-up process id. The driver asks without a transaction,
+        which a pooler in statement mode refuses.
         """
-        with self.cursor() as cursor:
-            cursor.execute("SELECT pg_backend_pid()")
-            (backend_pid,) = cursor.fetchone()
+        self.ensure_connection()
+        with self.wrap_database_errors:
+            (backend_pid,) = self.connection.execute("SELECT pg_backend_pid()").fetchone()
         return bool(backend_pid != self.connection.info.backend_pid)
 
     def set_tenant(self, tenant: Any, include_public: bool = True) -> None:
