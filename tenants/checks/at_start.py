@@ -56,15 +56,16 @@ def _refuse_if_unsafe() -> None:
     setting = (
         "DATABASE_URL" if current_server() == MAIN else f"TENANT_DATABASES ({current_server()})"
     )
-    if reason := unsafe_role_reason():
-        _refuse_to_serve(
-            f"the database role {reason}, so row-level security does not bind it. Connect as"
-            f" {APP_ROLE} ({setting})"
-        )
+    # First: a pooler in statement mode refuses the transaction of the other check.
     if reason := unsafe_pooler_reason():
         _refuse_to_serve(
             f"behind the connection pooler of {setting} {reason}. Let it pool by transaction"
             " (PgBouncer: pool_mode = transaction), or name Postgres itself"
+        )
+    if reason := unsafe_role_reason():
+        _refuse_to_serve(
+            f"the database role {reason}, so row-level security does not bind it. Connect as"
+            f" {APP_ROLE} ({setting})"
         )
 
 

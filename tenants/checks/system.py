@@ -109,18 +109,19 @@ def check_database(
 
 
 def _check_server() -> Iterator[checks.CheckMessage]:
+    if reason := unsafe_pooler_reason():
+        yield checks.Error(
+            f"Tenants could meet behind the connection pooler: {reason}.",
+            hint="Let it pool by transaction (PgBouncer: pool_mode = transaction).",
+            id="tenants.E005",
+        )
+        return  # the other checks need transactions
     missing = missing_privileges()
     if reason := unsafe_role_reason():
         yield checks.Error(
             f"Row-level security does not bind this process: {reason}.",
             hint=f"Connect as {APP_ROLE}.",
             id="tenants.E003",
-        )
-    if reason := unsafe_pooler_reason():
-        yield checks.Error(
-            f"Tenants could meet behind the connection pooler: {reason}.",
-            hint="Let it pool by transaction (PgBouncer: pool_mode = transaction).",
-            id="tenants.E005",
         )
     yield from _check_versions()
     with tenant_connection().cursor() as cursor:
