@@ -157,34 +157,27 @@ def test_a_hundred_megabytes_are_not_read(
         ask(llm_server.url, timeout=60)
 
 
-def test_the_environment_adds_no_header(
+def test_the_environment_adds_a_proxy_and_no_header(
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
     new_client: Callable[[], openai.OpenAI],
 ) -> None:
-    """openai's SDK reads an organisation, a project and headers from the environment."""
+    """openai's SDK reads an organisation and headers from the environment."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-1")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: 1\nAuthorization: Bearer other")
-    new_client()
-    assert ask(llm_server.url, timeout=60) == "Noted."
-    assert {name.lower() for name in llm_server.requests[0].headers} == {
-        *("host", "user-agent", "accept", "accept-encoding", "content-type", "content-length"),
-    }
-
-
-def test_the_proxy_of_the_environment_is_used(
-    llm_server: LLMServer,
-    monkeypatch: pytest.MonkeyPatch,
-    new_client: Callable[[], openai.OpenAI],
-) -> None:
     monkeypatch.setenv("HTTP_PROXY", urlsplit(llm_server.url).netloc)
     new_client()
     assert ask("http://llm.test/v1", timeout=60) == "Noted."
-    assert llm_server.requests[0].path == "http://llm.test/v1/chat/completions"
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     assert ask(llm_server.url, timeout=60) == "Noted."
-    assert llm_server.requests[1].path == "/v1/chat/completions"
+    proxied, direct = llm_server.requests
+    assert (proxied.path, direct.path) == (
+        "http://llm.test/v1/chat/completions",
+        "/v1/chat/completions",
+    )
+    assert {name.lower() for name in direct.headers} == {
+        *("host", "user-agent", "accept", "accept-encoding", "content-type", "content-length"),
+    }
 
 
 def test_tls_is_verified_and_ends_at_the_deadline(
