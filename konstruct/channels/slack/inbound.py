@@ -318,7 +318,8 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
         "ts": event.ts,
     }
     try:
-        message, created = accept(incoming, tenant_id=tenant_id)
+        with transaction.atomic():
+            message, created = accept(incoming, tenant_id=tenant_id)
     except IdempotencyKeyReused:
         return  # another event of the same message, with another name or file
     except QuotaExceeded as refusal:

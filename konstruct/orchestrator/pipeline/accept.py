@@ -52,6 +52,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     """Store the message, and enqueue its reply.
 
     With the idempotency key of an existing message of the same channel, that message is returned.
+    It sets no savepoint: a caller that goes on after an error puts it into `atomic()`.
 
     Returns:
         The message, and whether it is new.
@@ -61,7 +62,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         QuotaExceeded: the message is new, and a hard limit of the tenant is reached.
     """
     pieces = estimated_pieces(incoming.content, incoming.name)
-    with tenant_scope(tenant_id), transaction.atomic():
+    with tenant_scope(tenant_id), transaction.atomic(savepoint=False):
         try:
             usage.require_room(usage.MESSAGE_QUOTAS, memories=pieces)
         except QuotaExceeded:
