@@ -54,7 +54,8 @@ def command_of(service: str) -> list[str]:
         dockerfile = (PROJECT / "Dockerfile").read_text()
         (command,) = re.findall(r"^CMD (\[.*\])$", dockerfile, re.MULTILINE)
         command = yaml.safe_load(command)
-    return [sys.executable, *command[1:]]
+    # As Compose does where the environment has no value.
+    return [sys.executable, *(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", part) for part in command[1:])]
 
 
 def test_only_the_writable_folder_is_writable(tmp_path: Path) -> None:
