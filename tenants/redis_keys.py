@@ -10,9 +10,19 @@ from functools import lru_cache
 from urllib.parse import unquote
 from uuid import UUID
 
+from tenants.context import required_tenant_id
 from tenants.exceptions import InvalidKeyPart
 
 KeyPart = UUID | str | int
+
+
+def key_of_current_tenant(key: str, key_prefix: str, version: int) -> str:
+    """Return the key of a value of `django.core.cache`: of the current tenant.
+
+    Raises:
+        NotInTenant: the code runs outside of tenants.
+    """
+    return _key(required_tenant_id(), "cache", version, _id(key_prefix + key))
 
 
 @lru_cache(maxsize=4096)  # called for every request

@@ -107,6 +107,7 @@ CACHES = {
     "default": {
         "BACKEND": "django_redis.cache.RedisCache",
         "LOCATION": embedded.redis_url() if EMBEDDED_CACHE else REDIS_URL,
+        "KEY_FUNCTION": "tenants.redis_keys.key_of_current_tenant",
         "OPTIONS": {
             # The default is pickle, by which a writer to the cache runs code in its readers.
             "SERIALIZER": "django_redis.serializers.json.JSONSerializer",

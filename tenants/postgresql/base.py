@@ -27,6 +27,7 @@ from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.postgresql.features import DatabaseFeatures
 from django_tenants.postgresql_backend import base
 from psycopg import sql
+from psycopg.errors import UndefinedTable
 from psycopg.pq import TransactionStatus
 
 from tenants.exceptions import TenantPinned
@@ -324,13 +325,13 @@ def _run_in_tenant(
             refuse_unless_allowed(text, params)
     if connection.is_in_transaction:
         connection.enter()
-        return execute(statement, params, many, context)
+        return _execute(connection, execute, statement, params, many, context)
     if connection.is_owners and OUTSIDE_TRANSACTIONS.match(text):
         with connection.session():
             return execute(statement, params, many, context)
     connection.enter()
     try:
-        result = execute(statement, params, many, context)
+        result = _execute(connection, execute, statement, params, many, context)
     except BaseException:
         with suppress(psycopg.Error):
             connection.connection.rollback()
@@ -338,6 +339,18 @@ def _run_in_tenant(
     with connection.wrap_database_errors:
         connection.connection.commit()
     return result
+
+
+def _execute(connection: DatabaseWrapper, execute: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return execute(*arguments)
+    except ProgrammingError as error:
+        if connection.tenant_id is None and isinstance(error.__cause__, UndefinedTable):
+            (reason, *_) = str(error).splitlines()
+            raise ProgrammingError(
+                f"{reason}: no tenant is entered, see tenants.context.tenant_scope"
+            ) from error.__cause__
+        raise
 
 
 # A forked child must neither use nor close its parent's connections.

@@ -2,14 +2,16 @@
 
 import inspect
 from collections.abc import Callable
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from django.core.cache import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tenants import redis_keys
-from tenants.exceptions import InvalidKeyPart
+from tenants.context import public_scope, tenant_scope
+from tenants.exceptions import InvalidKeyPart, NotInTenant
 
 TENANT = UUID("11111111-2222-3333-4444-555555555555")
 CONSTRUCTORS: dict[str, Callable[..., str]] = {
@@ -124,3 +126,18 @@ def test_escaped_text_is_in_the_key_of_its_id(text: str) -> None:
 @pytest.mark.slow
 def test_the_pattern_of_a_tenant_matches_its_keys_alone() -> None:
     assert redis_keys.all_keys_pattern(TENANT) == f"{TENANT}:*"
+
+
+def test_values_of_djangos_cache_are_the_current_tenants() -> None:
+    tenants = (uuid4(), uuid4())
+    for tenant in tenants:
+        with tenant_scope(tenant):
+            assert cache.get("a:b") is None
+            cache.set("a:b", str(tenant))
+            assert cache.make_key("a:b") == f"{tenant}:cache:1:a%3Ab"
+    for tenant in tenants:
+        with tenant_scope(tenant):
+            assert cache.get("a:b") == str(tenant)
+            cache.delete("a:b")
+    with public_scope(), pytest.raises(NotInTenant, match="use tenant_scope"):
+        cache.get("a:b")

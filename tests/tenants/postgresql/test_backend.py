@@ -10,11 +10,13 @@ from django.contrib.auth.models import User
 from django.db import (
     DatabaseError,
     OperationalError,
+    ProgrammingError,
     connection,
     transaction,
 )
 from django_tenants.utils import schema_context
 
+from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.postgresql import base
@@ -125,3 +127,11 @@ def test_entering_a_tenant_costs_no_query_of_its_own(
 ) -> None:
     with django_assert_num_queries(1), tenant_scope(in_a.id):
         names()
+
+
+def test_a_query_of_a_tenants_table_outside_of_tenants_names_the_remedy(in_a: Tenant) -> None:
+    connection.set_schema_to_public()
+    with pytest.raises(ProgrammingError, match=r"does not exist: .* see tenants.context.tenant_sc"):
+        Message.objects.exists()
+    with transaction.atomic(), pytest.raises(ProgrammingError, match="no tenant is entered"):
+        Message.objects.exists()
