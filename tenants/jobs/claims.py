@@ -124,15 +124,17 @@ def claim(
             with transaction.atomic():
                 connection.set_local(_BY_INDEXES)
                 row = fetch_row(_CLAIM, values)
-            if row is None:
-                return None
-            tenant_id, key, traceparent = row
-            _last[rotation] = tenant_id
-            delay = _delay(tenant_id, server, states)
-            if delay is None:
-                cache_server(tenant_id, server)
-                return Claim(tenant_id, key, traceparent)
-            execute(_DELAY, {**values, "tenant_id": tenant_id, "key": key, "delay": delay})
+                if row is None:
+                    return None
+                tenant_id, key, traceparent = row
+                _last[rotation] = tenant_id
+                delay = _delay(tenant_id, server, states)
+                if delay is not None:
+                    values |= {"tenant_id": tenant_id, "key": key, "delay": delay}
+                    execute(_DELAY, values)
+                    continue
+            cache_server(tenant_id, server)
+            return Claim(tenant_id, key, traceparent)
 
 
 def _ranges(last: UUID, exclude: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:

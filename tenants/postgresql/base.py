@@ -60,7 +60,7 @@ POOL_WAITING: Final = gauge(
     server=tuple(settings.DATABASES),
 )
 
-_statement_limit: ContextVar[str] = ContextVar("statement_limit", default="")
+_statement_limit: ContextVar[tuple[str, ...]] = ContextVar("statement_limit", default=())
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def statement_limit(seconds: int) -> Iterator[None]:
 
     With SET LOCAL, so that a pooled session keeps nothing of it. Applies to all servers.
     """
-    token = _statement_limit.set(f"SET LOCAL statement_timeout = '{seconds}s'; ")
+    token = _statement_limit.set((f"SET LOCAL statement_timeout = '{seconds}s'",))
     try:
         yield
     finally:
@@ -164,22 +164,26 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if not self.is_in_transaction:
             raise ProgrammingError("settings are changed in a transaction only: use atomic()")
-        self.enter()
-        self._send(
-            "; ".join(f"SET LOCAL {name} = {sql.quote(value)}" for name, value in values.items())
-        )
+        self.enter(*(f"SET LOCAL {name} = {sql.quote(value)}" for name, value in values.items()))
 
-    def enter(self) -> None:
-        """Have the open transaction, or one that this begins, be in the schema and tenant."""
+    def enter(self, *further: str) -> None:
+        """Have the open transaction, or one that this begins, be in the schema and tenant.
+
+        Args:
+            further: statements of this module to send in the same message.
+        """
         status = self.connection.info.transaction_status
         wanted = _settings_of(tuple(self._get_cursor_search_paths()), self.tenant_id)
+        statements = list(further)
         if status == TransactionStatus.IDLE:
             level = self.connection.isolation_level
             begin = f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}" if level else "BEGIN"
-            self._send(f"{begin}; {_statement_limit.get()}{wanted}")
+            statements = [begin, *_statement_limit.get(), wanted, *further]
             self._entered_at.clear()
         elif status == TransactionStatus.INTRANS and wanted != self._entered:
-            self._send(wanted)
+            statements = [wanted, *further]
+        if statements:
+            self._send("; ".join(statements))
         self._entered = wanted
 
     def _send(self, statements: str) -> None:

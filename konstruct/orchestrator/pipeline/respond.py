@@ -53,7 +53,7 @@ from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager, WorkingContextCompiler
 from memory.context.prompt import Prompt, PromptParts
 from memory.context.tokens import count_up_to, cut, even_limit
-from tenants import traces
+from tenants import traces, transaction
 from tenants.context import tenant_scope
 from tenants.jobs import Lease, Outcome
 from tenants.metrics import histogram
@@ -119,13 +119,17 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
     message, calls = snapshot.message, write.run_approved_calls(snapshot, lease)
     if isinstance(calls, Hold):
         return calls
-    session = None
-    if snapshot.history is not None:
-        session = thread_turns.program_turns(message, snapshot.history)
-    elif agent.id != snapshot.thread.agent_id or thread_turns.is_shared_channel(message.channel):
-        session = thread_turns.prompt_turns(message, agent)
-    instructions = instructions_for(agent, snapshot.instructions)
-    prompt = build_prompt(agent, gather_context(message, agent, session, instructions), session)
+    with transaction.atomic():
+        session = None
+        if snapshot.history is not None:
+            session = thread_turns.program_turns(message, snapshot.history)
+        elif agent.id != snapshot.thread.agent_id or thread_turns.is_shared_channel(
+            message.channel
+        ):
+            session = thread_turns.prompt_turns(message, agent)
+        instructions = instructions_for(agent, snapshot.instructions)
+        gathered = gather_context(message, agent, session, instructions)
+    prompt = build_prompt(agent, gathered, session)
     has_tools = may_use_tools(agent, snapshot.thread)
     with nullcontext() if has_tools else _streaming(message, agent, lease) as on_text:
         if has_tools or calls or "tools" in snapshot.options:

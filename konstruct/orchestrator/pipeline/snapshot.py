@@ -15,6 +15,7 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
+from tenants import transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,9 @@ def oldest_due(thread: Thread) -> Snapshot | None:
     the program, an earlier reply, or a plain yes or no.
     """
     due = PendingReply.objects.due().in_thread(**thread.as_filter)  # type: ignore[arg-type]
-    row = _messages(thread).filter(pk=due.values("message_id")[:1]).first()
-    return None if row is None else _snapshot(row, thread)
+    with transaction.atomic():
+        row = _messages(thread).filter(pk=due.values("message_id")[:1]).first()
+        return None if row is None else _snapshot(row, thread)
 
 
 def read_snapshot(message: KonstructMessage) -> Snapshot:
