@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 29d27fa5959f1be77389f4cdf32765245e3b658774b122d67645d5e89e550158
+// Written by `make typescript` from docs/openapi.yaml, sha256 e3bd37319d9853454788ffbad6e3547a550602836389dd2711c7e87d5ecc24a0
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
