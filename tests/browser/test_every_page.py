@@ -263,7 +263,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
 
 def operators_pages(tenant: Tenant) -> Iterator[tuple[str, str]]:
     """Return the pages of the operators' admin that belong to no model."""
-    for name in ("index", "password_change", "usage"):
+    for name in ("index", "password_change", "processes", "usage"):
         yield name, reverse(f"admin:{name}", urlconf=public)
     for name in ("suspend_tenant", "remove_tenant", "invite_admin"):
         yield name, reverse(f"admin:{name}", urlconf=public, args=[tenant.pk])

@@ -93,7 +93,7 @@ def test_processes_create_tenants_concurrently_with_the_owner_worker(
         assert_complete(slug)
 
 
-@pytest.mark.parametrize("statements", [9, 16])
+@pytest.mark.parametrize("statements", [10, 16])
 def test_killed_create_tenant_does_not_block_the_next(
     start: Callable[..., "subprocess.Popen[str]"], as_owner: AsOwner, statements: int
 ) -> None:
