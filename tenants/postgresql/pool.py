@@ -98,6 +98,7 @@ def take_from_pool(pool: ConnectionPool[Any], take: Callable[[], Any]) -> Any:
         PoolExhausted: no connection was free for MAX_POOL_WAIT_SECONDS.
     """
     with suppress(IndexError):
+        # Ends: when none is left, perhaps because another thread has taken the last one.
         while True:
             discard(_abandoned.popleft())
     began = time.monotonic()
