@@ -166,11 +166,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
             raise ProgrammingError("settings are changed in a transaction only: use atomic()")
         self.enter(*(f"SET LOCAL {name} = {sql.quote(value)}" for name, value in values.items()))
 
-    def enter(self, *further: str) -> None:
+    def enter(self, *further: str, is_rollback: bool = False) -> None:
         """Have the open transaction, or one that this begins, be in the schema and tenant.
 
         Args:
             further: statements of this module to send in the same message.
+            is_rollback: the next statement may undo the settings, so the one after it sets them.
         """
         status = self.connection.info.transaction_status
         wanted = _settings_of(tuple(self._get_cursor_search_paths()), self.tenant_id)
@@ -184,7 +185,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             statements = [wanted, *further]
         if statements:
             self._send("; ".join(statements))
-        self._entered = wanted
+        self._entered = "" if is_rollback else wanted
 
     def _send(self, statements: str) -> None:
         """Send statements of this module in one message, which Postgres allows without values."""
@@ -328,7 +329,7 @@ def _run_in_tenant(
         with connection.wrap_database_errors:
             refuse_unless_allowed(text, params)
     if connection.is_in_transaction:
-        connection.enter()
+        connection.enter(is_rollback=text.lstrip("( \n").upper().startswith("ROLLBACK"))
         return _execute(connection, execute, statement, params, many, context)
     if connection.is_owners and OUTSIDE_TRANSACTIONS.match(text):
         with connection.session():

@@ -45,6 +45,15 @@ def savepoint_rollback(tenant: Tenant) -> None:
         raise ZeroDivisionError
 
 
+def savepoint_in_raw_sql(tenant: Tenant) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SAVEPOINT ours")
+        connection.set_tenant(tenant)
+        assert names() == ["of-tenant-b"]
+        cursor.execute("ROLLBACK TO ours")
+        assert names() == ["of-tenant-b"]
+
+
 def swallowed_error_in_savepoint(tenant: Tenant) -> None:
     with transaction.atomic():
         connection.set_tenant(tenant)
@@ -86,6 +95,7 @@ ACCIDENTS: list[Callable[[Tenant], None]] = [
     swallowed_error_in_atomic,
     rollback_by_exception,
     savepoint_rollback,
+    savepoint_in_raw_sql,
     swallowed_error_in_savepoint,
     rollback_by_the_driver,
     reset_in_raw_sql,
