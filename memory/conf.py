@@ -17,7 +17,7 @@ HISTORY_CHANNELS: Final = (IMPORT_CHANNEL, HANDOVER_CHANNEL)
 # Texts of `store_embedding` are messages of this channel. They are recalled like any message, they
 # have no reply, and they are not in the window.
 STORED_CHANNEL: Final = "stored"
-# Channels whose messages are not answered.
+# Messages of these channels are not answered.
 UNANSWERED_CHANNELS: Final = (*HISTORY_CHANNELS, STORED_CHANNEL)
 # Bytes of a message's metadata as JSON: labels, not documents.
 MAX_MESSAGE_METADATA_BYTES: Final = 8_192

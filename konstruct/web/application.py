@@ -1,4 +1,4 @@
-"""The ASGI application: what is decided before Django reads a request, and the access log.
+"""The ASGI application: checks before Django reads a request, and the access log.
 
 It answers the health checks, and does not read the body of a request that is too long or has no
 credentials: Django answers it without its body, and the connection is closed. Slow clients are the
@@ -45,7 +45,7 @@ CLIENT_DISCONNECTED: Final = 499
 MAX_URL_BYTES: Final = 8190
 # A body of a request without credentials outside of the APIs, such as the form of a login.
 MAX_SMALL_BODY_BYTES: Final = 64 * 1024
-# Requests with a larger body whose caller is not verified yet, at once.
+# Requests of unverified callers with a larger body, at once.
 MAX_LARGE_UNVERIFIED: Final = 32
 # A client that still sends when the connection is closed may not see the response. So a body that
 # is not read is discarded for this time, up to this many bytes.

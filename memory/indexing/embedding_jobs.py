@@ -1,9 +1,9 @@
 """Writes the vectors and words of messages, in batches, from the queue of embeddings.
 
 A batch has three steps: a transaction leases its jobs, the model computes outside of any, and a
-transaction writes the vectors and words of the messages whose lease has not ended, and removes
+transaction writes the vectors and words of the messages that are still leased, and removes
 their jobs. A killed worker leaves all of a batch or nothing, and its leases end like those of other
-jobs. A message whose job has failed, or whose worker has died, is tried alone from then on, so that
+jobs. After a failure, or the death of a worker, a message is tried alone from then on, so that
 it fails no other message.
 """
 

@@ -182,7 +182,7 @@ class SessionTurnMiddleware:
 
 
 def _is_its_turn(request: HttpRequest, tenant_id: UUID | None) -> bool:
-    """Return whether a request whose caller is verified may go on, see web/callers.py."""
+    """Return whether a request of a verified caller may go on, see web/callers.py."""
     verify: Callable[[UUID | None], bool] | None = getattr(request, "verify", None)
     return verify is None or verify(tenant_id)
 

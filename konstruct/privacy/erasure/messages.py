@@ -195,7 +195,7 @@ def _remove(
     """
 
     add = partial(add_rows, tables)
-    # The messages whose replies alone are erased must not be answered again.
+    # If only the reply to a message is erased, the message must not be answered again.
     answered = {message.in_reply_to_id for message in batch.messages} - {*batch.ids}
     unanswered = list(
         Message.objects.filter(pk__in=filter(None, answered), pending_reply__isnull=True)

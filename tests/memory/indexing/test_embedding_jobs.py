@@ -110,7 +110,7 @@ def test_any_text_can_be_stored(tenant_a, add_message, text):
 
 @pytest.fixture
 def computing(monkeypatch):
-    """The states of the connection when the model computes, and what is done at that time."""
+    """The states of the connection when the model computes, and a function to call at that time."""
     model, encode = embedder.get_embedder(), embedder.Embedder.encode_batches
     states, meanwhile = [], []
 
