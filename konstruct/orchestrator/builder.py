@@ -1,13 +1,12 @@
 """Builds the messages for a language model. Pure: no Django, no I/O.
 
-`build` and `system_prompt_with` call `build_messages_with_memory` and `build_system_prompt` as
+The pipeline and `system_prompt_with` call `build_messages_with_memory` and `build_system_prompt` as
 attributes of this module, so a program that replaces or wraps one here changes every prompt.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
@@ -95,21 +94,40 @@ class Persona(Protocol):
     def persona(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PromptOptions:
-    """The optional keywords of `build_messages_with_memory`."""
+@dataclass
+class AgentForReply:
+    """An agent, with all that one request of the pipeline has besides the documented arguments.
 
+    The pipeline passes it as the agent, so that a wrapper of `build_messages_with_memory` or
+    `run_agent` passes all of it on. Its other attributes are those of the agent. A wrapper that
+    passes another agent sets attributes of a copy: `copy(agent)`.
+    """
+
+    agent: Any
     clauses: Sequence[str] = ()
     """Paragraphs that follow the agent's own system prompt, for this prompt alone."""
     max_system_tokens: int | None = None
     """The system prompt is cut in its middle to this number of tokens; None: it is not."""
     instructions: str = ""
     """The system message with the instructions of an application; "": there is none."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    may_call: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    on_text: Callable[[str], None] | None = None
+    on_completion: Callable[[Any], None] | None = None
+    timeout: float | None = None
+    meter: Mapping[str, Any] = field(default_factory=dict)
+    """What the meter records of the request, by the names of fields of `ModelCall`."""
 
+    @classmethod
+    def of(cls, agent: Any) -> "AgentForReply":
+        """Return the agent itself if it is one, or else one with the agent alone."""
+        return agent if isinstance(agent, cls) else cls(agent)
 
-# The keywords of the pipeline's call. A wrapper with the four documented parameters cannot pass
-# keywords on; the function that it calls finds them here.
-_options: ContextVar[PromptOptions | None] = ContextVar("prompt_options", default=None)
+    def __getattr__(self, name: str) -> Any:
+        if name == "agent":  # while copy() makes an instance
+            raise AttributeError(name)
+        return getattr(self.agent, name)
 
 
 def build_system_prompt(agent: Persona, *clauses: str) -> str:
@@ -169,7 +187,7 @@ def build_messages_with_memory(
         {"role", "content"} dicts. Nothing but the system prompt is cut here: the pipeline passes
         turns and texts that fit its budget.
     """
-    given = _options.get() or PromptOptions()
+    given = AgentForReply.of(agent)
     system_prompt = system_prompt_with(agent, given.clauses if clauses is None else clauses)
     limit = given.max_system_tokens if max_system_tokens is None else max_system_tokens
     if limit is not None:
@@ -183,21 +201,3 @@ def build_messages_with_memory(
         instructions=given.instructions if instructions is None else instructions,
     )
     return flatten(sections)
-
-
-def build(
-    agent: Persona,
-    current_message: str,
-    recent_messages: Sequence[Mapping[str, Any]],
-    relevant_context: Sequence[str],
-    options: PromptOptions,
-) -> list[ChatMessage]:
-    """Call `build_messages_with_memory`, or its replacement, with its four documented arguments.
-
-    The options reach the original function also through a wrapper that does not know them.
-    """
-    token = _options.set(options)
-    try:
-        return build_messages_with_memory(agent, current_message, recent_messages, relevant_context)
-    finally:
-        _options.reset(token)

@@ -5,10 +5,8 @@ changes the replies of all agents.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
-from uuid import UUID
 
 from django.conf import settings
 
@@ -23,7 +21,7 @@ from konstruct.llm.completions import (
 )
 from konstruct.llm.exceptions import LLMReplyInvalid
 from konstruct.orchestrator import builder, metering
-from konstruct.orchestrator.builder import limited_options
+from konstruct.orchestrator.builder import AgentForReply, limited_options
 from tenants.context import current_tenant_id
 
 
@@ -44,33 +42,9 @@ class HasContent(Protocol):
     def content(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The optional keywords of `run_agent`, which describes them, and what the meter records."""
-
-    tools: Sequence[Mapping[str, Any]] = ()
-    may_call: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
-    on_text: OnText | None = None
-    on_completion: Callable[[Completion], None] | None = None
-    timeout: float | None = None
-    purpose: str = metering.REPLY
-    agent_id: UUID | None = None
-    """The agent to which the meter counts the calls."""
-    agent_version: int | None = None
-    """The number of the agent's version that answers, for the meter."""
-    message_id: UUID | None = None
-    """The message that is answered, for the meter."""
-
-
-# The keywords of the pipeline's call. A replacement of `run_agent` with the three documented
-# parameters cannot pass keywords on; the original function reads them here.
-_options: ContextVar[RunOptions | None] = ContextVar("run_options", default=None)
-
-
 def run_agent(
     msg: HasContent,
-    agent: Runnable,
+    agent: Runnable | AgentForReply,
     messages: Sequence[Mapping[str, Any]] | None = None,
     *,
     tools: Sequence[Mapping[str, Any]] | None = None,
@@ -86,7 +60,8 @@ def run_agent(
 
     Args:
         msg: the message; its `content` is the user's text.
-        agent: its `model` and `model_tier` choose the language model.
+        agent: its `model` and `model_tier` choose the language model. An `AgentForReply` has the
+            keywords of the pipeline's call.
         messages: the prompt, as OpenAI's API has it. By default `build_system_prompt(agent)`
             and the message alone; the date is in the prompts of the pipeline.
         tools: tools that the language model may call, as OpenAI's API describes them.
@@ -111,34 +86,31 @@ def run_agent(
         "on_completion": on_completion,
         "timeout": timeout,
     }
-    given = {name: value for name, value in keywords.items() if value is not None}
-    run_options = replace(_options.get() or RunOptions(), **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {name: value for name, value in keywords.items() if value is not None}
+    asked = replace(AgentForReply.of(agent), **given)
     if messages is None:
-        messages = builder.build(agent, msg.content, [], [], builder.PromptOptions())
+        messages = builder.build_messages_with_memory(agent, msg.content, [], [])
     request = CompletionRequest(
         messages,
         model=agent.model,
         tier=agent.model_tier,
-        tools=run_options.tools,
-        may_call=run_options.may_call,
-        options=limited_options(agent, run_options.options),
+        tools=asked.tools,
+        may_call=asked.may_call,
+        options=limited_options(agent, asked.options),
     )
     if settings.LLM_POOL_URL and current_tenant_id() is not None:
         with metering.record_call(
             messages,
-            agent_id=run_options.agent_id,
-            purpose=run_options.purpose,
             model=agent.model or settings.LLM_MODEL or agent.model_tier,
             endpoint=host_of(settings.LLM_POOL_URL),
-            message_id=run_options.message_id,
-            agent_version=run_options.agent_version,
+            **{"purpose": metering.REPLY, **asked.meter},
         ) as call:
-            completion = language_model(run_options.timeout).complete(request, run_options.on_text)
+            completion = language_model(asked.timeout).complete(request, asked.on_text)
             call.count(messages, completion)
     else:
-        completion = language_model(run_options.timeout).complete(request, run_options.on_text)
-    if run_options.on_completion is not None:
-        run_options.on_completion(completion)
+        completion = language_model(asked.timeout).complete(request, asked.on_text)
+    if asked.on_completion is not None:
+        asked.on_completion(completion)
     return completion.text
 
 
@@ -146,32 +118,32 @@ _run_agent = run_agent
 
 
 def complete(
-    msg: HasContent,
-    agent: Runnable,
-    messages: Sequence[Mapping[str, Any]],
-    options: RunOptions | None = None,
+    msg: HasContent, agent: Runnable | AgentForReply, messages: Sequence[Mapping[str, Any]]
 ) -> Completion:
     """Call `run_agent`, or its replacement, with its three documented arguments.
 
-    The options reach the original function also through a wrapper without these parameters. The
-    returned text is the completion's. Tool calls are those of the last completion with this text,
-    or else of the last one; tokens are the sum. A replacement without a language model has neither.
+    The returned text is the completion's. Tool calls are those of the last completion with this
+    text, or else of the last one; tokens are the sum. A replacement without a language model has
+    neither.
 
     `on_text` is called as the text comes. If `run_agent` is replaced, it is called once with the
     returned text, because a client cannot take back text that it has read.
 
+    Args:
+        msg: the message.
+        agent: the agent, or an `AgentForReply` with the keywords of the request.
+        messages: the prompt.
+
     Raises:
         LLMError: there is no usable answer, such as one without text and tool calls.
     """
-    options = options or RunOptions()
+    asked = AgentForReply.of(agent)
     completions: list[Completion] = []
     is_replaced = run_agent is not _run_agent
-    on_text = None if is_replaced else options.on_text
-    token = _options.set(replace(options, on_text=on_text, on_completion=completions.append))
-    try:
-        returned = run_agent(msg, agent, messages)
-    finally:
-        _options.reset(token)
+    on_text = None if is_replaced else asked.on_text
+    returned = run_agent(
+        msg, replace(asked, on_text=on_text, on_completion=completions.append), messages
+    )
     text = make_storable(returned).strip() if isinstance(returned, str) else ""
     same_text = [completion for completion in completions if completion.text == text]
     fitting = same_text or completions
@@ -188,8 +160,6 @@ def complete(
         total_usage([completion.usage for completion in completions]),
         last.finish_reason if last else "stop",
     )
-    if is_replaced and text and options.on_text is not None:
-        options.on_text(text)
-    if options.on_completion is not None:
-        options.on_completion(completion)
+    if is_replaced and text and asked.on_text is not None:
+        asked.on_text(text)
     return completion

@@ -11,6 +11,7 @@ from django.conf import settings
 from konstruct.llm.completions import Completion, split_credentials
 from konstruct.llm.exceptions import LLMError, LLMRefused
 from konstruct.orchestrator import metering, runner, usage
+from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.extraction import prompt
 from konstruct.orchestrator.extraction.candidates import (
@@ -189,15 +190,16 @@ def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Complet
         content=messages[-1]["content"],
         **batch.thread.as_filter,  # type: ignore[arg-type]
     )
-    options = runner.RunOptions(
+    is_saved = not batch.agent._state.adding
+    asked = AgentForReply(
+        agent,
         options=prompt.options(run.response_format, batch.sources, batch.known),
         timeout=timeout,
-        purpose=PURPOSE,
-        agent_id=None if batch.agent._state.adding else batch.agent.id,
+        meter={"purpose": PURPOSE, "agent_id": batch.agent.id if is_saved else None},
     )
     call = metering.Call()
     try:
-        completion = runner.complete(message, agent, messages, options)
+        completion = runner.complete(message, asked, messages)
         call.count(messages, completion)
     except LLMError as error:
         call.count_failure(messages, error)

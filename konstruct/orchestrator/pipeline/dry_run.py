@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator import runner, usage
+from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.extraction.fact_requests import request_slot
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.messages import KonstructMessage
@@ -157,8 +158,9 @@ def _ask(
         *tool_descriptions(agent.tools),
         *handovers.handover_tools(agent, can_hand_back=False),
     ]
-    options = runner.RunOptions(tools=tools, purpose=purpose, agent_id=message.agent_id)
-    completion = runner.complete(message, agent, run.prompt.messages, options)
+    meter = {"purpose": purpose, "agent_id": message.agent_id}
+    asked = AgentForReply(agent, tools=tools, meter=meter)
+    completion = runner.complete(message, asked, run.prompt.messages)
     run.usage = completion.usage
     if completion.finish_reason == "length":
         run.steps.append("The answer was cut at the limit of tokens.")

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from konstruct.llm.completions import Completion, OnText, total_usage
 from konstruct.orchestrator import builder, runner
-from konstruct.orchestrator.builder import instructions_for
+from konstruct.orchestrator.builder import AgentForReply, instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import find_phrase
 from konstruct.orchestrator.handoff.escalations import OpenedBy
@@ -46,7 +46,6 @@ from konstruct.orchestrator.pipeline.write import (
 )
 from konstruct.orchestrator.replies import delivery_hooks, queue, reply_wait
 from konstruct.orchestrator.replies.partial_reply import stream_reply
-from konstruct.orchestrator.runner import RunOptions
 from konstruct.orchestrator.tool_catalog import tool_descriptions
 from konstruct.orchestrator.tools import tool_calls
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
@@ -135,15 +134,14 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
         if has_tools or calls or "tools" in snapshot.options:
             completion = ask_with_tools(snapshot, agent, prompt.messages, calls, lease, on_text)
         else:
-            options = RunOptions(
+            asked = AgentForReply(
+                agent,
                 options=snapshot.options,
                 on_text=on_text,
-                agent_id=agent.id,
-                agent_version=agent.version,
-                message_id=message.id,
                 timeout=_timeout(message, lease),
+                meter=_meter(message, agent),
             )
-            completion = runner.complete(message, agent, prompt.messages, options)
+            completion = runner.complete(message, asked, prompt.messages)
     if isinstance(completion, Completion):
         return Draft.from_completion(completion, agent, prompt)
     return completion
@@ -153,6 +151,10 @@ def _timeout(message: KonstructMessage, lease: Lease) -> float | None:
     """Return the seconds for an answer of the language model; None: LLM_TIMEOUT."""
     left = queue.seconds_left(message)
     return None if lease.attempt == 1 else max(1.0, min(left, settings.LLM_TIMEOUT))
+
+
+def _meter(message: KonstructMessage, agent: Agent) -> dict[str, Any]:
+    return {"agent_id": agent.id, "agent_version": agent.version, "message_id": message.id}
 
 
 def _streaming(
@@ -207,11 +209,9 @@ def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | Non
     system_prompt = builder.system_prompt_with(agent, clauses)
     prompt = context.fit(gathered, system_prompt, agent.model_tier)
     fitted = prompt.fitted
-    options = builder.PromptOptions(
-        clauses, prompt.max_system_tokens, instructions=gathered.instructions
-    )
+    asked = AgentForReply(agent, clauses, prompt.max_system_tokens, gathered.instructions)
     return prompt.with_messages(
-        builder.build(agent, fitted.task, fitted.messages, prompt.texts, options)
+        builder.build_messages_with_memory(asked, fitted.task, fitted.messages, prompt.texts)
     )
 
 
@@ -265,17 +265,16 @@ def ask_with_tools(
         rounds = {call.round for call in calls}
         agent_rounds = {call.round for call in calls if call.name not in program_names}
         messages = [*prompt, *exchanges(calls, max_tokens)]
-        run_options = RunOptions(
+        asked = AgentForReply(
+            agent,
             tools=[*agent_tools, *program_tools],
             may_call=len(agent_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
             options=options,
             on_text=on_text,
-            agent_id=agent.id,
-            agent_version=agent.version,
-            message_id=snapshot.message.id,
             timeout=_timeout(snapshot.message, lease),
+            meter=_meter(snapshot.message, agent),
         )
-        completion = runner.complete(snapshot.message, agent, messages, run_options)
+        completion = runner.complete(snapshot.message, asked, messages)
         usages.append(completion.usage)
         if not completion.requested:
             return replace(completion, usage=total_usage(usages))

@@ -12,6 +12,7 @@ from django.utils import timezone
 from konstruct.llm.exceptions import LLMUnavailable
 from konstruct.orchestrator import metering, runner
 from konstruct.orchestrator.agents import update_agent
+from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from konstruct.orchestrator.pipeline.dry_run import dry_run
 from memory.models import Message
@@ -103,9 +104,9 @@ def test_a_call_that_fails_is_counted_without_tokens(
 ) -> None:
     llm_server.default = Answer("busy", 503, headers={"Retry-After": "3600"})
     with tenant_scope(program.tenant.id):
-        options = runner.RunOptions(agent_id=program.agent.pk)
+        asked = AgentForReply(program.agent, meter={"agent_id": program.agent.pk})
         with pytest.raises(LLMUnavailable):
-            runner.complete(_Message(), program.agent, [{"role": "user", "content": "?"}], options)
+            runner.complete(_Message(), asked, [{"role": "user", "content": "?"}])
         (call,) = ModelCall.objects.all()
         assert (call.outcome, call.prompt_tokens, call.requests) == ("failed", 0, 1)
         counts = counts_of_month()
@@ -147,16 +148,16 @@ def test_call_of_a_killed_process_is_unknown_and_the_rest_equals_the_model_calls
 ) -> None:
     """The outcome of a killed call is never recorded."""
     message = [{"role": "user", "content": "?"}]
-    options = runner.RunOptions(agent_id=program.agent.pk)
+    asked = AgentForReply(program.agent, meter={"agent_id": program.agent.pk})
     with monkeypatch.context() as patch:
         if step == "before the request":
             patch.setattr(runner, "language_model", _killed)
         patch.setattr(metering, "finish_call", lambda *_, **__: None)
         try:
-            runner.complete(_Message(), program.agent, message, options)
+            runner.complete(_Message(), asked, message)
         except KeyboardInterrupt:
             assert step == "before the request"
-    runner.complete(_Message(), program.agent, message, options)
+    runner.complete(_Message(), asked, message)
     unknown = ModelCall.objects.filter(outcome=CallOutcome.UNKNOWN)
     assert unknown.count() == 1
     lost = len(llm_server.requests) - metered()[0]

@@ -1,6 +1,7 @@
 """Running an agent: its request, its result, and the effect of a replacement."""
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMReplyInvalid
 from konstruct.orchestrator import builder, runner
-from konstruct.orchestrator.runner import RunOptions, complete, run_agent
+from konstruct.orchestrator.builder import AgentForReply
+from konstruct.orchestrator.runner import complete, run_agent
 from tests.servers.llm import Answer, LLMServer, streamed
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {}}}
@@ -84,8 +86,8 @@ def test_a_wrapper_with_three_parameters_changes_the_text_and_keeps_the_rest(
     message = {"content": "It rains.", "tool_calls": [CALL]}
     llm_server.default = Answer({"choices": [{"message": message}], "usage": USAGE})
     pieces: list[str] = []
-    options = RunOptions(tools=[TOOL], options={"seed": 1}, on_text=pieces.append)
-    completion = complete(Hello(), Ada(), PROMPT, options)
+    agent = AgentForReply(Ada(), tools=[TOOL], options={"seed": 1}, on_text=pieces.append)
+    completion = complete(Hello(), agent, PROMPT)
     assert completion.text == "IT RAINS."
     assert [call.name for call in completion.requested] == ["weather"]
     assert completion.usage == {**USAGE, "total_tokens": 5}
@@ -101,7 +103,9 @@ def test_a_wrapper_that_asks_twice_is_charged_twice_and_takes_the_answer_it_retu
 
     def first_of_two(msg: Any, agent: Any, messages: Any = None) -> str:
         first = original(msg, agent, messages)
-        original(msg, replace(agent, model="other"), messages)
+        other = copy(agent)
+        other.model = "other"
+        original(msg, other, messages)
         return first
 
     monkeypatch.setattr(runner, "run_agent", first_of_two)
@@ -110,7 +114,7 @@ def test_a_wrapper_that_asks_twice_is_charged_twice_and_takes_the_answer_it_retu
         Answer({"choices": [{"message": delta}], "usage": USAGE}),
         Answer({"choices": [{"message": {"content": "No."}}], "usage": USAGE}),
     ]
-    completion = complete(Hello(), Ada(), PROMPT, RunOptions(tools=[TOOL]))
+    completion = complete(Hello(), AgentForReply(Ada(), tools=[TOOL]), PROMPT)
     assert (completion.text, len(completion.requested)) == ("Let me look.", 1)
     assert completion.usage == {
         "prompt_tokens": 6,
@@ -125,7 +129,9 @@ def test_a_replacement_needs_no_language_model(
 ) -> None:
     pieces: list[str] = []
     monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: " Canned.\0 ")
-    completion = complete(Hello(), Ada(), PROMPT, RunOptions(tools=[TOOL], on_text=pieces.append))
+    completion = complete(
+        Hello(), AgentForReply(Ada(), tools=[TOOL], on_text=pieces.append), PROMPT
+    )
     assert completion == Completion("Canned.")
     assert pieces == ["Canned."]
     assert llm_server.requests == []
@@ -138,12 +144,6 @@ def test_a_replacement_that_gives_no_text_is_an_error(
     monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: returned)
     with pytest.raises(LLMReplyInvalid, match="no text"):
         complete(Hello(), Ada(), PROMPT)
-
-
-def test_keywords_of_one_call_do_not_reach_the_next(llm_server: LLMServer) -> None:
-    complete(Hello(), Ada(), PROMPT, RunOptions(options={"seed": 1}))
-    run_agent(Hello(), Ada(), PROMPT)
-    assert [request.body.get("seed") for request in llm_server.requests] == [1, None]
 
 
 def test_a_replaced_builder_makes_the_prompt_of_a_message_alone(

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, AnswerOptions, ModelCall
 from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.snapshot import oldest_due
 from konstruct.orchestrator.replies.partial_reply import text_so_far, watch
@@ -134,6 +135,35 @@ def test_a_wrapped_builder_keeps_the_budget_the_date_and_the_clauses(
     assert len(system["content"]) < 20_000
     assert memory["content"].endswith("\n- Bonn is rainy.")
     assert user["content"] == "Where? Where?"
+
+
+def test_wrappers_of_builder_and_runner_pass_on_all_parts_of_the_request(
+    send_message: SendMessage, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Agent.objects.update(tools=["remember_fact"])
+    build, run = builder.build_messages_with_memory, runner.run_agent
+
+    def own_build(agent: Any, current: str, recent: Any, context: Any) -> Any:
+        return build(agent, current, recent, context)
+
+    def own_run(msg: Any, agent: Any, messages: Any = None) -> str:
+        return run(msg, agent, messages)
+
+    monkeypatch.setattr(builder, "build_messages_with_memory", own_build)
+    monkeypatch.setattr(runner, "run_agent", own_run)
+    message = send_message("Hello", handled=False)
+    AnswerOptions(options={"seed": 1}, instructions=["Be brief."]).save_for(message)
+    assert answered(message) == "Noted."
+    sent = llm_server.requests[-1].body
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["remember_fact"]
+    assert sent["seed"] == 1
+    assert sent["messages"][1]["content"] == f"{builder.INSTRUCTIONS_OPENING}\n\nBe brief."
+    call = ModelCall.objects.get()
+    assert (call.message_id, call.agent_id, call.purpose) == (
+        message.pk,
+        message.agent_id,
+        "reply",
+    )
 
 
 def test_a_replaced_system_prompt_is_in_every_prompt(
@@ -257,6 +287,6 @@ def test_a_stored_text_is_in_the_prompt_and_in_its_trace(
 
 
 def replace_prompt(agent: Agent, system_prompt: str) -> Agent:
-    changed = Agent.objects.get(pk=agent.pk)
+    changed = copy(agent)
     changed.system_prompt = system_prompt
     return changed

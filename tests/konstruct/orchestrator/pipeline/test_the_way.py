@@ -1,14 +1,12 @@
-"""The cost of a message: SQL statements, and files that a reader has to open."""
+"""The cost of a message: SQL statements."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test.utils import CaptureQueriesContext
 
-import konstruct
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import escalations, handovers
@@ -24,10 +22,6 @@ from tests.servers.llm import Answer, LLMServer
 SendMessage = Callable[..., Message]
 # Runs functions of on_commit, as a transaction of the product does.
 Committed = Callable[[], AbstractContextManager[Any]]
-
-ROOT = Path(konstruct.__file__).parent.parent
-PACKAGES = ("konstruct", "memory", "tenants")
-MAX_FILES, MAX_RETURNS = 18, 3
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +47,6 @@ def statements_of(message: Message) -> list[str]:
 def require(budget: int, message: Message) -> None:
     statements = statements_of(message)
     assert len(statements) == budget, "\n".join(statement[:200] for statement in statements)
-
-
-# --- Statements -----------------------------------------------------------------------------------
 
 
 def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
@@ -119,6 +110,3 @@ def test_a_handed_over_thread(
         message = send_message(handled=False)
     require(32, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
-
-
-# --- Files ----------------------------------------------------------------------------------------
