@@ -90,7 +90,7 @@ def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
     from konstruct.orchestrator.agents import find_agent
     from konstruct.orchestrator.models.agents import recall_policy
     from konstruct.orchestrator.pipeline.accept import Incoming, accept
-    from konstruct.orchestrator.replies.status import progress_of, sent_messages
+    from konstruct.orchestrator.replies.queue import progress_of, sent_messages
     from memory.recall import recall
     from tenants.context import tenant_scope
 

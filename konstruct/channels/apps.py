@@ -16,10 +16,8 @@ class ChannelsConfig(AppConfig):
         from konstruct.channels.delivery import adapter as adapters
         from konstruct.channels.delivery import queue
         from konstruct.channels.slack.adapter import SlackAdapter
-        from konstruct.orchestrator.replies import delivery_hooks
+        from konstruct.orchestrator.replies import delivery
 
         for adapter in (SlackAdapter(),):
             adapters.register(adapter)
-            delivery_hooks.register(
-                adapter.channel, queue.HOOK, shares_threads=adapter.shares_threads
-            )
+            delivery.register(adapter.channel, queue.HOOK, shares_threads=adapter.shares_threads)

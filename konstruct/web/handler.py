@@ -27,8 +27,8 @@ from django.middleware.gzip import GZipMiddleware
 
 from konstruct.api.auth.authentication import is_valid
 from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
-from konstruct.orchestrator.replies.reply_wait import DeferredResponse, StreamingResponse
-from konstruct.orchestrator.replies.status import settled_messages
+from konstruct.orchestrator.replies.delivery import DeferredResponse, StreamingResponse
+from konstruct.orchestrator.replies.queue import settled_messages
 from konstruct.web.callers import Callers, Overloaded, Request
 from konstruct.web.replies import Replies
 from tenants import traces

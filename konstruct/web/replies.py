@@ -16,14 +16,15 @@ from uuid import UUID
 
 from redis.asyncio import BlockingConnectionPool, Redis
 
-from konstruct.orchestrator.replies.partial_reply import (
+from konstruct.orchestrator.replies.delivery import (
+    ANNOUNCEMENTS_PATTERN,
     CHUNK_CHANNELS,
     EntryId,
     ReplyChunk,
+    announced_message,
     message_of_chunk,
     read_chunks,
 )
-from konstruct.orchestrator.replies.reply_wait import ANNOUNCEMENTS_PATTERN, announced_message
 from tenants.redis_keys import partial_reply_key
 
 logger = logging.getLogger(__name__)

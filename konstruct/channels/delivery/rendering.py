@@ -20,8 +20,8 @@ from konstruct.channels.delivery.adapter import (
 )
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.models import Delivery
-from konstruct.orchestrator.replies.partial_reply import text_so_far
-from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
+from konstruct.orchestrator.replies.delivery import text_so_far
+from konstruct.orchestrator.replies.queue import Status, progress_of, sent_messages
 from konstruct.orchestrator.tools.tool_calls import calls_awaiting_consent
 from memory.models import Message, Role
 from tenants import traces

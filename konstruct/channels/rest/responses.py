@@ -1,6 +1,6 @@
 """Responses that wait for a reply, and streams of server-sent events.
 
-The web process waits in its event loop, see replies/reply_wait.py. Other servers hold a thread.
+The web process waits in its event loop, see replies/delivery.py. Other servers hold a thread.
 """
 
 import json
@@ -23,12 +23,12 @@ from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView, agent_names
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.tool_calls import ToolCall
-from konstruct.orchestrator.replies.reply_wait import (
+from konstruct.orchestrator.replies.delivery import (
     DeferredResponse,
     StreamingResponse,
     wait_until,
 )
-from konstruct.orchestrator.replies.status import Status, progress_of, settled_messages
+from konstruct.orchestrator.replies.queue import Status, progress_of, settled_messages
 from memory.models import Message
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason

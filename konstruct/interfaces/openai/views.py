@@ -47,9 +47,9 @@ from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.replies.partial_reply import watch
-from konstruct.orchestrator.replies.queue import COMPLETIONS
-from konstruct.orchestrator.replies.status import (
+from konstruct.orchestrator.replies.delivery import watch
+from konstruct.orchestrator.replies.queue import (
+    COMPLETIONS,
     MessageProgress,
     Status,
     progress_of,

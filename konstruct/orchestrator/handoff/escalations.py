@@ -34,7 +34,7 @@ from konstruct.orchestrator.messages import (
 )
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.notifications import notify
-from konstruct.orchestrator.replies import delivery_hooks, queue
+from konstruct.orchestrator.replies import delivery, queue
 from memory import short_term
 from memory.arguments import content_argument, id_argument, text_argument
 from memory.conversations import transcript
@@ -403,7 +403,7 @@ def answer_as_person(
             queue.REPLIES.finish(question.id)
             queue.announce_change(question)
         else:
-            delivery_hooks.notify_person_message(turn, after=konstruct_message(last))
+            delivery.notify_person_message(turn, after=konstruct_message(last))
         for pending in earlier:
             reason = f"Answered by {name} together with a later message."
             queue.close(konstruct_message(pending.message), reason)

@@ -11,7 +11,7 @@ from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.handoff import thread_turns
 from konstruct.orchestrator.models import AnswerOptions
 from konstruct.orchestrator.pipeline.snapshot import load_message
-from konstruct.orchestrator.replies import delivery_hooks, queue
+from konstruct.orchestrator.replies import delivery, queue
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from memory.text.chunking import estimated_pieces
@@ -107,7 +107,7 @@ def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
     """
     with tenant_scope(tenant_id), transaction.atomic():
         queue.retry(message_id)
-        delivery_hooks.notify_changed(load_message(message_id))
+        delivery.notify_changed(load_message(message_id))
 
 
 def _channel_key(incoming: Incoming) -> str | None:

@@ -44,8 +44,8 @@ from konstruct.orchestrator.pipeline.write import (
     Hold,
     escalation_notice,
 )
-from konstruct.orchestrator.replies import delivery_hooks, queue, reply_wait
-from konstruct.orchestrator.replies.partial_reply import stream_reply
+from konstruct.orchestrator.replies import delivery, queue
+from konstruct.orchestrator.replies.delivery import stream_reply
 from konstruct.orchestrator.tool_catalog import tool_descriptions
 from konstruct.orchestrator.tools import tool_calls
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
@@ -167,7 +167,7 @@ def _streaming(
     if agent.id != message.agent_id:
         return nullcontext()
     return stream_reply(
-        message.tenant_id, message.id, lease.token, delivery_hooks.partial_reply_callback(message)
+        message.tenant_id, message.id, lease.token, delivery.partial_reply_callback(message)
     )
 
 
@@ -396,5 +396,5 @@ def answer(snapshot: Snapshot) -> bool:
         return False
     # A program that sent the message by REST waits for the reply itself.
     if outcome is not Outcome.FAILED:
-        reply_wait.announce(message.tenant_id, message.id)
+        delivery.announce(message.tenant_id, message.id)
     return True

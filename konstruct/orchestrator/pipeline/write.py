@@ -19,7 +19,7 @@ from konstruct.orchestrator.handoff.escalations import OpenedBy, current_escalat
 from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.snapshot import Consent, Snapshot, read_snapshot
-from konstruct.orchestrator.replies import delivery_hooks, queue
+from konstruct.orchestrator.replies import delivery, queue
 from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
 from memory import tasks as memory_tasks
@@ -371,7 +371,7 @@ def finish(
         lease.finish()
         if has_options:
             AnswerOptions.objects.filter(pk=message.id).delete()
-        delivery_hooks.notify_changed(message)
+        delivery.notify_changed(message)
         turns, threads = [str(message.id), str(reply.id)], [Thread.of(message)]
         if (agent_id := handover_agent_id(reply)) is not None:
             copies = copy_for_agent([message.id, reply.id], agent_id)
@@ -414,5 +414,5 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
         escalations.escalate_message(message, OpenedBy.RULE, reason)
         # The reply of that message is the notice, which needs no language model.
         queue.retry(message.id)
-    delivery_hooks.notify_changed(message)
+    delivery.notify_changed(message)
     return is_permanent

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from konstruct.api.auth.keys import revoke_key
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.replies import partial_reply, reply_wait
+from konstruct.orchestrator.replies import delivery
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.schemas import provisioning
@@ -92,7 +92,7 @@ def key(program: Program) -> dict[str, str]:
 def answer(program: Program, message_id: UUID, content: str) -> None:
     """Answer as a worker does, and announce it."""
     record_answer(program, str(message_id), content)
-    reply_wait.announce(program.tenant.id, message_id)
+    delivery.announce(program.tenant.id, message_id)
 
 
 def response_of(client: socket.socket) -> tuple[int, dict[str, object]]:
@@ -220,7 +220,7 @@ def test_idle_streams_take_no_thread(
         messages = list(Message.objects.values_list("id", "content"))
     assert len(messages) == WAITING
     for message_id, content in messages:
-        with partial_reply.stream_reply(program_a.tenant.id, message_id, 1) as publish:
+        with delivery.stream_reply(program_a.tenant.id, message_id, 1) as publish:
             assert publish is not None
             publish(f"You said: {content}")
     for content, stream in streams.items():

@@ -12,7 +12,7 @@ from konstruct.llm.exceptions import LLMRefused, LLMUnavailable
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.replies import queue
-from konstruct.orchestrator.replies.status import Status
+from konstruct.orchestrator.replies.queue import Status
 from konstruct.orchestrator.tools import tool_calls
 from memory.conversations.transcript import record_message
 from memory.models import Message

@@ -13,8 +13,8 @@ from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline import respond, write
-from konstruct.orchestrator.replies import delivery_hooks, queue
-from konstruct.orchestrator.replies.status import Status, sent_messages, with_status
+from konstruct.orchestrator.replies import delivery, queue
+from konstruct.orchestrator.replies.queue import Status, sent_messages, with_status
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tests.jobs import claimed
@@ -104,7 +104,7 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
         def on_partial_reply(self, message: Any) -> None:
             pass
 
-    monkeypatch.setattr(delivery_hooks, "_hooks", {"rest": Hook()})
+    monkeypatch.setattr(delivery, "_hooks", {"rest": Hook()})
     waiting = send_message("Hello", handled=False)
     thread = Thread.of(waiting)
     escalation, is_new = escalations.open_escalation(

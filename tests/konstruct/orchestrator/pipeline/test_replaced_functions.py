@@ -17,7 +17,7 @@ from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ModelCall
 from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.snapshot import oldest_due
-from konstruct.orchestrator.replies.partial_reply import text_so_far, watch
+from konstruct.orchestrator.replies.delivery import text_so_far, watch
 from konstruct.orchestrator.tasks import handle_message
 from memory import recall, short_term
 from memory import tasks as memory_tasks

@@ -18,7 +18,7 @@ from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import snapshot
-from konstruct.orchestrator.replies.status import Status
+from konstruct.orchestrator.replies.queue import Status
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import MemoryEntry, Message
 from tenants.context import connection, tenant_scope

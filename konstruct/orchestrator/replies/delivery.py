@@ -1,9 +1,10 @@
-"""The text of a reply while it is written, in the cache, for clients that watch it.
+"""How a reply reaches its readers: streamed text, announcements for requests that wait, and hooks.
 
-The complete reply is in the transcript. Each watched message has a Redis stream. An entry has a
-piece of the text of one attempt; a new attempt restarts the text. The number of an attempt is the
-token of its lease, so that a worker that has lost its lease cannot add text. Without the cache,
-clients get the complete reply only.
+Text that the language model writes is in a Redis stream for each watched message, and the complete
+reply in the transcript. An entry has a piece of the text of one attempt; a new attempt restarts the
+text. The number of an attempt is the token of its lease, so that a worker that has lost its lease
+cannot add text. Without the cache, clients get the complete reply only. Requests that wait are
+woken by pub/sub. A channel that pushes replies, such as Slack, has a hook.
 """
 
 import logging
@@ -11,15 +12,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
+from konstruct.orchestrator.messages import KonstructMessage
+from memory.conversations import thread_window
+from memory.models import Message
 from tenants.redis_keys import (
     any_partial_reply_pattern,
+    any_reply_channel_pattern,
     partial_reply_key,
+    reply_channel_key,
+    tenant_and_message,
     tenant_and_partial_reply,
 )
 
@@ -219,3 +227,167 @@ class _Stream:
         except RedisError as error:
             logger.debug("Some text of a reply was not streamed: %s", error)
             return True
+
+
+T = TypeVar("T")
+
+# The cache can lose an announcement: requests that wait also poll.
+POLL_SECONDS = 1.0
+ANNOUNCEMENTS_PATTERN = any_reply_channel_pattern()
+
+
+@dataclass(frozen=True)
+class DeferredResponse:
+    """The wait of a response for a message, as the response's attribute `deferred`.
+
+    The web process waits in its event loop and then calls `finish` in a thread. It enters the
+    tenant and updates the response.
+    """
+
+    tenant_id: UUID
+    message_id: UUID
+    seconds: float
+    finish: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class StreamingResponse:
+    """A body that is sent while a message waits for its reply, as a response's attribute `stream`.
+
+    The web process sends it from its event loop; it calls only `end` in a thread.
+    """
+
+    tenant_id: UUID
+    message_id: UUID
+    seconds: float
+    opening: bytes
+    """Sent immediately."""
+    piece: Callable[[str], bytes]
+    """Makes the event of some text."""
+    end: Callable[[str], bytes]
+    """Makes the end of the body after the wait, from the text that was sent."""
+    overloaded: bytes
+    """Sent instead of the end if no thread is free."""
+    refused: bytes
+    """Sent instead of the rest, if the caller's key or session is not valid any more."""
+
+
+def announce(tenant_id: UUID, message_id: UUID) -> None:
+    """Wake the requests that wait for the reply to this message."""
+    try:
+        get_redis_connection().publish(reply_channel_key(tenant_id, message_id), b"")
+    except RedisError as error:
+        logger.warning(
+            "Reply to %s was not announced (%s): it will be seen late.", message_id, error
+        )
+
+
+def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
+    """Return the tenant and the message of an announcement; None for other channels."""
+    try:
+        return tenant_and_message(channel.decode())
+    except ValueError:
+        return None
+
+
+def wait_until(
+    read_result: Callable[[], T | None], *, tenant_id: UUID, message_id: UUID, seconds: float
+) -> T | None:
+    """Return the first result of `read_result` that is not None; None after the wait.
+
+    It blocks the caller's thread, and holds a connection to the cache.
+
+    Args:
+        read_result: called immediately, after each announcement, and every POLL_SECONDS.
+        tenant_id: the tenant.
+        message_id: the message.
+        seconds: the longest wait.
+    """
+    deadline = time.monotonic() + seconds
+    try:
+        with get_redis_connection().pubsub(ignore_subscribe_messages=True) as subscription:
+            # Subscribed before the first call, so that no announcement is missed.
+            subscription.subscribe(reply_channel_key(tenant_id, message_id))
+            return _poll_until(
+                deadline, read_result, lambda pause: subscription.get_message(timeout=pause)
+            )
+    except RedisError as error:
+        logger.warning("Waiting for the reply to %s without the cache: %s", message_id, error)
+        return _poll_until(deadline, read_result, time.sleep)
+
+
+def _poll_until(
+    deadline: float, read_result: Callable[[], T | None], pause: Callable[[float], object]
+) -> T | None:
+    while (result := read_result()) is None and (left := deadline - time.monotonic()) > 0:
+        pause(min(left, POLL_SECONDS))
+    return result
+
+
+class Hook(Protocol):
+    """The hook of a channel."""
+
+    def on_change(self, message: KonstructMessage) -> None:
+        """Enqueue the delivery of the message's current state; send nothing here.
+
+        Called in the transaction of the change: the message is answered, failed, retried, held or
+        released.
+        """
+        ...
+
+    def on_partial_reply(self, message: KonstructMessage) -> None:
+        """Show the text of the reply that the language model has written so far."""
+        ...
+
+    def on_person_message(self, turn: Message, *, after: KonstructMessage) -> None:
+        """Enqueue the delivery of a person's message that is not a reply; send nothing here.
+
+        Called in the transaction that stores the message.
+
+        Args:
+            turn: the person's message.
+            after: the user's last message of the thread. The message is shown in the same place.
+        """
+        ...
+
+
+_hooks: dict[str, Hook] = {}
+
+
+def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
+    """Register the hook for messages of this channel. Call it when the app is ready.
+
+    Args:
+        channel: the name of the channel.
+        hook: the hook.
+        shares_threads: whether all participants of a thread read all its messages. Then the agent
+            reads them too.
+
+    Raises:
+        ValueError: the channel has another hook already.
+    """
+    existing = _hooks.setdefault(channel, hook)
+    if existing is not hook:
+        raise ValueError(f"channel {channel!r} has a hook already: {existing!r}")
+    if shares_threads:
+        thread_window.register_shared_channel(channel)
+
+
+def notify_changed(message: KonstructMessage) -> None:
+    """Call `on_change` of the message's channel, if it has a hook."""
+    hook = _hooks.get(message.channel)
+    if hook is not None:
+        hook.on_change(message)
+
+
+def partial_reply_callback(message: KonstructMessage) -> Callable[[], None] | None:
+    """Return the function to call while the reply is written; None if the channel has no hook."""
+    hook = _hooks.get(message.channel)
+    return None if hook is None else partial(hook.on_partial_reply, message)
+
+
+def notify_person_message(turn: Message, *, after: KonstructMessage) -> None:
+    """Call `on_person_message` of the thread's channel, if it has a hook."""
+    hook = _hooks.get(after.channel)
+    if hook is not None:
+        hook.on_person_message(turn, after=after)
