@@ -7,17 +7,14 @@ stored, remembered and held. A person answers them in the admin and resolves the
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.exceptions import (
-    Busy,
     EscalationNotFound,
     EscalationOver,
     NothingToEscalate,
@@ -43,7 +40,7 @@ from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
 from memory.scopes import scope_number
 from tenants import transaction
-from tenants.context import required_tenant_id
+from tenants.context import execute, required_tenant_id
 from tenants.redis_keys import escalation_status_key
 
 NOTICE = "I have asked for a person: somebody will answer you here."
@@ -52,10 +49,6 @@ Outcome = Escalation.Outcome
 # The permission to answer escalations, and the authentication backend that checks it.
 ANSWER_PERMISSION = "orchestrator.change_escalation"
 AUTH_BACKEND = "django.contrib.auth.backends.ModelBackend"
-# The constraint that allows one open escalation for each thread.
-ONE_OPEN_CONSTRAINT = "escalation_one_open"
-# The maximum number of attempts of a request while others change the thread's escalation.
-MAX_ATTEMPTS = 10
 # Values in the cache: "person" with the id of the message that caused the escalation, or "agent"
 # with the id of the agent.
 PERSON, AGENT = "person", "agent"
@@ -168,33 +161,24 @@ def open_escalation(
     Raises:
         NothingToEscalate: the user has no message in this thread.
         InvalidArgument: a text cannot be stored.
-        Busy: other requests changed the thread's escalation MAX_ATTEMPTS times meanwhile.
     """
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
     with transaction.atomic():
+        existing = lock_open_escalation(thread)
+        if existing is not None and existing.to_agent_id is None:
+            return existing, False
         invalidate_cache(thread)
-        if not channel:
-            channel = channel_of(thread)
-        for _ in range(MAX_ATTEMPTS):
-            existing = lock_open_escalation(thread)
-            if existing is not None and existing.to_agent_id is None:
-                return existing, False
-            escalation = replace_open(
-                existing,
-                Outcome.TO_PERSON,
-                by=name or OpenedBy(opened_by).label,
-                **thread.as_filter,
-                channel=channel,
-                message_id=message_id,
-                opened_by=opened_by,
-                opened_by_name=name,
-                reason=reason,
-            )
-            if escalation is not None:
-                break
-        else:
-            raise busy_after_conflicts(thread)
+        if existing is not None:
+            end(existing, Outcome.TO_PERSON, by=name or OpenedBy(opened_by).label)
+        escalation = Escalation.objects.create(
+            **thread.as_filter,
+            channel=channel or channel_of(thread),
+            message_id=message_id,
+            opened_by=opened_by,
+            opened_by_name=name,
+            reason=reason,
+        )
         queued = PendingReply.objects.waiting().select_related("message")
         for pending in queued.in_thread(**thread.as_filter).exclude(pk=message_id):  # type: ignore[arg-type]
             # It is not held if a worker answers it at this moment.
@@ -216,36 +200,9 @@ def escalate_message(message: KonstructMessage, opened_by: OpenedBy, reason: str
 
 
 def lock_open_escalation(thread: Thread) -> Escalation | None:
-    """Return the thread's open escalation or handover, locked until the transaction ends."""
+    """Lock the thread's escalations until the transaction ends; return the one that is open."""
+    execute("SELECT public.wait_for_tenant_lock(%s)", [f"konstruct.escalation {thread.lane}"])
     return Escalation.objects.select_for_update().open().filter(**thread.as_filter).first()
-
-
-def replace_open(
-    existing: Escalation | None, outcome: Outcome, *, by: str, **fields: Any
-) -> Escalation | None:
-    """End the open escalation and create the next one, in the caller's transaction.
-
-    Returns:
-        The new escalation; None if another request created one first. Then the caller must read the
-        open escalation again.
-    """
-    try:
-        with transaction.atomic():
-            if existing is not None:
-                end(existing, outcome, by=by)
-            return Escalation.objects.create(**fields)
-    except IntegrityError as error:
-        if ONE_OPEN_CONSTRAINT not in str(error):
-            raise
-        return None
-
-
-def busy_after_conflicts(thread: Thread) -> Busy:
-    """Return the error to raise after MAX_ATTEMPTS conflicts with other requests."""
-    return Busy(
-        f"Others opened and ended an escalation or a handover in thread {thread.thread_id!r}"
-        f" {MAX_ATTEMPTS} times during this request: try again."
-    )
 
 
 def hold_for_person(message: KonstructMessage) -> bool:

@@ -185,7 +185,6 @@ def hand_over(
         NothingToHandOver: the messages of the thread are addressed to this agent.
         NothingToEscalate: the user has no message in this thread.
         InvalidArgument: a text cannot be stored.
-        Busy: other requests changed the thread's escalation MAX_ATTEMPTS times meanwhile.
     """
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
@@ -195,16 +194,13 @@ def hand_over(
             f"{agent.name} is the agent of this thread already: resolve the open escalation."
         )
     with transaction.atomic():
-        for _ in range(escalations.MAX_ATTEMPTS):
-            existing = escalations.lock_open_escalation(thread)
-            if existing is not None and existing.to_agent_id == agent.id:
-                return existing, False
-            opened = _open_handover(
-                thread, agent, existing, opened_by=opened_by, name=name, reason=reason
-            )
-            if opened is not None:
-                return opened, True
-        raise escalations.busy_after_conflicts(thread)
+        existing = escalations.lock_open_escalation(thread)
+        if existing is not None and existing.to_agent_id == agent.id:
+            return existing, False
+        opened = _open_handover(
+            thread, agent, existing, opened_by=opened_by, name=name, reason=reason
+        )
+    return opened, True
 
 
 # --- By an agent ----------------------------------------------------------------------------------
@@ -321,18 +317,13 @@ def _open_handover(
     name: str,
     reason: str,
     message: KonstructMessage | None = None,
-) -> Escalation | None:
-    """Open the handover, and release the messages that are held for a person.
-
-    Returns:
-        The handover; None if another request was first.
-    """
+) -> Escalation:
+    """Open the handover, and release the messages that are held for a person."""
     invalidate_cache(thread)
     channel = escalations.channel_of(thread) if message is None else message.channel
-    handover = escalations.replace_open(
-        existing,
-        Outcome.HANDED_ON,
-        by=name,
+    if existing is not None:
+        escalations.end(existing, Outcome.HANDED_ON, by=name)
+    handover = Escalation.objects.create(
         **thread.as_filter,
         channel=channel,
         message_id=None if message is None else message.id,
@@ -343,9 +334,8 @@ def _open_handover(
         opened_at=ClockTimestamp(),
         reason=reason,
     )
-    if handover is not None:
-        for pending in escalations.held_replies(thread):
-            queue.release(konstruct_message(pending.message))
+    for pending in escalations.held_replies(thread):
+        queue.release(konstruct_message(pending.message))
     return handover
 
 
