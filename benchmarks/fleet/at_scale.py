@@ -285,9 +285,8 @@ def quotas(rounds: int) -> None:
     """Set limits for 300 tenants, and time the reads and the checks of limits."""
     from konstruct.orchestrator.agents import create_agent, find_agent
     from konstruct.orchestrator.exceptions import AgentNotFound
-    from konstruct.orchestrator.measuring import measure_due
     from konstruct.orchestrator.pipeline.accept import Incoming, accept
-    from konstruct.orchestrator.usage import usage_of
+    from konstruct.orchestrator.usage import measure_due, usage_of
     from tenants.context import tenant_scope
     from tenants.limits.quotas import Limit, Quota, QuotaExceeded, set_limits
     from tenants.models import Tenant

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any, Final
 
 from konstruct.llm.responder import respond
-from konstruct.orchestrator.extraction.prompt import INSTRUCTIONS
+from konstruct.orchestrator.extraction.fact_requests import INSTRUCTIONS
 
 DATA: Final = Path(__file__).with_name("demo.json")
 
@@ -37,7 +37,7 @@ def find_facts(document: str) -> str:
     """Return the recorded answer of a language model for the messages of an extraction request.
 
     Args:
-        document: the JSON document of `konstruct.orchestrator.extraction.prompt`.
+        document: the JSON document of `konstruct.orchestrator.extraction.fact_requests`.
     """
     texts = [
         message["text"]

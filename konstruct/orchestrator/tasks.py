@@ -4,7 +4,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.orchestrator import measuring, pipeline, saved_questions
+from konstruct.orchestrator import pipeline, saved_questions, usage
 from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.replies import queue
@@ -14,7 +14,7 @@ from tenants.serving import TenantTask
 @shared_task
 def measure_usage() -> int:
     """Measure the usage of tenants with an old measurement. Safe to run twice."""
-    return measuring.measure_due()
+    return usage.measure_due()
 
 
 @shared_task(base=TenantTask)

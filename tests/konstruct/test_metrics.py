@@ -16,9 +16,9 @@ from django.utils import timezone
 from prometheus_client.exposition import generate_latest
 
 from konstruct import metrics
-from konstruct.orchestrator.measuring import measure
 from konstruct.orchestrator.pipeline.accept import ACCEPTED
 from konstruct.orchestrator.tasks import handle_message
+from konstruct.orchestrator.usage import measure
 from konstruct.web.application import REQUESTS, interface_of
 from memory.indexing.embedding_jobs import drain
 from memory.recall.service import recall

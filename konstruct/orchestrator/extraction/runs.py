@@ -20,7 +20,7 @@ from konstruct.orchestrator.exceptions import (
     ExtractionRunNotFound,
     WrongRunState,
 )
-from konstruct.orchestrator.extraction import prompt, queue
+from konstruct.orchestrator.extraction import queue
 from konstruct.orchestrator.extraction.candidates import (
     AcceptedCandidate,
     ReviewPolicy,
@@ -28,6 +28,7 @@ from konstruct.orchestrator.extraction.candidates import (
 )
 from konstruct.orchestrator.extraction.fact_requests import (
     CUT,
+    FORMATS,
     Answer,
     Batch,
     build_run,
@@ -244,7 +245,7 @@ def preview(
         agent, thread, truncate_batch(list(messages)), known_facts(thread.agent_id, thread.user_id)
     )
     require_model(batch)
-    max_time = len(prompt.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
+    max_time = len(FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
     with transaction.atomic():
         run = _create_run(
             batch, requested_by=requested_by, replay_of=replay_of.pk if replay_of else None

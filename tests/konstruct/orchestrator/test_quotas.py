@@ -13,7 +13,7 @@ from django.utils import timezone
 from langgraph.checkpoint.base import empty_checkpoint
 
 from konstruct.api.auth.keys import issue_key, roll_key
-from konstruct.orchestrator import measuring, pipeline, usage
+from konstruct.orchestrator import pipeline, usage
 from konstruct.orchestrator.models import (
     CallOutcome,
     DailyUsage,
@@ -52,7 +52,7 @@ def send_json(program: Program, method: str, path: str, **body: Any) -> Any:
 def measure(program: Program) -> dict[str, Any]:
     with public_scope():
         tenant = Tenant.objects.get(pk=program.tenant.id)
-    return measuring.measure(tenant)
+    return usage.measure(tenant)
 
 
 def test_messages_are_refused_at_the_hard_limit_and_accepted_ones_answered(
@@ -362,15 +362,15 @@ def test_the_team_is_notified_once_of_each_limit(program_a: Program) -> None:
 def test_a_tenant_that_fails_is_left_to_the_next_run(
     program_a: Program, program_b: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = measuring.measure
+    original = usage.measure
 
     def fails_for_a(tenant: Tenant) -> Any:
         if tenant.pk == program_a.tenant.id:
             raise DatabaseError("gone")
         return original(tenant)
 
-    monkeypatch.setattr(measuring, "measure", fails_for_a)
-    measuring.measure_due()
+    monkeypatch.setattr(usage, "measure", fails_for_a)
+    usage.measure_due()
     with public_scope():
         assert "measured_at" not in Tenant.objects.get(pk=program_a.tenant.id).usage
         assert "measured_at" in Tenant.objects.get(pk=program_b.tenant.id).usage

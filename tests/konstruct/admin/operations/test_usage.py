@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.orchestrator import measuring, usage
+from konstruct.orchestrator import usage
 from tenants.audit.models import AccessEvent
 from tenants.context import public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits
@@ -85,7 +85,7 @@ def test_the_last_measurement_is_shown_without_entering_tenants(
     set_limits(program_a.tenant.id, {Quota.MESSAGES: Limit(Decimal(1), Decimal(2))})
     program_a.send("One")
     with public_scope():
-        measuring.measure(Tenant.objects.get(pk=program_a.tenant.id))
+        usage.measure(Tenant.objects.get(pk=program_a.tenant.id))
     with django_assert_max_num_queries(8):
         page = operator.get(OF_TENANTS)
     rows = {row["tenant"].slug: row for row in page.context["rows"]}
