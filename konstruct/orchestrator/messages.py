@@ -3,9 +3,9 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from konstruct.orchestrator.exceptions import Busy
@@ -17,6 +17,9 @@ from tenants.locking import poll
 # How long to wait for the lock of a window. Erasures and merges of long conversations hold it for
 # seconds.
 WINDOW_LOCK_TIMEOUT_SECONDS = 60.0
+_TRY_LOCKS: Final = """
+SELECT coalesce(bool_and(public.try_tenant_lock(key)), true) FROM unnest(%s::text[]) AS key
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +73,7 @@ class KonstructMessage:
 
 def konstruct_message(row: "Message") -> KonstructMessage:
     """Return a KonstructMessage from a row of the transcript."""
-    return KonstructMessage(
-        id=row.id,
-        tenant_id=row.tenant_id,
-        agent_id=row.agent_id,
-        user_id=row.user_id,
-        thread_id=row.thread_id,
-        channel=row.channel,
-        content=row.content,
-        name=row.name,
-        created_at=row.created_at,
-    )
+    return KonstructMessage(*(getattr(row, field.name) for field in fields(KonstructMessage)))
 
 
 # --- Locks ----------------------------------------------------------------------------------------
@@ -109,7 +102,7 @@ def lock_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Itera
         def try_to_lock() -> bool:
             with ExitStack() as attempt:
                 attempt.enter_context(transaction.atomic())
-                if _try_locks(keys) if lease is None else lease.check(keys):
+                if fetch_value(_TRY_LOCKS, [keys]) if lease is None else lease.check(keys):
                     stack.push(attempt.pop_all())
                     return True
                 transaction.set_rollback(True)
@@ -118,11 +111,6 @@ def lock_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Itera
         if not poll(try_to_lock, seconds=WINDOW_LOCK_TIMEOUT_SECONDS):
             raise Busy(f"This conversation is locked for {WINDOW_LOCK_TIMEOUT_SECONDS:g} seconds.")
         yield
-
-
-def _try_locks(keys: list[str]) -> bool:
-    statement = "SELECT bool_and(public.try_tenant_lock(key)) FROM unnest(%s::text[]) AS key"
-    return fetch_value(statement, [keys]) is not False
 
 
 def _join(*ids: str) -> str:

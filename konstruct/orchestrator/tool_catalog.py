@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -29,29 +29,11 @@ class ToolContext:
     message_id: UUID
 
 
-class Tool(Protocol):
-    """A tool that an agent may use with the user's consent."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-    """JSON schema of its arguments."""
-
-    def check(self, arguments: Mapping[str, Any]) -> None:
-        """Raise ToolRefused if the arguments are invalid."""
-        ...
-
-    def question(self, arguments: Mapping[str, Any]) -> str:
-        """Return the question to the user."""
-        ...
-
-    def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Run the tool in the caller's transaction; return the result for the language model."""
-        ...
-
-
 class RememberFact:
-    """Stores a fact about the user of the message, for the agent that they talk with."""
+    """The tool that stores a fact about the user of the message, for the agent that answers.
+
+    The user consents to each call. `parameters` is the JSON schema of its arguments.
+    """
 
     name = "remember_fact"
     description = (
@@ -71,7 +53,7 @@ class RememberFact:
     }
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Accept only a text of limited length."""
+        """Raise ToolRefused unless the argument is a text of limited length."""
         unknown = sorted(set(arguments) - {"fact"})
         fact = arguments.get("fact")
         if unknown:
@@ -88,9 +70,11 @@ class RememberFact:
             raise ToolRefused("the fact holds a NUL character")
 
     def question(self, arguments: Mapping[str, Any]) -> str:
+        """Return the question to the user."""
         return f"May I remember this: “{arguments['fact'].strip()}”?"
 
     def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Run the tool in the caller's transaction; return the result for the language model."""
         try:
             fact = MemoryEntry(
                 tenant_id=required_tenant_id(),
@@ -105,7 +89,7 @@ class RememberFact:
         return "Remembered." if stored.created else "This was known already."
 
 
-TOOLS: Final[dict[str, Tool]] = {tool.name: tool for tool in (RememberFact(),)}
+TOOLS: Final = {RememberFact.name: RememberFact()}
 
 
 def validate_tool_names(names: Iterable[str]) -> None:

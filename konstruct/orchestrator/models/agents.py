@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
 from django.db.models import OuterRef, Subquery
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
@@ -185,6 +186,32 @@ class HeldFor(models.TextChoices):
     PROGRAM = "program", "the program that sent it, which has the tools that were called"
 
 
+def _short_choice(
+    default: models.TextChoices, verbose_name: str | None = None, *, help_text: str
+) -> "models.CharField[str | Combinable, str]":
+    return models.CharField(
+        verbose_name,
+        choices=type(default),
+        default=default,
+        db_default=default,
+        max_length=20,
+        help_text=help_text,
+    )
+
+
+def _one_of(field: str, choices: type[models.TextChoices]) -> models.CheckConstraint:
+    condition = models.Q((f"{field}__in", choices.values))
+    return models.CheckConstraint(condition=condition, name=f"agent_{field}")
+
+
+def _not_zero(field: str) -> models.CheckConstraint:
+    return models.CheckConstraint(
+        condition=~models.Q((field, 0)),
+        name=f"agent_{field}",
+        violation_error_message=f"{field}: Give 1 or more, or leave it out.",
+    )
+
+
 class Agent(TenantModel):
     """An AI agent of a tenant: its identity, language model and memory settings."""
 
@@ -203,11 +230,8 @@ class Agent(TenantModel):
         max_length=200,
         help_text="Name of the language model. Blank: the deployment's model of the tier.",
     )
-    model_tier = models.CharField(
-        choices=ModelTier,
-        default=ModelTier.FAST,
-        db_default=ModelTier.FAST,
-        max_length=20,
+    model_tier = _short_choice(
+        ModelTier.FAST,
         help_text="fast: short contexts and low cost. reasoning: long contexts.",
     )
     accepts_client_instructions = flag(
@@ -230,13 +254,7 @@ class Agent(TenantModel):
         help_text="After this many hours without a message, a new conversation begins: earlier "
         "turns are recalled, instead of being turns of the prompt.",
     )
-    recall_mode = models.CharField(
-        choices=RecallMode,
-        default=RecallMode.HYBRID,
-        db_default=RecallMode.HYBRID,
-        max_length=20,
-        help_text="How the agent searches memories.",
-    )
+    recall_mode = _short_choice(RecallMode.HYBRID, help_text="How the agent searches memories.")
     recall_top_k = models.PositiveSmallIntegerField(
         null=True,
         blank=True,
@@ -246,11 +264,8 @@ class Agent(TenantModel):
         default=True,
         help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
     )
-    recall_preset = models.CharField(
-        choices=RecallPreset,
-        default=RecallPreset.BALANCED,
-        db_default=RecallPreset.BALANCED,
-        max_length=20,
+    recall_preset = _short_choice(
+        RecallPreset.BALANCED,
         help_text="With the gate: how strict recall is. Choosing a preset clears the agent's "
         "own thresholds.",
     )
@@ -333,12 +348,9 @@ class Agent(TenantModel):
         help_text="Maximum number of tokens that extraction may use for this agent in a day "
         "(UTC). Blank: no limit.",
     )
-    fact_review = models.CharField(
+    fact_review = _short_choice(
+        FactReview.DOUBTFUL,
         "review of facts",
-        choices=FactReview,
-        default=FactReview.DOUBTFUL,
-        db_default=FactReview.DOUBTFUL,
-        max_length=20,
         help_text="Which extracted facts a person confirms before agents use them.",
     )
     fact_review_by_slot = json_object(
@@ -383,29 +395,12 @@ class Agent(TenantModel):
                 name="agent_name_is_no_id",
                 violation_error_message=NAME_READS_AS_ID,
             ),
-            models.CheckConstraint(
-                condition=models.Q(model_tier__in=ModelTier.values), name="agent_model_tier"
-            ),
-            models.CheckConstraint(
-                condition=models.Q(recall_mode__in=RecallMode.values), name="agent_recall_mode"
-            ),
-            models.CheckConstraint(
-                condition=models.Q(recall_preset__in=RecallPreset.values),
-                name="agent_recall_preset",
-            ),
-            models.CheckConstraint(
-                condition=~models.Q(escalate_after_failures=0),
-                name="agent_escalate_after_failures",
-                violation_error_message="escalate_after_failures: Give 1 or more, or leave it out.",
-            ),
-            models.CheckConstraint(
-                condition=~models.Q(max_completion_tokens=0),
-                name="agent_max_completion_tokens",
-                violation_error_message="max_completion_tokens: Give 1 or more, or leave it out.",
-            ),
-            models.CheckConstraint(
-                condition=models.Q(fact_review__in=FactReview.values), name="agent_fact_review"
-            ),
+            _one_of("model_tier", ModelTier),
+            _one_of("recall_mode", RecallMode),
+            _one_of("recall_preset", RecallPreset),
+            _not_zero("escalate_after_failures"),
+            _not_zero("max_completion_tokens"),
+            _one_of("fact_review", FactReview),
             models.CheckConstraint(
                 condition=models.Q(extraction_batch_size__range=(1, 200)),
                 name="agent_extraction_batch_size",

@@ -1,7 +1,7 @@
 """manage.py create_agent: create an agent of a tenant."""
 
 from argparse import ArgumentParser
-from typing import Any
+from typing import Any, Final
 
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.exceptions import AgentInvalid
@@ -12,6 +12,13 @@ from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
+
+TEXTS: Final = {
+    "--system-prompt": "System prompt: the agent's purpose and rules.",
+    "--identity": "Identity of the agent.",
+    "--persona": "Persona: the agent's style.",
+    "--model": "Model name (default: LLM_MODEL, or by tier).",
+}
 
 
 class Command(KonstructCommand):
@@ -24,14 +31,8 @@ class Command(KonstructCommand):
         parser.add_argument(
             "--name", required=True, help="Name of the agent, for programs and people."
         )
-        parser.add_argument(
-            "--system-prompt", default="", help="System prompt: the agent's purpose and rules."
-        )
-        parser.add_argument("--identity", default="", help="Identity of the agent.")
-        parser.add_argument("--persona", default="", help="Persona: the agent's style.")
-        parser.add_argument(
-            "--model", default="", help="Model name (default: LLM_MODEL, or by tier)."
-        )
+        for option, text in TEXTS.items():
+            parser.add_argument(option, default="", help=text)
         parser.add_argument(
             "--model-tier",
             default=ModelTier.FAST,
