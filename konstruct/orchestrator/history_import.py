@@ -31,7 +31,7 @@ from memory.conversations.importing import (
     external_id_argument,
     import_turns,
 )
-from memory.conversations.metadata import metadata_argument
+from memory.conversations.transcript import metadata_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message

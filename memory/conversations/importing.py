@@ -21,9 +21,8 @@ from memory.arguments import (
 )
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations import embedding_queue
-from memory.conversations.metadata import metadata_argument, write_attributes
-from memory.conversations.names import record_names
 from memory.conversations.short_term import refresh_window
+from memory.conversations.transcript import metadata_argument, record_names, write_attributes
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message

@@ -1,33 +1,38 @@
-"""The transcript: every turn, verbatim. A turn is written before anything else happens with it."""
+"""The transcript: every turn, verbatim. A turn is written before anything else happens with it.
 
-from collections.abc import Mapping
+With it are written the speaker's name, the values of its metadata, and its embedding job.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
-from uuid import UUID
+from typing import Any, Final
+from uuid import UUID, uuid5
 
 from django.db import IntegrityError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from memory.arguments import (
     id_argument,
+    is_blank,
     role_argument,
     text_argument,
     time_argument,
     uuid_argument,
 )
-from memory.conf import OUTBOX_GRACE
+from memory.conf import HANDOVER_CHANNEL, MAX_MESSAGE_METADATA_BYTES, OUTBOX_GRACE
 from memory.conversations import embedding_queue
 from memory.conversations.conversation import Conversation, TurnPosition
-from memory.conversations.metadata import metadata_argument, write_attributes
-from memory.conversations.names import record_names
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
-from memory.models import Message, Role
+from memory.models import Message, MessageAttribute, Role
+from memory.models.attributes import attributes_of, metadata_values, with_metadata
+from memory.text.lexical import fold
 from tenants import transaction
-from tenants.context import asynchronous, known_tenant, tenant_scope
+from tenants.context import asynchronous, execute, known_tenant, tenant_scope
 
 # Postgres' clock may have been set back since the last turn of the conversation, or since its last
 # clear: then this turn gets the time of that one, so that it is after it.
@@ -152,3 +157,125 @@ def _existing(message: Message) -> Message | None:
             agent_id=message.agent_id, user_id=message.user_id, external_id=message.external_id
         )
     return Message.objects.filter(has_same_value).first()
+
+
+# --- Names of people, by which they are searched --------------------------------------------------
+
+# Longer texts are no names of people, and do not fit into the index.
+MAX_NAME_CHARACTERS: Final = 200
+_RECORD_NAMES: Final = """
+INSERT INTO memory_personname (user_id, name, folded, first_seen)
+SELECT DISTINCT ON (user_id, name) user_id, name, folded, coalesce(sent_at, now())
+FROM unnest(
+    %(users)s::text[], %(names)s::text[], %(folded)s::text[], %(times)s::timestamptz[]
+) AS said (user_id, name, folded, sent_at)
+ORDER BY user_id, name, sent_at
+ON CONFLICT DO NOTHING
+"""
+
+
+def has_storable_name(message: Message) -> bool:
+    """Return whether the message has a name of its user that fits into the table of names."""
+    name = message.name
+    return message.role == Role.USER and not is_blank(name) and len(name) <= MAX_NAME_CHARACTERS
+
+
+def record_names(messages: Iterable[Message]) -> None:
+    """Write the names of the users of messages of the current tenant, each once.
+
+    Call it in the transaction that writes the messages. The statement is sent with the next one.
+    """
+    rows = [
+        (message.user_id, message.name, fold(message.name), _sent_at(message))
+        for message in messages
+        if has_storable_name(message)
+    ]
+    if rows:
+        columns = zip(*rows, strict=True)
+        values = dict(zip(("users", "names", "folded", "times"), map(list, columns), strict=True))
+        execute(_RECORD_NAMES, values)
+
+
+def _sent_at(message: Message) -> Any:
+    """Return the time of a message; None if Postgres sets it."""
+    return message.created_at if isinstance(message.created_at, datetime) else None
+
+
+# --- Metadata: labels of programs, by which lists and recall are filtered -------------------------
+
+
+def metadata_argument(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a small JSON object, by the rules of facts' metadata; None if it is empty."""
+    if metadata is None:
+        return None
+    metadata_values(metadata)
+    size = len(json.dumps(metadata, ensure_ascii=False, default=list).encode())
+    if size > MAX_MESSAGE_METADATA_BYTES:
+        raise InvalidArgument(
+            f"metadata has {size} bytes as JSON, more than {MAX_MESSAGE_METADATA_BYTES}; leave some"
+            " out"
+        )
+    return dict(metadata) or None
+
+
+def filter_by_metadata(messages: "QuerySet[Message]", filters: Mapping[str, Any]) -> Any:
+    """Return the messages with metadata that match: see `memory.models.attributes`."""
+    return with_metadata(messages, filters, MessageAttribute, "message_id")
+
+
+def write_attributes(messages: Iterable[Message]) -> None:
+    """Write the values of new messages' metadata into the table with b-tree indexes."""
+    MessageAttribute.objects.bulk_create(
+        attribute
+        for message in messages
+        if message.metadata
+        for attribute in attributes_of(MessageAttribute, message.metadata, message_id=message.pk)
+    )
+
+
+# --- Copies of turns for another agent that has answered in an agent's thread ---------------------
+
+# A scope of memory belongs to one agent and one user. If an agent has answered in another's thread,
+# the exchange becomes its own memory as a copy, of the channel `handover`: recall finds it, the
+# agent's window has it, and it is erased, moved and exported like any message.
+
+
+def copy_id(message_id: UUID | str, agent_id: UUID) -> UUID:
+    """Return the id of an agent's copy of a message."""
+    return uuid5(agent_id, str(message_id))
+
+
+def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]:
+    """Copy messages of the current tenant for an agent, each once; return the new copies.
+
+    They are queued for embedding like every message. Call it in the transaction that makes the
+    originals count.
+    """
+    originals = Message.objects.filter(pk__in=list(message_ids)).order_by("number")
+    with transaction.atomic():
+        copies = [_copy(original, agent_id) for original in originals]
+        existing = set(
+            Message.objects.filter(pk__in=[copy.pk for copy in copies]).values_list("pk", flat=True)
+        )
+        new = [copy for copy in copies if copy.pk not in existing]
+        Message.objects.bulk_create(new)
+        write_attributes(new)
+        embedding_queue.enqueue([copy.pk for copy in new])
+    return new
+
+
+def _copy(original: Message, agent_id: UUID) -> Message:
+    return Message(
+        id=copy_id(original.pk, agent_id),
+        agent_id=agent_id,
+        user_id=original.user_id,
+        thread_id=original.thread_id,
+        channel=HANDOVER_CHANNEL,
+        role=original.role,
+        name=original.name,
+        content=original.content,
+        created_at=original.created_at,
+        external_id=f"{HANDOVER_CHANNEL}:{original.pk}",
+        answered_by_id=original.answered_by_id,
+        metadata=original.metadata,
+    )

@@ -39,8 +39,8 @@ _MERGE: Final = """
 class PersonName(TenantModel):
     """A name that messages of a user have had, so that people are found by it. Append-only.
 
-    The transcript's services write it, `memory.conversations.names`. No index serves the search for
-    a part of a name: Postgres uses none for LIKE under row-level security.
+    `memory.conversations.transcript` writes it. No index serves the search for a part of a name:
+    Postgres uses none for LIKE under row-level security.
     """
 
     pk = models.CompositePrimaryKey("user_id", "name")

@@ -146,3 +146,16 @@ def lexeme_hash(lexeme: str) -> int:
     """Return the hash of a lexeme: 64 bits, signed like Postgres' bigint."""
     digest = blake2b(lexeme.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
+
+
+# Letters that Unicode does not decompose into a letter and an accent.
+_LETTERS: Final = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
+)
+
+
+def fold(text: str) -> str:
+    """Return a text without case, accents and repeated blanks: "Łukasz  É." becomes "lukasz e."."""
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    plain = "".join(character for character in decomposed if not unicodedata.combining(character))
+    return " ".join(plain.translate(_LETTERS).split())

@@ -24,7 +24,7 @@ from konstruct.api.resources.memory.facts import (
 )
 from konstruct.orchestrator.replies.queue import Status
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
-from memory.conversations.metadata import metadata_argument
+from memory.conversations.transcript import metadata_argument
 
 MAX_WAIT_SECONDS = 60
 METADATA_HELP = (

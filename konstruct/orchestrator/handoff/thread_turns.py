@@ -15,13 +15,13 @@ from konstruct.orchestrator.models import Agent
 from memory import short_term
 from memory.conf import WINDOW
 from memory.context.chat import with_speaker
-from memory.conversations.copies import copy_id
 from memory.conversations.thread_window import (
     ThreadTurn,
     append_to_thread,
     get_thread_turns,
     shared_channels,
 )
+from memory.conversations.transcript import copy_id
 from memory.models import Message, Role
 from tenants import transaction
 

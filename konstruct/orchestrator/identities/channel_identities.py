@@ -15,9 +15,9 @@ from konstruct.orchestrator.exceptions import IdentityNotFound, NothingToLink, P
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from memory.arguments import text_argument
 from memory.browse.people import similar_user_ids
-from memory.conversations.names import fold
 from memory.ids import new_id_argument
 from memory.models import PersonName
+from memory.text.lexical import fold
 from tenants import transaction
 from tenants.audit.models import ErasureRequest
 from tenants.context import execute, fetch_column, fetch_value

@@ -23,10 +23,10 @@ from konstruct.orchestrator.models import ChannelIdentity
 from konstruct.orchestrator.notifications import notify
 from konstruct.strict_json import read_json
 from memory.arguments import id_argument, text_argument
-from memory.conversations.names import fold
 from memory.exceptions import InvalidArgument
 from memory.ids import pseudonym_problem
 from memory.models import PersonName
+from memory.text.lexical import fold
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure

@@ -26,7 +26,7 @@ from memory import tasks as memory_tasks
 from memory.context.prompt import Prompt
 from memory.conversations import transcript
 from memory.conversations.conversation import Turn
-from memory.conversations.copies import copy_for_agent, copy_id
+from memory.conversations.transcript import copy_for_agent, copy_id
 from memory.models import Message, Role
 from memory.text.chunking import estimated_pieces
 from tenants import transaction

@@ -31,7 +31,7 @@ from konstruct.privacy.erasure.redaction import (
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from memory.conf import HANDOVER_CHANNEL
 from memory.conversations import short_term, thread_window, window_store
-from memory.conversations.copies import copy_id
+from memory.conversations.transcript import copy_id
 from memory.indexing.service import remove_from_word_index
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
 from memory.scopes import scope_number

@@ -13,8 +13,8 @@ from django.apps import apps
 from django.db.models import Q
 
 from konstruct.orchestrator.models import ChannelIdentity
-from memory.conversations.names import fold
 from memory.models import PersonName
+from memory.text.lexical import fold
 from tenants import transaction
 from tenants.audit.pseudonyms import is_distinctive
 from tenants.context import connection

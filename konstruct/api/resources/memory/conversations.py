@@ -23,7 +23,7 @@ from konstruct.api.resources.people.erasures import (
     erase_messages,
 )
 from memory.browse.threads import last_numbers
-from memory.conversations.metadata import filter_by_metadata
+from memory.conversations.transcript import filter_by_metadata
 from memory.models import Message, Role
 from memory.models.conversations import is_indexed
 from tenants.audit.models import Action

@@ -10,8 +10,7 @@ from django.utils import timezone
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import PendingReply
 from memory.browse import threads
-from memory.conversations.copies import copy_for_agent
-from memory.conversations.transcript import record_message
+from memory.conversations.transcript import copy_for_agent, record_message
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
