@@ -18,7 +18,6 @@ from konstruct.llm.completions import make_storable
 from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
-from konstruct.orchestrator.tools import tool_calls
 from memory.context import WorkingContextCompiler
 from memory.context.prompt import reserved_tokens
 from memory.context.working import MESSAGE_OVERHEAD_TOKENS
@@ -127,7 +126,7 @@ def results_to_continue(chat: ChatRequest, results: Iterable[Results]) -> Result
             "tool_calls that you were given, with the same user and thread."
         )
         raise InvalidParameter("messages", detail, code="tool_call_not_found")
-    for call in tool_calls.calls_awaiting_program(found.message.pk):
+    for call in ToolCall.objects.of_message(found.message.pk).with_program():
         if call.pk not in found.texts:
             detail = f"The result of the call {call_document(call)['id']} is missing."
             raise InvalidParameter("messages", detail, code="tool_result_missing")

@@ -38,13 +38,8 @@ NO_ARGUMENTS: Final = {
 NOT_DONE: Final = "Error: not done, for the conversation was to be handed over."
 
 
-class ClockTimestamp(Func):
-    """The time of the statement. `Now` is the same for all handovers of one transaction."""
-
-    function = "clock_timestamp"
-    output_field = DateTimeField()
-
-
+# The time of the statement. `Now` is the same for all handovers of one transaction.
+CLOCK_TIMESTAMP: Final = Func(function="clock_timestamp", output_field=DateTimeField())
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
 # A thread that this many agents had is escalated to a person instead of handed over.
@@ -90,10 +85,7 @@ def run_handover_call(
         Whether another agent or a person answers the message now.
     """
     requested = completion.requested
-    indexes = [index for index, call in enumerate(requested) if call.name in TOOL_NAMES]
-    if not indexes:
-        return False
-    index = indexes[0]
+    index = next(index for index, call in enumerate(requested) if call.name in TOOL_NAMES)
     with transaction.atomic():
         is_done, result = _run(message, agent, requested[index])
         results = [NOT_DONE] * len(requested)
@@ -299,7 +291,7 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
                 from_agent_id=previous.from_agent_id,
                 opened_by=OpenedBy.AGENT,
                 opened_by_name=agent.name,
-                opened_at=ClockTimestamp(),
+                opened_at=CLOCK_TIMESTAMP,
                 reason=f"{agent.name} handed it back.",
             )
     return True
@@ -331,7 +323,7 @@ def _open_handover(
         from_agent_id=(existing and existing.to_agent_id) or thread.agent_id,
         opened_by=opened_by,
         opened_by_name=name,
-        opened_at=ClockTimestamp(),
+        opened_at=CLOCK_TIMESTAMP,
         reason=reason,
     )
     for pending in escalations.held_replies(thread):

@@ -301,11 +301,6 @@ def awaits_program(call: ToolCall) -> bool:
     return call.state == ToolCallState.WITH_PROGRAM
 
 
-def calls_awaiting_program(message_id: UUID) -> list[ToolCall]:
-    """Return the calls of a message that wait for results of the program, in their order."""
-    return list(ToolCall.objects.of_message(message_id).with_program())
-
-
 def hold_for_program(message: KonstructMessage) -> bool:
     """Hold the message if one of its calls waits for a program; return whether one does."""
     with transaction.atomic():
