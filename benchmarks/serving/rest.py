@@ -88,7 +88,6 @@ def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
     """Return the work of the API's views without HTTP."""
     from konstruct.api.http.views import agent_names
     from konstruct.orchestrator.agents import find_agent
-    from konstruct.orchestrator.models.agents import recall_policy
     from konstruct.orchestrator.pipeline.accept import Incoming, accept
     from konstruct.orchestrator.replies.queue import progress_of, sent_messages
     from memory.recall import recall
@@ -99,7 +98,7 @@ def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
     def search(number: int) -> object:
         with tenant_scope(tenant_id):
             agent = find_agent("ada")
-        return recall(tenant_id, agent_id, USER, sentence(chance), policy=recall_policy(agent))
+        return recall(tenant_id, agent_id, USER, sentence(chance), policy=agent.recall_policy)
 
     def send(number: int) -> object:
         with tenant_scope(tenant_id):

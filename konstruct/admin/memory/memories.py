@@ -15,7 +15,6 @@ from konstruct.admin.page_tools import date_range_query, export_page
 from konstruct.admin.person_choice import PersonChoice
 from konstruct.admin.query_parameters import AgentAndUser, as_uuid
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.models.agents import recall_policy
 from memory.context.search import search_memory
 from memory.models import Scope
 from tenants.admin.list_tools import date_range, list_tools
@@ -85,9 +84,9 @@ def _recall(request: HttpRequest, target: AgentAndUser, query: str) -> dict[str,
         target.user_id,
         query,
         agent_id=target.agent.pk,
-        policy=recall_policy(target.agent),
+        policy=target.agent.recall_policy,
         facts=MAX_FACTS if request.user.has_perm(VIEW_FACTS) else 0,
-        gate=recall_policy(target.agent).gate,
+        gate=target.agent.recall_policy.gate,
         shared=True,
         at=until,
     )

@@ -16,7 +16,6 @@ from konstruct.admin.memory.recall_events import stored_trace_context
 from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
 from konstruct.orchestrator.models import Agent, Escalation
-from konstruct.orchestrator.models.agents import recall_policy
 from memory.conf import ERASED_TEXT, UNANSWERED_CHANNELS
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry, Message, Role
@@ -148,7 +147,7 @@ def score_shares(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, 
     """
     values = {feature["name"]: feature["value"] for feature in hit["features"]}
     try:
-        weights = recall_policy(agent).weights if agent else RecallWeights()
+        weights = agent.recall_policy.weights if agent else RecallWeights()
     except InvalidArgument:
         weights = RecallWeights()
     parts = {

@@ -17,7 +17,6 @@ from konstruct.api.models import KeyScope
 from konstruct.api.resources.memory.facts import FactPages, lock_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator.agents import agent_names
-from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.usage import admit_memories
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
@@ -150,7 +149,7 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
     agent = caller.agent(fields["agent"]) if "agent" in fields else caller.only_agent()
     policy = None
     if agent is not None:
-        policy = replace(recall_policy(agent), neighbours=0, gate=True, top_k=fields["limit"])
+        policy = replace(agent.recall_policy, neighbours=0, gate=True, top_k=fields["limit"])
         if "preset" in fields:
             policy = policy.with_preset(fields["preset"])
     memory = search_memory(

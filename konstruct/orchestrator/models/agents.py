@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
@@ -99,52 +99,6 @@ def _require_other_agents(agent: "Agent", field: str, given: Iterable[Any]) -> N
     known = set(type(agent)._default_manager.filter(pk__in=ids).values_list("pk", flat=True))
     if unknown := sorted(str(agent_id) for agent_id in ids - known):
         raise ValidationError({field: f"This tenant has no agent of the id {unknown[0]}."})
-
-
-class RecallSettings(Protocol):
-    """The columns of an agent that configure recall. None, or a missing weight: the default."""
-
-    recall_mode: Any
-    recall_top_k: int | None
-    recall_gate: bool
-    recall_preset: Any
-    recall_open_at: float | None
-    recall_keep_at: float | None
-    recall_neighbours: int | None
-    recall_weights: Any
-
-
-def recall_policy(agent: RecallSettings) -> RecallPolicy:
-    """Return the agent's recall policy. A threshold of the agent's own overrides the preset.
-
-    Raises InvalidArgument, which names the invalid value.
-    """
-    if not isinstance(agent.recall_weights, dict):
-        raise InvalidArgument(
-            f'weights={agent.recall_weights!r} is not an object like {{"time": 0.5}}'
-        )
-    try:
-        weights = RecallWeights(**agent.recall_weights)
-    except TypeError:
-        known = ", ".join(RecallWeights.__dataclass_fields__)
-        raise InvalidArgument(
-            f"weights={agent.recall_weights!r} names an unknown weight; known are {known}"
-        ) from None
-    given = {
-        "top_k": agent.recall_top_k,
-        "open_at": agent.recall_open_at,
-        "keep_at": agent.recall_keep_at,
-        "neighbours": agent.recall_neighbours,
-    }
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if agent.recall_preset not in PRESETS:
-        raise InvalidArgument(f"preset={agent.recall_preset!r} is not one of {', '.join(PRESETS)}")
-    return RecallPolicy(
-        mode=agent.recall_mode,
-        gate=agent.recall_gate,
-        weights=weights,
-        **PRESETS[agent.recall_preset]._asdict() | chosen,
-    )
 
 
 class ModelTier(models.TextChoices):
@@ -411,6 +365,41 @@ class Agent(TenantModel):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def recall_policy(self) -> RecallPolicy:
+        """The recall policy. A threshold of the agent's own overrides the preset.
+
+        Raises InvalidArgument, which names the invalid value.
+        """
+        if not isinstance(self.recall_weights, dict):
+            raise InvalidArgument(
+                f'weights={self.recall_weights!r} is not an object like {{"time": 0.5}}'
+            )
+        try:
+            weights = RecallWeights(**self.recall_weights)
+        except TypeError:
+            known = ", ".join(RecallWeights.__dataclass_fields__)
+            raise InvalidArgument(
+                f"weights={self.recall_weights!r} names an unknown weight; known are {known}"
+            ) from None
+        given = {
+            "mode": self.recall_mode,
+            "top_k": self.recall_top_k,
+            "open_at": self.recall_open_at,
+            "keep_at": self.recall_keep_at,
+            "neighbours": self.recall_neighbours,
+        }
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if self.recall_preset not in PRESETS:
+            raise InvalidArgument(
+                f"preset={self.recall_preset!r} is not one of {', '.join(PRESETS)}"
+            )
+        return RecallPolicy(
+            gate=self.recall_gate,
+            weights=weights,
+            **PRESETS[self.recall_preset]._asdict() | chosen,
+        )
+
     def clean(self) -> None:
         """Raise ValidationError for an invalid name, tool, phrase, rule or recall setting."""
         if UUID_TEXT.fullmatch(self.name):
@@ -429,7 +418,7 @@ class Agent(TenantModel):
                 {"fact_review_by_slot": 'Give an object of slots with "none", "doubtful" or "all".'}
             )
         try:
-            recall_policy(self)
+            _ = self.recall_policy
         except InvalidArgument as error:
             raise ValidationError(f"This is not a recall mode: {error}.") from error
 

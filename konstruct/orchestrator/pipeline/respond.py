@@ -30,7 +30,6 @@ from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.handoff.thread_turns import PromptTurns
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, ToolCall
-from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_due, thread_of
 from konstruct.orchestrator.pipeline.write import (
@@ -192,7 +191,7 @@ def gather_context(
         agent_id=agent.id,
         user_id=message.user_id,
         session_messages=None if session is None else session.turns,
-        policy=recall_policy(agent),
+        policy=agent.recall_policy,
         exclude=[message.id, *exclude],
         instructions=instructions,
         pause=timedelta.max if session else timedelta(hours=agent.conversation_pause_hours),

@@ -13,7 +13,6 @@ from konstruct.orchestrator.agents import (
 )
 from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
 from konstruct.orchestrator.models import Agent, AgentVersion
-from konstruct.orchestrator.models.agents import recall_policy
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights
 from tenants import transaction
 from tenants.context import connection, tenant_scope
@@ -93,7 +92,7 @@ def test_the_application_may_not_delete_an_agent(inside: Tenant) -> None:
 
 
 def test_agent_without_a_recall_policy_uses_the_default() -> None:
-    assert recall_policy(Agent(name="ada")) == DEFAULT_POLICY
+    assert Agent(name="ada").recall_policy == DEFAULT_POLICY
 
 
 @pytest.mark.parametrize(
@@ -108,19 +107,19 @@ def test_agent_without_a_recall_policy_uses_the_default() -> None:
 def test_own_thresholds_override_those_of_the_preset(
     fields: dict[str, Any], thresholds: tuple[float, float]
 ) -> None:
-    policy = recall_policy(Agent(name="ada", **fields))
+    policy = Agent(name="ada", **fields).recall_policy
     assert (policy.open_at, policy.keep_at) == thresholds
 
 
 def test_choosing_a_preset_clears_own_thresholds(inside: Tenant) -> None:
     agent = create_agent(tenant_id=inside.id, name="ada", recall_open_at=0.2, recall_keep_at=0.1)
     update_agent(agent, persona="Calm.")
-    assert recall_policy(agent).open_at == 0.2
+    assert agent.recall_policy.open_at == 0.2
     update_agent(agent, recall_preset="balanced")
     agent.refresh_from_db()
     assert (agent.recall_open_at, agent.recall_keep_at) == (None, None)
     update_agent(agent, recall_preset="precise", recall_open_at=0.3)
-    assert (recall_policy(agent).open_at, recall_policy(agent).keep_at) == (0.3, 0.02)
+    assert (agent.recall_policy.open_at, agent.recall_policy.keep_at) == (0.3, 0.02)
 
 
 def test_agent_can_set_its_recall_policy() -> None:
@@ -134,7 +133,7 @@ def test_agent_can_set_its_recall_policy() -> None:
         recall_neighbours=1,
         recall_weights={"time": 0.25},
     )
-    assert recall_policy(agent) == RecallPolicy(
+    assert agent.recall_policy == RecallPolicy(
         mode="vector",
         top_k=3,
         gate=False,

@@ -17,7 +17,6 @@ from konstruct.api.resources.memory.facts import (
     CheckedObjectField,
     FoundFactSerializer,
 )
-from konstruct.orchestrator.models.agents import recall_policy
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.models import Message
@@ -165,7 +164,7 @@ class MemorySearchView(ApiView):
             user_id,
             fields["query"],
             agent_id=agent.id,
-            policy=_policy(recall_policy(agent), fields) if MESSAGES in include else None,
+            policy=_policy(agent.recall_policy, fields) if MESSAGES in include else None,
             facts=fields.get("top_k", DEFAULT_FACTS) if FACTS in include else 0,
             gate=fields["gate"],
             shared=caller.user_id is None,

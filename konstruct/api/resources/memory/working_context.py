@@ -20,7 +20,6 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.builder import date_clause, system_prompt_with
 from konstruct.orchestrator.models import ModelTier
-from konstruct.orchestrator.models.agents import recall_policy
 from memory.arguments import text_argument
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager, SessionStore
@@ -211,7 +210,7 @@ class CompileView(ApiView):
             agent_id=agent.id,
             user_id=fields.get("user_id"),
             session_messages=fields.get("messages"),
-            policy=recall_policy(agent),
+            policy=agent.recall_policy,
         )
         agent_prompt = system_prompt_with(agent, [date_clause()])
         system_prompt = fields.get("system_prompt", agent_prompt)
