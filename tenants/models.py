@@ -215,24 +215,14 @@ class Tenant(TenantMixin):
 
 
 class SchemaState(models.Model):
-    """A state of tenants' schemas. The state of this code also has the SQL that creates it.
-
-    The owner runs that SQL, so no other role may write here.
-    """
+    """A state of tenants' schemas. Only the owner writes it."""
 
     name = models.CharField(
         primary_key=True, max_length=33, help_text="Value of migrated_to of tenants in this state."
     )
     migrations = models.JSONField(help_text="Migrations that such a schema has.")
-    code = models.CharField(
-        max_length=32,
-        default="",
-        db_default="",
-        help_text="Digest of the code that the recording was made with.",
-    )
-    recording = models.JSONField(null=True, help_text="The SQL that makes such a schema.")
 
-    personal_data = NoPersonalData("migrations, and their SQL")
+    personal_data = NoPersonalData("migrations")
 
     def __str__(self) -> str:
         return self.name

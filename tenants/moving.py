@@ -50,7 +50,7 @@ from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
 from tenants.schemas.left_overs import drop_left_over
 from tenants.schemas.migrating import LOCK_HOLDERS
-from tenants.schemas.recording import get_recording
+from tenants.schemas.script import current_state
 from tenants.servers import MAIN, clear_server_cache, require_server, servers
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ def bytes_to_move(tenant: Tenant, to: str) -> int:
         raise InvalidTenant(f"tenant {tenant.slug!r} is on {to} already")
     if to in settings.TENANT_DATABASES_CLOSED:
         raise InvalidTenant(f"the server {to!r} takes no new tenants (TENANT_DATABASES_CLOSED)")
-    if tenant.migrated_to != get_recording().state:
+    if tenant.migrated_to != current_state():
         raise SchemaOutdated(
             f"tenant {tenant.slug!r} does not have all migrations of this version: run `manage.py"
             f" migrate --schema {tenant.slug}`, then move it"

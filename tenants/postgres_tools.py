@@ -106,6 +106,20 @@ def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, t
     )
 
 
+def dump_as_sql(session: Session, tenant_id: UUID, schema: str) -> str:
+    """Return the statements that create a tenant's schema with its rows, without owners.
+
+    Raises:
+        ToolFailed: pg_dump failed.
+    """
+    return _run_tool(
+        session,
+        "pg_dump",
+        *(f"--schema={schema}", "--enable-row-security", "--rows-per-insert=1000", "--no-owner"),
+        tenant_id=tenant_id,
+    )
+
+
 def copy_schema(source: Session, target: Session, tenant_id: UUID, schema: str) -> None:
     """Copy a tenant's schema to another server: all of it or nothing.
 

@@ -13,6 +13,7 @@ OWNER_COMMANDS = frozenset(
         "delete_tenant",
         "demo",
         "erase_user",
+        "make_schema_script",
         "migrate",
         "migrate_schemas",
         "move_tenant",

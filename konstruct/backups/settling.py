@@ -138,7 +138,7 @@ def settle(
         NotConsistent: it is not consistent, and stays closed.
     """
     entries_of_tenant = [entry for entry in entries if entry["tenant"] == str(tenant.pk)]
-    migrated = migrate_schema(tenant.schema_name, {"restored": True})
+    migrated = migrate_schema(tenant.schema_name)
     if migrated.error:
         raise NotConsistent(
             f"tenant {tenant.slug!r} cannot be migrated, and stays closed: {migrated.error}"

@@ -80,13 +80,14 @@ class KonstructCommand(BaseCommand):
             raise CommandError("interrupted", returncode=128 + SIGINT) from None
 
 
-def require_confirmation(question: str, answer: str, error: str) -> None:
+def require_confirmation(question: str, answer: str, error: str, *, option: str = "--yes") -> None:
     """Ask for an answer on the terminal, and raise if it is not the expected one.
 
     Args:
         question: the text to show.
         answer: the text that the operator has to type.
         error: the message of the error for another answer.
+        option: the option of the command that confirms without a terminal.
 
     Raises:
         UsageError: there is no terminal.
@@ -95,7 +96,7 @@ def require_confirmation(question: str, answer: str, error: str) -> None:
     try:
         typed = input(question)
     except EOFError:
-        raise UsageError("there is no terminal to confirm on: pass --yes") from None
+        raise UsageError(f"there is no terminal to confirm on: pass {option}") from None
     if typed != answer:
         raise CommandError(error)
 

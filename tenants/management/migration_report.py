@@ -1,51 +1,12 @@
-"""The output of `manage.py migrate`: lines, a progress bar, or JSON."""
+"""The output of `manage.py migrate`: a line for each schema."""
 
-import json
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from django.core.management.base import OutputWrapper
 
 from tenants.schemas.migrating import MigrationResult
-
-BAR_WIDTH: Final = 30
-
-
-class Progress:
-    """A progress bar in one line of a terminal."""
-
-    def __init__(self, stdout: OutputWrapper, total: int) -> None:
-        self._stdout = stdout
-        self._total = total
-        self._began = time.monotonic()
-
-    def show(self, done: int) -> None:
-        """Draw the bar."""
-        filled = BAR_WIDTH * done // max(self._total, 1)
-        bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-        self._stdout.write(
-            f"\r\033[K{bar} {done:,}/{self._total:,}  {self.time_left(done)}", ending=""
-        )
-        self._stdout.flush()
-
-    def clear(self) -> None:
-        """Clear the line, so that others can write."""
-        self._stdout.write("\r\033[K", ending="")
-        self._stdout.flush()
-
-    def time_left(self, done: int) -> str:
-        """Return the estimated remaining time; "" if it is below a second."""
-        seconds = (time.monotonic() - self._began) / max(done, 1) * (self._total - done)
-        if seconds < 1:
-            return ""
-        return (
-            f"about {seconds:.0f} s left" if seconds < 120 else f"about {seconds / 60:.0f} min left"
-        )
-
-
-# With more tenants, a terminal shows a bar instead of lines.
-MAX_LINES: Final = 20
 
 
 class Report:
@@ -65,32 +26,28 @@ class Report:
             stdout: for results.
             stderr: for errors.
             slugs: the slugs of the tenants, by schema name.
-            options: options of the command: `verbosity`, `json`, `plan` and `check_unapplied`
-                change the report.
+            options: options of the command: `verbosity`, `plan` and `check_unapplied` change the
+                report.
         """
         self._stdout, self._stderr = stdout, stderr
         self._slugs = slugs
         self._verbosity: int = options["verbosity"]
-        self._as_json: bool = options["json"]
         self._options = options
         self._began = time.monotonic()
-        self._progress = Progress(stdout, len(slugs))
-        is_long = self._verbosity == 1 and len(slugs) > MAX_LINES
-        self._has_bar = is_long and not self._as_json and stdout.isatty()
         self.outcomes: dict[str, MigrationResult] = {}
 
     def add(self, outcome: MigrationResult) -> None:
-        """Print one more result."""
+        """Print one more result, with the estimated remaining time."""
         self.outcomes[outcome.schema_name] = outcome
-        if self._as_json:
-            self._stdout.write(json.dumps(self._document(outcome)))
-        elif self._has_bar:
-            if outcome.error:
-                self._progress.clear()
-                self._line(outcome)
-            self._progress.show(len(self.outcomes))
-        else:
-            self._line(outcome)
+        width = max(map(len, self._slugs.values()), default=0)
+        done, total = len(self.outcomes), len(self._slugs)
+        progress = f"[{done:>{len(str(total))}}/{total}] "
+        left = (time.monotonic() - self._began) / done * (total - done)
+        self.write_schema(
+            outcome,
+            f"{progress}{self._slugs[outcome.schema_name]:<{width}}",
+            f"  (about {left:.0f} s left)" if left >= 1 else "",
+        )
 
     def failed(self) -> dict[str, MigrationResult]:
         """Return the failed results by slug, sorted."""
@@ -98,43 +55,6 @@ class Report:
             self._slugs[name]: outcome for name, outcome in self.outcomes.items() if outcome.error
         }
         return dict(sorted(failed.items()))
-
-    def end(self, outcome: str, *, up_to_date: int) -> None:
-        """Print the result of the run: a last JSON document, or the end of the bar."""
-        if self._has_bar:
-            self._stdout.write("")
-        if self._as_json:
-            failed = self.failed()
-            document = {
-                "outcome": outcome,
-                "up_to_date": up_to_date,
-                "migrated": len(self.outcomes) - len(failed),
-                "failed": {slug: outcome.error for slug, outcome in failed.items()},
-                "left": len(self._slugs) - len(self.outcomes),
-                "seconds": round(time.monotonic() - self._began, 2),
-            }
-            self._stdout.write(json.dumps(document))
-
-    def _document(self, outcome: MigrationResult) -> dict[str, Any]:
-        return {
-            "tenant": self._slugs[outcome.schema_name],
-            "schema": outcome.schema_name,
-            "outcome": _outcome_word(outcome),
-            "applied": outcome.applied,
-            "seconds": round(outcome.seconds, 3),
-            "error": outcome.error,
-        }
-
-    def _line(self, outcome: MigrationResult) -> None:
-        width = max(map(len, self._slugs.values()), default=0)
-        done, total = len(self.outcomes), len(self._slugs)
-        progress = f"[{done:>{len(str(total))}}/{total}] "
-        left = self._progress.time_left(done)
-        self.write_schema(
-            outcome,
-            f"{progress}{self._slugs[outcome.schema_name]:<{width}}",
-            f"  ({left})" if left else "",
-        )
 
     def write_schema(self, outcome: MigrationResult, name: str, remark: str = "") -> None:
         """Write the result of a schema in a line that begins with its name."""
@@ -154,13 +74,3 @@ class Report:
             self._stdout.write(f"{name}  {what}  {seconds}{remark}")
         if outcome.details and (self._verbosity > 1 or self._options.get("plan")):
             self._stdout.write(outcome.details)
-
-
-def _outcome_word(outcome: MigrationResult) -> str:
-    if outcome.locked:
-        return "locked"
-    if outcome.busy:
-        return "busy"
-    if outcome.error:
-        return "failed"
-    return "migrated" if outcome.applied else "up to date"

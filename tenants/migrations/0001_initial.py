@@ -641,19 +641,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("migrations", models.JSONField(help_text="Migrations that such a schema has.")),
-                (
-                    "code",
-                    models.CharField(
-                        db_default="",
-                        default="",
-                        help_text="Digest of the code that the recording was made with.",
-                        max_length=32,
-                    ),
-                ),
-                (
-                    "recording",
-                    models.JSONField(help_text="The SQL that makes such a schema.", null=True),
-                ),
             ],
         ),
         migrations.CreateModel(
@@ -862,7 +849,7 @@ class Migration(migrations.Migration):
                 "Domain": "A host name that serves a tenant.",
                 "Job": "Work of a tenant that waits for a worker. One table for all tenants and kinds of work.",
                 "OperatorEvent": "An event of the operators' log: actor, action, subject, time and address. Append-only.",
-                "SchemaState": "A state of tenants' schemas. The state of this code also has the SQL that creates it.",
+                "SchemaState": "A state of tenants' schemas. Only the owner writes it.",
                 "Tenant": "A customer: one schema with its users, agents and memories, isolated from all others.",
                 "Worker": "A worker process that leases jobs, until it expires.",
                 "WorkspaceClaim": "The tenant of a workspace of a channel (a Slack team). A workspace has one tenant.",

@@ -9,7 +9,7 @@ from django.core.management.commands import migrate as django_migrate
 from django.db import transaction
 from django.db.migrations.executor import MigrationExecutor
 
-from tenants.context import current_server
+from tenants.context import current_server, execute
 
 # Options of Django's migrate that ours passes on, and their defaults.
 DJANGO_OPTIONS: dict[str, Any] = {
@@ -44,29 +44,13 @@ def lock_timeout(duration: str) -> Iterator[None]:
     other transactions, and no session waits for it.
 
     Args:
-        duration: an interval of Postgres, such as "2s"; empty for no limit.
+        duration: an interval of Postgres, such as "2s".
     """
     token = _lock_timeout.set(duration)
     try:
         yield
     finally:
         _lock_timeout.reset(token)
-
-
-def lock_timeout_statements() -> list[str]:
-    """Return the statements that set the limit of `lock_timeout` for a transaction."""
-    duration = _lock_timeout.get()
-    return [f"SET LOCAL lock_timeout = '{duration}'"] if duration else []
-
-
-@contextmanager
-def transaction_with_lock_timeout(connection: Any) -> Iterator[None]:
-    """Run the block in a transaction with the limit of `lock_timeout`."""
-    with transaction.atomic(using=connection.alias):
-        for statement in lock_timeout_statements():
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-        yield
 
 
 class AtomicExecutor(MigrationExecutor):
@@ -79,16 +63,22 @@ class AtomicExecutor(MigrationExecutor):
     def apply_migration(
         self, state: Any, migration: Any, fake: bool = False, fake_initial: bool = False
     ) -> Any:
-        if not migration.atomic:
-            return super().apply_migration(state, migration, fake, fake_initial)
-        with transaction_with_lock_timeout(self.connection):
+        with self._transaction_of(migration):
             return super().apply_migration(state, migration, fake, fake_initial)
 
     def unapply_migration(self, state: Any, migration: Any, fake: bool = False) -> Any:
+        with self._transaction_of(migration):
+            return super().unapply_migration(state, migration, fake)
+
+    @contextmanager
+    def _transaction_of(self, migration: Any) -> Iterator[None]:
         if not migration.atomic:
-            return super().unapply_migration(state, migration, fake)
-        with transaction_with_lock_timeout(self.connection):
-            return super().unapply_migration(state, migration, fake)
+            yield
+            return
+        with transaction.atomic(using=self.connection.alias):
+            if duration := _lock_timeout.get():
+                execute(f"SET LOCAL lock_timeout = '{duration}'")
+            yield
 
 
 # Django's command makes its executor under this name, and offers no other way to choose it.

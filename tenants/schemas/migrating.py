@@ -2,7 +2,7 @@
 
 A migration that is interrupted is continued by the next run:
 
-- the schema of a new tenant is created in one transaction;
+- the schema of a new tenant is created by the script, in one transaction;
 - a migration is recorded in the transaction that applies it;
 - migrations without a transaction have operations that can be repeated (`operations/indexes.py`).
 """
@@ -15,9 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID
 
-from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, OperationalError, transaction
 from django.db.models.functions import Now
 from psycopg import errors
@@ -29,10 +27,9 @@ from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
 from tenants.roles import APP_ROLE
 from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
-from tenants.schemas.migration_state import known_migrations, schema_exists, state_of
-from tenants.schemas.recording import Recording, RecordingFailed, get_recording
-from tenants.schemas.replay import Replay
-from tenants.schemas.rls_enforcement import enforce_rls, unprotected_schemas
+from tenants.schemas.migration_state import digest_of, known_migrations, schema_exists
+from tenants.schemas.rls_enforcement import enforce_rls
+from tenants.schemas.script import current_state, get_script, script_for
 from tenants.servers import MAIN, server_of
 
 logger = logging.getLogger(__name__)
@@ -44,16 +41,6 @@ PAUSE_SECONDS: Final = 0.5
 RETRIED_ERRORS = (errors.DeadlockDetected, errors.LockNotAvailable, errors.SerializationFailure)
 # Other sessions wait behind a migration that waits for a lock, so it gives up after this time.
 LOCK_TIMEOUT: Final = "2s"
-# With one of these options Django migrates each schema without the recording.
-NOT_REPLAYED: Final = (
-    "app_label",
-    "fake",
-    "fake_initial",
-    "run_syncdb",
-    "prune",
-    "plan",
-    "check_unapplied",
-)
 # No other session uses a new schema; locks in the public schema are held for moments.
 NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
 
@@ -113,8 +100,7 @@ def migrate_schema(
 
     Args:
         schema_name: a tenant's schema, or "public".
-        options: options of Django's migrate; with `restored` the recorded state of the schema is
-            not trusted, because a backup may have replaced the schema.
+        options: options of Django's migrate.
         server: the server of the public schema; by default the main one.
         wait_seconds: how long to wait for another process that migrates the same schema. The
             result is `busy` after that.
@@ -168,17 +154,6 @@ def _migrate_on_server(
     )
 
 
-def recording_for(options: Mapping[str, Any]) -> Recording | None:
-    """Return the recording if the options ask for all migrations, and if it can be made."""
-    if any(options.get(name) for name in NOT_REPLAYED):
-        return None
-    try:
-        return get_recording()
-    except RecordingFailed as error:
-        logger.warning("migrating without a recording, which could not be made: %s", error)
-        return None
-
-
 def _migrate_with_retries(
     schema_name: str, command: MigrateSchema, options: dict[str, Any]
 ) -> dict[str, Any]:
@@ -217,21 +192,13 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
             " again; then run migrate again"
         )
     command.applied = 0
-    made = recording_for(options)
     if tenant.state == Tenant.State.PROVISIONING:
-        return _provision(tenant, command, options, made)
+        return _provision(tenant, command, options)
     if not schema_exists(schema_name):
         raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
-    if options.get("restored"):
-        tenant.migrated_to = ""  # the stored state is not valid any more
-    if made is not None and (upgraded := _upgrade(tenant, command, made)) is not None:
-        return upgraded
     _apply(schema_name, command, options)
-    if options["app_label"]:
-        _note_success(tenant_id, _store_reached_state(tenant))
-        return {}
-    protected = enforce_rls(connection)
-    _note_success(tenant_id, made.state if made else _store_reached_state(tenant))
+    protected = [] if options["app_label"] else enforce_rls(connection)
+    _note_success(tenant)
     return {"protected": tuple(protected)}
 
 
@@ -240,57 +207,7 @@ def _apply(schema_name: str, command: MigrateSchema, options: dict[str, Any]) ->
     return command.run(**options)
 
 
-def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[str, Any] | None:
-    """Bring the tenant up to date with the recording. Return None if Django has to continue."""
-    connection = tenant_connection()
-    connection.set_schema(tenant.schema_name)
-    is_kept = tenant.migrated_to.endswith(f".{made.upkeep}")
-    is_noted = False
-
-    def note_at_once() -> None:
-        nonlocal is_noted
-        if connection.alias == MAIN and is_kept and not _is_unprotected(tenant.schema_name):
-            _note_success(tenant.id, made.state)
-            is_noted = True
-
-    try:
-        _replay(tenant, command, made).upgrade(last=note_at_once)
-    except DatabaseError as error:
-        if isinstance(error.__cause__, RETRIED_ERRORS) or command.current:
-            raise
-        # Django continues from there, and names the migration that failed.
-        command.stdout.write(f"not replayed: {_one_line(error)}")
-        connection.set_schema(tenant.schema_name)
-        return None
-    if is_noted:
-        return {}
-    protected: list[str] = []
-    if not is_kept:
-        with transaction.atomic(using=connection.alias):
-            emit_post_migrate_signal(0, False, connection.alias)
-    if not is_kept or _is_unprotected(tenant.schema_name):
-        protected = enforce_rls(connection)
-    _note_success(tenant.id, made.state)
-    return {"protected": tuple(protected)}
-
-
-def _is_unprotected(schema_name: str) -> bool:
-    return bool(unprotected_schemas(f"^{schema_name}$"))
-
-
-def _replay(tenant: Tenant, command: MigrateSchema, made: Recording) -> Replay:
-    def begun(migration: str) -> None:
-        command.current = migration
-
-    def done(migrations: int) -> None:
-        command.applied += migrations
-
-    return Replay(made, tenant.schema_name, tenant.id, begun=begun, done=done)
-
-
-def _provision(
-    tenant: Tenant, command: MigrateSchema, options: dict[str, Any], made: Recording | None
-) -> dict[str, Any]:
+def _provision(tenant: Tenant, command: MigrateSchema, options: dict[str, Any]) -> dict[str, Any]:
     """Create the schema of a new tenant and activate the tenant, in one transaction.
 
     On another server than the main one the tenant's row is updated in a separate transaction.
@@ -307,36 +224,32 @@ def _provision(
         # On another server it exists if the process was killed before the tenant's row was updated.
         is_new = not schema_exists(tenant.schema_name)
         connection.set_schema(tenant.schema_name)
-        if made is not None and is_new:
-            _replay(tenant, command, made).fill()
+        if is_new and get_script():
+            execute(script_for(tenant.schema_name, tenant.id))
+            command.applied = len(known_migrations())
         else:
             execute(f"CREATE SCHEMA IF NOT EXISTS {tenant.schema_name}")
             command.run(**options)
             protected = enforce_rls(connection)
-        state = made.state if made else _store_reached_state(tenant)
         if connection.alias == MAIN:
-            _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
+            _note_success(tenant, state=Tenant.State.ACTIVE)
     if connection.alias != MAIN:  # if killed here, the next run finds a complete schema
-        _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
+        _note_success(tenant, state=Tenant.State.ACTIVE)
     return {"protected": tuple(protected)}
 
 
-def _store_reached_state(tenant: Tenant) -> str:
-    """Return the state of a schema after Django has migrated it, perhaps partly."""
+def _note_success(tenant: Tenant, **changes: Any) -> None:
+    """Store what the tenant's schema has reached, which may be a part of the migrations."""
     applied = fetch_column(
         f"SELECT app || '.' || name FROM {tenant.schema_name}.django_migrations"  # noqa: S608
     )
+    tenant_connection().set_schema_to_public()
     names = sorted(known_migrations().intersection(applied))
-    tenant_connection().set_schema_to_public()
-    state = state_of(names, upkeep=tenant.migrated_to.partition(".")[2])
+    is_complete = len(names) == len(known_migrations())
+    state = current_state() if is_complete else digest_of(names)
     SchemaState.objects.get_or_create(name=state, defaults={"migrations": names})
-    return state
-
-
-def _note_success(tenant_id: UUID, migrated_to: str, **changes: Any) -> None:
-    tenant_connection().set_schema_to_public()
-    Tenant.objects.filter(id=tenant_id).update(
-        migrated_to=migrated_to,
+    Tenant.objects.filter(id=tenant.id).update(
+        migrated_to=state,
         migrated_at=Now(),
         provisioning_error="",
         provisioning_failed_at=None,

@@ -29,15 +29,6 @@ def digest_of(lines: Iterable[str]) -> str:
     return blake2b("\0".join(lines).encode(), digest_size=8).hexdigest()
 
 
-def state_of(migrations: Iterable[str], *, upkeep: str) -> str:
-    """Return the state of a schema with these migrations, for `Tenant.migrated_to`.
-
-    ``upkeep`` is a digest of the statements that every migrate repeats, such as those for
-    permissions.
-    """
-    return f"{digest_of(sorted(migrations))}.{upkeep}"
-
-
 @cache
 def migration_folders() -> dict[str, Path]:
     """Return the folder of each app's migrations, by its label."""

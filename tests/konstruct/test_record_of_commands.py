@@ -49,6 +49,7 @@ CHANGE_NOTHING_OF_A_TENANT = {
     "clearsessions": "sessions that have expired",
     "demo": "made of the others, on a machine of one's own",
     "list_tenants": "names and states",
+    "make_schema_script": "writes a file of the code",
     "migrate": "schemas; roles are set right as the code has them",
     "migrate_schemas": "the same",
     "owner_worker": "does what was asked for, and recorded where it was",

@@ -1,7 +1,6 @@
 """manage.py migrate: migrate all schemas in parallel; a failing tenant does not stop the others."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from signal import SIGINT
 from typing import Any
@@ -11,29 +10,28 @@ from django.core.checks import Tags
 from django.core.checks.registry import registry
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
-from django.db import ProgrammingError, connections
+from django.db import connections
+from django.db.migrations import CreateModel, Migration
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
-from tenants.context import fetch_row, server_scope, tenant_connection
+from tenants.context import fetch_row, tenant_connection
 from tenants.locking import migrate_lock
 from tenants.management.base import (
     NO_SCHEMA_SERVED,
     SOME_TENANTS_FAILED,
     KonstructCommand,
     UsageError,
+    require_confirmation,
 )
 from tenants.management.migration_report import Report
 from tenants.models import SchemaState, Tenant
-from tenants.naming import tenant_id_of
-from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import OWNER_ROLE
 from tenants.schemas.executor import DJANGO_OPTIONS
-from tenants.schemas.fleet import WAVE, Fleet, default_parallel
-from tenants.schemas.migrating import MigrationResult, migrate_schema, recording_for
-from tenants.schemas.migration_state import is_fitting, schemas_to_visit
-from tenants.schemas.recording import Recording, Step, get_recording
-from tenants.schemas.replay import missing_steps
-from tenants.servers import MAIN, server_of, servers
+from tenants.schemas.fleet import default_parallel, migrate_schemas
+from tenants.schemas.migrating import MigrationResult, migrate_schema
+from tenants.schemas.migration_state import is_fitting, known_migrations, schemas_to_visit
+from tenants.schemas.script import current_state
+from tenants.servers import MAIN, servers
 
 PUBLIC = "public"
 
@@ -77,16 +75,6 @@ class Command(KonstructCommand):
             help="Migrate N tenants first; stop if one of them fails.",
         )
         parser.add_argument(
-            "--stop", action="store_true", help="Stop after the --canary tenants in any case."
-        )
-        parser.add_argument(
-            "--wave",
-            type=int,
-            default=WAVE,
-            metavar="N",
-            help="Stop if all of N tenants in a row fail (default: %(default)s).",
-        )
-        parser.add_argument(
             "--lock-timeout",
             type=float,
             default=2,
@@ -96,11 +84,6 @@ class Command(KonstructCommand):
                 "The tenant is retried after all others (default: %(default)s)."
             ),
         )
-        parser.add_argument(
-            "--json",
-            action="store_true",
-            help="Print one JSON document per line: each tenant, then the totals.",
-        )
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         kwargs: dict[Any, Any] = super().get_check_kwargs(options)
@@ -109,11 +92,8 @@ class Command(KonstructCommand):
         return {**kwargs, "databases": [options["database"]], "tags": sorted(tags)}
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for name in ("parallel", "wave"):
-            if options[name] < 1:
-                raise UsageError(f"--{name} must be at least 1")
-        if options["stop"] and not options["canary"]:
-            raise UsageError("--stop needs --canary: it stops after those")
+        if options["parallel"] < 1:
+            raise UsageError("--parallel must be at least 1")
         _refuse_unknown_target(options)
         tenant_connection().set_schema_to_public()
         only = _schema_name(options["schema_name"])
@@ -127,6 +107,8 @@ class Command(KonstructCommand):
                     "another migrate is running on this database; wait for it",
                     returncode=NO_SCHEMA_SERVED,
                 )
+            if options["interactive"] and not options["fake"]:
+                _confirm_deletions(only, options)
             self._run(only, options)
 
     def _run(self, only: str | None, options: dict[str, Any]) -> None:
@@ -139,7 +121,7 @@ class Command(KonstructCommand):
             unapplied = self._migrate_public(django_options, options)
         if only != PUBLIC and not options["shared"]:
             if options["plan"] and not options["app_label"] and _has_tenant_states():
-                self._plan(only, options)
+                self._plan(only)
             elif options["check_unapplied"] and not options["app_label"] and not unapplied:
                 unapplied = self._check(only)
             else:
@@ -161,9 +143,8 @@ class Command(KonstructCommand):
                 results = threads.map(lambda server: _public_of(server, django_options), others)
                 outcomes |= zip(others, results, strict=True)
         for server, outcome in outcomes.items():
-            if not options["json"]:
-                name = PUBLIC if server == MAIN else f"{PUBLIC} of {server}"
-                self._report({}, options).write_schema(outcome, name)
+            name = PUBLIC if server == MAIN else f"{PUBLIC} of {server}"
+            self._report({}, options).write_schema(outcome, name)
         if error := outcomes[MAIN].error:
             raise CommandError(
                 f"the public schema was not migrated: {error}", returncode=NO_SCHEMA_SERVED
@@ -171,22 +152,21 @@ class Command(KonstructCommand):
         self._not_migrated = {server for server, outcome in outcomes.items() if outcome.error}
         return any(outcome.unapplied for outcome in outcomes.values())
 
-    def _plan(self, only: str | None, options: dict[str, Any]) -> None:
-        """Show the migrations that tenants lack. Nothing is changed."""
-        served, _ = _slugs()
-        schemas = [only] if only else list(served)
-        for missing, names in _plans_of(get_recording(keep=False), schemas).items():
-            tenants = f"{len(names)} tenants  "
-            if missing is None:
-                self.stdout.write(f"{tenants}without a schema: {_some(served, names)}")
-            elif not missing:
-                self.stdout.write(f"{tenants}have all migrations")
-            else:
-                number = "1 migration" if len(missing) == 1 else f"{len(missing)} migrations"
-                self.stdout.write(f"{tenants}lack {number}: {_some(served, names)}")
-                for step in missing:
-                    note = "" if step.can_be_replayed(empty=False) else "  (by Django, one by one)"
-                    self.stdout.write(f"    {step.app}.{step.name}{note}")
+    def _plan(self, only: str | None) -> None:
+        """Show the migrations that tenants lack, by their states. Nothing is changed."""
+        tenants = Tenant.objects.provisioned()
+        if only:
+            tenants = tenants.filter(schema_name=only)
+        states = dict(SchemaState.objects.values_list("name", "migrations"))
+        slugs = defaultdict(list)
+        for slug, state in tenants.order_by("slug").values_list("slug", "migrated_to"):
+            slugs[state].append(slug)
+        for state, named in slugs.items():
+            missing = sorted(known_migrations() - set(states.get(state, ())))
+            lack = f"lack {len(missing)} migrations: {_listed(named)}"
+            self.stdout.write(f"{len(named)} tenants  {lack if missing else 'have all migrations'}")
+            for migration in missing:
+                self.stdout.write(f"    {migration}")
 
     def _check(self, only: str | None) -> bool:
         """List the tenants that lack migrations; return whether there are any."""
@@ -208,43 +188,42 @@ class Command(KonstructCommand):
         current = 0
         if only:
             served, new = {only: served.get(only) or new[only]}, {}
-            django_options = {**django_options, "restored": True}
         elif any(options[name] for name in ("app_label", "plan", "check_unapplied", "fake")):
             new = {}  # they get all migrations or none
-        if not only and (made := recording_for(django_options)) is not None:
-            to_visit, number = schemas_to_visit(made.state), len(served)
+        else:
+            to_visit, number = schemas_to_visit(current_state()), len(served)
             served = {schema: slug for schema, slug in served.items() if schema in to_visit}
             current = number - len(served)
-            if current and options["verbosity"] and not options["json"]:
+            if current and options["verbosity"]:
                 self.stdout.write(f"{current} tenants  up to date")
         report = self._report(served | new, options)
         for schema in sorted(_schemas_on(self._not_migrated) & (served | new).keys()):
             report.add(MigrationResult(schema, error="its server's public schema was not migrated"))
-        pace = {"canary": options["canary"], "stop": options["stop"], "wave": options["wave"]}
-        fleet = Fleet(django_options, parallel=options["parallel"], **pace)
-        # Tenants that another process, the owner's worker or create_tenant, sets up or will retry.
-        others = Fleet(django_options, parallel=options["parallel"], wait_seconds=0)
+        parallel = options["parallel"]
+        names = [name for name in served if name not in report.outcomes]
         try:
-            for outcome in fleet.migrate([name for name in served if name not in report.outcomes]):
+            for outcome in migrate_schemas(
+                names, django_options, parallel=parallel, canary=options["canary"]
+            ):
                 report.add(outcome)
-            rest = [] if fleet.stopped else [name for name in new if name not in report.outcomes]
-            for outcome in others.migrate(rest):
+            is_stopped = any(name not in report.outcomes for name in names)
+            rest = [] if is_stopped else [name for name in new if name not in report.outcomes]
+            # Those that another process, such as the owner's worker, sets up or will retry.
+            for outcome in migrate_schemas(rest, django_options, parallel=parallel, wait_seconds=0):
                 report.add(outcome)
         except KeyboardInterrupt:
-            report.end("interrupted", up_to_date=current)
             done = len(report.outcomes)
             raise CommandError(
                 f"interrupted: {done} of {len(served | new)} tenants are done; run migrate again to"
                 " go on",
                 returncode=128 + SIGINT,
             ) from None
-        self._conclude(report, fleet.stopped, served, new, current)
+        self._conclude(report, served, new, current)
         return any(outcome.unapplied for outcome in report.outcomes.values())
 
     def _conclude(
         self,
         report: Report,
-        stopped: str,
         served: dict[str, str],
         new: dict[str, str],
         current: int,
@@ -259,10 +238,8 @@ class Command(KonstructCommand):
                 " the cause is removed, create_tenant SLUG does it at once."
             )
         if not behind and not left:
-            report.end("all", up_to_date=current)
             return
         is_some = current + len(served) > len(behind) + len(left)
-        report.end("some behind" if is_some else "nothing done", up_to_date=current)
         text = f"{len(behind)} of {current + len(served) + len(new)} tenants not migrated"
         if behind:
             text += (
@@ -270,29 +247,13 @@ class Command(KonstructCommand):
                 " traceback"
             )
         if left:
-            text += f". {len(left)} were not begun, for {stopped}"
+            text += f". {len(left)} were not begun, because of a failed --canary"
         raise CommandError(
             f"{text}.", returncode=SOME_TENANTS_FAILED if is_some else NO_SCHEMA_SERVED
         )
 
     def _report(self, slugs: dict[str, str], options: dict[str, Any]) -> Report:
         return Report(self.stdout, self.stderr, slugs=slugs, options=options)
-
-
-def _plans_of(
-    recording: Recording, schema_names: Iterable[str]
-) -> dict[tuple[Step, ...] | None, list[str]]:
-    """Group schemas by the migrations that they lack; under None those that cannot be read."""
-    groups: dict[tuple[Step, ...] | None, list[str]] = defaultdict(list)
-    for schema_name in schema_names:
-        tenant_id = tenant_id_of(schema_name)
-        with server_scope(MAIN if tenant_id is None else server_of(tenant_id)):
-            tenant_connection().set_schema(schema_name)
-            try:
-                groups[tuple(missing_steps(recording, schema_name))].append(schema_name)
-            except (ProgrammingError, ServerDown):
-                groups[None].append(schema_name)
-    return groups
 
 
 def _public_of(server: str, django_options: dict[str, Any]) -> MigrationResult:
@@ -321,6 +282,55 @@ def _refuse_unknown_target(options: dict[str, Any]) -> None:
     except (LookupError, AmbiguityError) as error:
         message = f"no migration of {app_label!r} is called {name!r}" if name else str(error)
         raise UsageError(message) from error
+
+
+def _confirm_deletions(only: str | None, options: dict[str, Any]) -> None:
+    """Ask before migrations are undone, and say of how many tenants that deletes what.
+
+    Raises:
+        UsageError: there is no terminal.
+        CommandError: the answer is no.
+    """
+    undone = _migrations_to_undo(options["app_label"], options["migration_name"])
+    names = {f"{migration.app_label}.{migration.name}" for migration in undone}
+    tenants = Tenant.objects.provisioned().filter(**{"schema_name": only} if only else {})
+    states = dict(SchemaState.objects.values_list("name", "migrations"))
+    having = [
+        state
+        for state in tenants.values_list("migrated_to", flat=True)
+        if names.intersection(states.get(state, names))
+    ]
+    if not having or options["shared"]:
+        return
+    tables = sorted(
+        str(operation.options.get("db_table") or f"{migration.app_label}_{operation.name_lower}")
+        for migration in undone
+        for operation in migration.operations
+        if isinstance(operation, CreateModel)
+    )
+    require_confirmation(
+        f"Undoing {_listed(sorted(names))} deletes from {len(having)} tenants {len(tables)} tables"
+        f" ({', '.join(tables)}) with all their rows, and all columns that these migrations have"
+        " added. Type yes to continue: ",
+        "yes",
+        "not migrated",
+        option="--noinput",
+    )
+
+
+def _migrations_to_undo(app_label: str | None, name: str | None) -> list[Migration]:
+    """Return the migrations that a schema with all migrations loses at this target."""
+    if not app_label or not name:
+        return []
+    graph = MigrationLoader(None).graph
+    if name == "zero":
+        targets = graph.root_nodes(app_label)
+    else:
+        target = MigrationLoader(None).get_migration_by_prefix(app_label, name)
+        children = graph.node_map[app_label, target.name].children
+        targets = [child.key for child in children if child.key[0] == app_label]
+    keys = dict.fromkeys(key for target in targets for key in graph.backwards_plan(target))
+    return [graph.nodes[key] for key in keys]
 
 
 def _schema_name(wanted: str | None) -> str | None:
@@ -353,10 +363,6 @@ def _slugs() -> tuple[dict[str, str], dict[str, str]]:
 def _has_tenant_states() -> bool:
     """Return whether the public schema stores the state of tenants."""
     return SchemaState._meta.db_table in tenant_connection().introspection.table_names()
-
-
-def _some(slugs: dict[str, str], schema_names: list[str]) -> str:
-    return _listed([slugs.get(name, name) for name in schema_names])
 
 
 def _listed(slugs: list[str]) -> str:

@@ -1,5 +1,6 @@
 """The catalogue of a tenant's schema as comparable lines."""
 
+import re
 from typing import Any
 
 from tenants.context import connection, server_scope, tenant_scope
@@ -67,11 +68,16 @@ FROM pg_namespace WHERE oid = %(schema)s::regnamespace
 """
 
 
+# Postgres shows `ARRAY['a'::varchar]::text[]` as `ARRAY['a'::varchar::text]` when it reads its own
+# output again, as from a dump.
+_CASTS = re.compile(r"::(text|character varying)(\[\])?|[()]")
+
+
 def catalog(tenant: Tenant) -> list[str]:
     """Return the objects of the schema, without its name and its tenant's id."""
     with server_scope(tenant.server), connection.cursor() as cursor:
         cursor.execute(_CATALOG, {"schema": tenant.schema_name})
-        return sorted(_nameless(tenant, line) for (line,) in cursor.fetchall())
+        return sorted(_CASTS.sub("", _nameless(tenant, line)) for (line,) in cursor.fetchall())
 
 
 _UNNUMBERED = {

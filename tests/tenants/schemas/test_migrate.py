@@ -160,7 +160,7 @@ def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tena
         "SELECT count(*) FROM pg_tables AS t WHERE schemaname LIKE 't\\_%' AND NOT rowsecurity"
         " AND tablename IN ('auth_user', 'django_session', 'django_migrations')"
     )
-    out, *_ = migrate("isolation", "zero")
+    out, *_ = migrate("isolation", "zero", interactive=False)
     assert [line.split("  ")[1] for line in out] == ["1 applied"] * 3
     assert execute(unprotected) == [(6,)]
     with tenant_scope(tenant_a.id):
@@ -175,6 +175,37 @@ def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tena
     assert execute(unprotected) == [(0,)]
     migrate()
     assert migrate(tenant=True)[0] == ["2 tenants  up to date"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("memory", "zero"), ("memory", "zero", "--schema", "tenant-a")]
+)
+def test_undoing_migrations_asks_and_says_what_is_deleted(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    questions = []
+
+    def refuse(question: str) -> str:
+        questions.append(question)
+        return "no"
+
+    monkeypatch.setattr("builtins.input", refuse)
+    out, _, failure = migrate(*arguments)
+    (question,) = questions
+    assert f" deletes from {1 if len(arguments) > 2 else 2} tenants " in question
+    assert "memory_message" in question
+    assert "orchestrator_agent" in question  # it refers to memory
+    assert (out, str(failure)) == ([], "not migrated")
+    with tenant_scope(tenant_a.id):
+        assert execute("SELECT count(*) FROM memory_message") == [(0,)]
+
+    def end_of_file(question: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end_of_file)
+    assert "pass --noinput" in str(migrate(*arguments)[2])
+    assert migrate("memory", "zero", plan=True)[2] is None
+    assert migrate("memory")[2] is None  # forwards
 
 
 def test_check_reports_pending_migrations(tenant_b: Tenant) -> None:

@@ -187,11 +187,11 @@ def test_postgres_refuses_a_schema_that_is_not_named_after_the_id(db: None) -> N
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE tenants_schemastate SET recording = '{}'",
+        "UPDATE tenants_schemastate SET migrations = '[]'",
         "DELETE FROM tenants_schemastate",
         "INSERT INTO tenants_schemastate (name, migrations) VALUES ('x', '[]')",
     ],
 )
-def test_application_cannot_write_functions_of_the_owner(db: None, change: str) -> None:
+def test_application_cannot_write_states_of_schemas(db: None, change: str) -> None:
     with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="permission denied"):
         cursor.execute(change)

@@ -1,0 +1,94 @@
+"""The script of new schemas creates what Django's migrate creates."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from io import StringIO
+
+import pytest
+
+from tenants import transaction
+from tenants.context import connection, tenant_scope
+from tenants.management.commands.make_schema_script import make_script
+from tenants.models import Tenant
+from tenants.schemas import migrating, provisioning
+from tenants.schemas.executor import MigrateSchema
+from tenants.schemas.rls_enforcement import enforce_rls
+from tenants.schemas.script import FILE, get_script
+from tests.database import execute
+from tests.tenants.schemas.catalogs import catalog, rows
+from tests.tenants.schemas.histories import undo
+from tests.tenants.schemas.test_migrate import migrate
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+Make = Callable[[str], Tenant]
+
+
+@pytest.fixture(autouse=True)
+def _as_owner(as_owner: AsOwner) -> Iterator[None]:
+    with as_owner():
+        yield
+
+
+@pytest.fixture
+def by_django(monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Create a tenant without the script, as if it were of other migrations."""
+
+    def make(slug: str) -> Tenant:
+        with monkeypatch.context() as patch:
+            patch.setattr(migrating, "get_script", lambda: "")
+            return provisioning.create_tenant(slug=slug)
+
+    return make
+
+
+def test_the_script_in_the_repository_is_of_these_migrations() -> None:
+    remedy = "run manage.py make_schema_script, and commit its file"
+    assert get_script(), remedy
+    assert make_script() == FILE.read_text(), remedy
+    assert execute("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 't\\_5e5f3c1a%'") == [(0,)]
+
+
+def test_a_new_schema_equals_djangos(by_django: Make) -> None:
+    expected, made = by_django("by-django"), provisioning.create_tenant(slug="by-script")
+    assert len(catalog(expected)) > 500
+    assert catalog(made) == catalog(expected)
+    assert rows(made) == rows(expected)
+    assert made.migrated_to == expected.migrated_to
+    with tenant_scope(made.id):
+        ages = "SELECT max(now() - applied) < interval '1 minute' FROM django_migrations"
+        assert execute(ages) == [(True,)]
+
+
+@pytest.mark.parametrize(
+    "migrations", [5, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 14, 3))]
+)
+def test_migrations_run_backwards_and_forwards(by_django: Make, migrations: int) -> None:
+    expected, tenant = by_django("by-django"), provisioning.create_tenant(slug="by-script")
+    with transaction.atomic():
+        for migrated in (expected, tenant):
+            undo(migrated, migrations)
+        assert (catalog(tenant), rows(tenant)) == (catalog(expected), rows(expected))
+        for migrated in (expected, tenant):
+            connection.set_schema(migrated.schema_name)
+            MigrateSchema(stdout=StringIO()).run()
+            enforce_rls(connection)
+        assert catalog(tenant) == catalog(expected)
+        transaction.set_rollback(True)
+
+
+def test_a_change_of_what_every_schema_has_reaches_existing_tenants(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as another role, without a migration."""
+    with tenant_scope(tenant_a.id):
+        execute("DELETE FROM auth_group_permissions")
+    assert migrate()[0][1:] == ["2 tenants  up to date"]
+    monkeypatch.setattr("tenants.schemas.script.get_script", lambda: "-- with a new role")
+    out, *_ = migrate()
+    assert [line.split("  ")[1] for line in out[1:]] == ["up to date"] * 2
+    with tenant_scope(tenant_a.id):
+        assert execute("SELECT count(*) > 0 FROM auth_group_permissions") == [(True,)]
+    monkeypatch.undo()
+    migrate()
