@@ -66,28 +66,22 @@ def migrate_lock() -> AbstractContextManager[bool]:
 
 
 @contextmanager
-def restore_lock(*, of_all: bool) -> Iterator[None]:
-    """Hold the lock of a restore. Restores of single tenants share it; one of all tenants does not.
+def restore_lock() -> Iterator[None]:
+    """Hold the lock of `manage.py restore`.
 
-    A restore of all tenants decides at its beginning which tenants to restore. Another restore at
-    the same time would restore a tenant twice, and lose its data between the two.
-
-    Args:
-        of_all: whether all tenants are restored.
+    A restore decides at its beginning which tenants to restore. Another one at the same time would
+    restore a tenant twice, and lose its data between the two.
 
     Raises:
         RestoreBusy: another restore is at work.
     """
-    kind = "" if of_all else "_shared"
-    if not _try_lock(RESTORE, kind):
-        raise RestoreBusy(
-            f"another restore is running (Postgres backend {_holder_pids(RESTORE)}): wait for its"
-            " end, and run this one again"
-        )
-    try:
+    with _lock_unless_held(RESTORE) as is_alone:
+        if not is_alone:
+            raise RestoreBusy(
+                f"another restore is running (Postgres backend {_holder_pids(RESTORE)}): wait for"
+                " its end, and run this one again"
+            )
         yield
-    finally:
-        _unlock(RESTORE, kind)
 
 
 @contextmanager
@@ -130,9 +124,9 @@ def _lock_unless_held(key: tuple[int, int]) -> Iterator[bool]:
             _unlock(key)
 
 
-def _try_lock(key: tuple[int, int], kind: str = "") -> bool:
+def _try_lock(key: tuple[int, int]) -> bool:
     refuse_pooled_owner()
-    return bool(fetch_value(f"SELECT pg_try_advisory_lock{kind}(%s, %s)", key))
+    return bool(fetch_value("SELECT pg_try_advisory_lock(%s, %s)", key))
 
 
 def refuse_pooled_owner() -> None:
@@ -150,12 +144,12 @@ def refuse_pooled_owner() -> None:
         )
 
 
-def _unlock(key: tuple[int, int], kind: str = "") -> None:
+def _unlock(key: tuple[int, int]) -> None:
     connection = tenant_connection()
     # In a broken transaction, or without a connection, the lock ends with the session.
     if connection.connection is not None and not connection.needs_rollback:
         try:
-            execute(f"SELECT pg_advisory_unlock{kind}(%s, %s)", key)
+            execute("SELECT pg_advisory_unlock(%s, %s)", key)
         except (InterfaceError, OperationalError):
             connection.close()
 

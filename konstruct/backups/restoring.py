@@ -2,14 +2,13 @@
 
 1. The backup is checked. Nothing is changed before that.
 2. The tenant is closed: its requests get 503, and none of its jobs is begun.
-3. Its schema is renamed, and that of the backup is created, in one transaction.
+3. Its schema is renamed, and `pg_restore` creates that of the backup, in one transaction.
    If this fails, the schema gets its name back, and the tenant is as before.
 4. The schema is migrated, and erasures since the backup are repeated (`settle`).
 5. The renamed schema is dropped, and the tenant is served.
 
-If it is killed, the tenant is as before, or closed. Running the same command again completes it.
-If that fails, the tenant is served only if its renamed schema still exists: in any other schema
-erasures may be missing.
+If it is killed, the tenant is as before, or closed. The same command then begins anew. Until it
+succeeds, the tenant stays closed: its schema may lack erasures.
 """
 
 import json
@@ -17,7 +16,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -30,13 +29,7 @@ from konstruct.backups.settling import Restored, close, reopen, settle
 from tenants import journal, traces, transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.audit.tombstones import write_tombstones
-from tenants.context import (
-    execute,
-    fetch_value,
-    public_scope,
-    server_scope,
-    tenant_scope,
-)
+from tenants.context import execute, public_scope, server_scope, tenant_scope
 from tenants.exceptions import InvalidTenant, SchemaOutdated, WorkspaceTaken
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
@@ -57,10 +50,6 @@ from tenants.servers import cache_server, require_server
 from tenants.serving import claim_workspace
 
 logger = logging.getLogger(__name__)
-
-# Comment on a renamed schema that was served before the restore.
-ORIGINAL: Final = "served before a restore"
-
 
 def restore(
     path: Path,
@@ -91,7 +80,7 @@ def restore(
     _refuse_unknown_migrations(entry)
     check_tenant(path, manifest, entry)
     refuse_pooled_owner()
-    tenant, is_new = _find_or_register(entry, slug=slug, server=server)
+    tenant = _find_or_register(entry, slug=slug, server=server)
     with (
         traces.span("restore tenant", tenant_id=tenant.pk),
         server_scope(tenant.server),
@@ -101,23 +90,16 @@ def restore(
         was_served = close(tenant)
         with session_on(tenant.server) as session:
             end_killed_restores(session, tenant.schema_name)
-        # Otherwise the schema may be from an earlier call that did not complete.
-        replaced = replaced_schema_of(tenant.pk)
-        comment = fetch_value(
-            "SELECT obj_description(to_regnamespace(%s), 'pg_namespace')", [replaced]
-        )
-        has_original = was_served or comment == ORIGINAL
         time.sleep(SETTLE_SECONDS)  # for running requests to end, as before a move
         try:
             entries = [*entries, *_journal_waiting_erasures(tenant)]
-            _rename_schema(tenant, is_original=was_served)
+            _set_aside(tenant)
             _load(tenant, path)
         except BaseException:
-            _undo(tenant, is_new=is_new, reopens=has_original)
+            _put_back(tenant)
+            if was_served:
+                reopen(tenant)
             raise
-        if not has_original:
-            journal.append(tenant.pk, journal.RESTORED)
-            _claim_workspaces(tenant, entry["claims"])
         return settle(tenant, entries, repair=repair, before=before, backup=backup_name(manifest))
 
 
@@ -132,7 +114,7 @@ def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
         )
 
 
-def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenant, bool]:
+def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> Tenant:
     """Return the tenant of a backup. If this deployment does not have it, register it as closed."""
     with public_scope():
         tenant = Tenant.objects.filter(pk=entry["id"]).first()
@@ -143,7 +125,7 @@ def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> tuple
                     f"this tenant exists here as {tenant.slug!r}, on {tenant.server}. --as and"
                     " --server restore a copy only into another deployment"
                 )
-            return tenant, False
+            return tenant
         if server:
             require_server(server)
         state = entry["state"]
@@ -162,8 +144,10 @@ def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> tuple
             with transaction.atomic():
                 tenant.save(force_insert=True)
                 tenant.refresh_from_db()
+                cache_server(tenant.pk, tenant.server)
                 for position, name in enumerate(domains or [default_domain(tenant.slug)]):
                     Domain.objects.create(domain=name, tenant=tenant, is_primary=position == 0)
+                _claim_workspaces(tenant, entry["claims"])
                 record_command("restore", "create", tenant, after=state_of_tenant(tenant))
         except ValidationError as error:
             raise InvalidTenant("; ".join(error.messages)) from error
@@ -172,8 +156,8 @@ def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> tuple
                 f"another tenant has the name {tenant.slug!r} or one of its domains: pass --as SLUG"
                 " to restore it under another name"
             ) from error
-        cache_server(tenant.pk, tenant.server)
-        return tenant, True
+        journal.append(tenant.pk, journal.RESTORED)
+        return tenant
 
 
 def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
@@ -196,7 +180,7 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
     return journal.read(position)
 
 
-def _rename_schema(tenant: Tenant, *, is_original: bool) -> None:
+def _set_aside(tenant: Tenant) -> None:
     """Rename the current schema, and revoke the application's access to it.
 
     A schema that a killed restore has created is dropped: the renamed one already exists.
@@ -208,29 +192,15 @@ def _rename_schema(tenant: Tenant, *, is_original: bool) -> None:
         with transaction.atomic():
             execute(f"ALTER SCHEMA {tenant.schema_name} RENAME TO {renamed}")
             execute(f"REVOKE USAGE ON SCHEMA {renamed} FROM {APP_ROLE}")
-            if is_original:
-                execute(f"COMMENT ON SCHEMA {renamed} IS '{ORIGINAL}'")
 
 
-def _undo(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
-    """Undo everything: the tenant is as before."""
+def _put_back(tenant: Tenant) -> None:
     renamed = replaced_schema_of(tenant.pk)
     with server_scope(tenant.server), transaction.atomic():
-        if is_new or schema_exists(renamed):
-            execute(f"DROP SCHEMA IF EXISTS {tenant.schema_name} CASCADE")
         if schema_exists(renamed):
+            execute(f"DROP SCHEMA IF EXISTS {tenant.schema_name} CASCADE")
             execute(f"ALTER SCHEMA {renamed} RENAME TO {tenant.schema_name}")
             execute(f"GRANT USAGE ON SCHEMA {tenant.schema_name} TO {APP_ROLE}")
-            execute(f"COMMENT ON SCHEMA {tenant.schema_name} IS NULL")
-    with public_scope():
-        if is_new:
-            Tenant.objects.filter(pk=tenant.pk).delete()
-        elif reopens:
-            reopen(tenant)
-        else:
-            logger.warning(
-                "Tenant %s stays closed, because an earlier restore of it did not end", tenant.slug
-            )
 
 
 def _load(tenant: Tenant, path: Path) -> None:

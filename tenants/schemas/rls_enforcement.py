@@ -12,7 +12,6 @@ bypass policies.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from django.db import transaction
@@ -150,7 +149,14 @@ def enforce_rls(connection: Any) -> list[str]:
         UnprotectedSchema: something there cannot be protected.
     """
     with connection.cursor() as cursor:
-        unprotected = _protectable(unprotected_relations(cursor, f"^{connection.schema_name}$"))
+        unprotected = unprotected_relations(cursor, f"^{connection.schema_name}$")
+        hopeless = [relation.name for relation in unprotected if not relation.can_be_protected]
+        if hopeless:
+            raise UnprotectedSchema(
+                f"row-level security cannot protect {', '.join(hopeless)}: materialized views,"
+                " foreign tables, further permissive policies and a tenant_id that may be null"
+                " have no place in a tenant's schema"
+            )
         for relation in unprotected:
             for statements in _statements_for(relation):
                 # In one transaction, so that there is always a policy, and with a short lock
@@ -159,37 +165,13 @@ def enforce_rls(connection: Any) -> list[str]:
                     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
                     for statement in statements:
                         cursor.execute(statement)
-        for statement in _close_sequences(cursor, connection.schema_name):
-            cursor.execute(statement)
+        cursor.execute(_GRANTED_SEQUENCES, [connection.schema_name, APP_ROLE])
+        for (sequence,) in cursor.fetchall():
+            cursor.execute(f"REVOKE ALL ON SEQUENCE {sequence} FROM {APP_ROLE}")
     return [relation.name for relation in unprotected if not relation.is_protected]
 
 
-def rls_statements(connection: Any) -> list[str]:
-    """Return the statements of `enforce_rls` for a schema without rows.
-
-    Raises:
-        UnprotectedSchema: a relation cannot be protected.
-    """
-    with connection.cursor() as cursor:
-        unprotected = _protectable(unprotected_relations(cursor, f"^{connection.schema_name}$"))
-        statements: list[str] = []
-        for relation in unprotected:
-            statements += chain.from_iterable(_statements_for(relation, empty=True))
-        return statements + _close_sequences(cursor, connection.schema_name)
-
-
-def _protectable(unprotected: list[Relation]) -> list[Relation]:
-    hopeless = [relation.name for relation in unprotected if not relation.can_be_protected]
-    if hopeless:
-        raise UnprotectedSchema(
-            f"row-level security cannot protect {', '.join(hopeless)}: materialized views,"
-            " foreign tables, further permissive policies and a tenant_id that may be null"
-            " have no place in a tenant's schema"
-        )
-    return unprotected
-
-
-def _statements_for(relation: Relation, *, empty: bool = False) -> Iterator[list[str]]:
+def _statements_for(relation: Relation) -> Iterator[list[str]]:
     """Yield the statements that protect a relation, divided into transactions."""
     table = f'"{relation.schema}"."{relation.name}"'
     if relation.has_tenant is None:
@@ -197,15 +179,6 @@ def _statements_for(relation: Relation, *, empty: bool = False) -> Iterator[list
     if not relation.is_protected or not relation.names_tenant:
         yield protect_sql(table)
     if not relation.has_check:
-        added = f"ALTER TABLE {table} {check_tenant_sql(table)}"
-        if empty:
-            yield [added]
-        else:
-            # Separately: the second takes long, and blocks no writer.
-            yield [f"{added} NOT VALID"]
-            yield [f"ALTER TABLE {table} VALIDATE CONSTRAINT {CHECK}"]
-
-
-def _close_sequences(cursor: Any, schema_name: str) -> list[str]:
-    cursor.execute(_GRANTED_SEQUENCES, [schema_name, APP_ROLE])
-    return [f"REVOKE ALL ON SEQUENCE {name} FROM {APP_ROLE}" for (name,) in cursor.fetchall()]
+        # Separately: the second takes long, and blocks no writer.
+        yield [f"ALTER TABLE {table} {check_tenant_sql(table)} NOT VALID"]
+        yield [f"ALTER TABLE {table} VALIDATE CONSTRAINT {CHECK}"]

@@ -102,7 +102,7 @@ class Command(KonstructCommand):
                 "ERASURE_JOURNAL is not set: people who were erased since the backup would come "
                 "back. Set it, or pass --without-journal and erase them again yourself"
             )
-        with restore_lock(of_all=not options["tenant"]):
+        with restore_lock():
             if options["recovered_to"]:
                 self._settle_recovered(_parse_moment(options["recovered_to"]), options)
             else:
