@@ -1,8 +1,6 @@
 """manage.py migrate: migrate all schemas in parallel; a failing tenant does not stop the others."""
 
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
-from signal import SIGINT
 from typing import Any
 
 from django.apps import apps
@@ -10,7 +8,6 @@ from django.core.checks import Tags
 from django.core.checks.registry import registry
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as DjangoMigrate
-from django.db import connections
 from django.db.migrations import CreateModel, Migration
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
@@ -94,7 +91,7 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["parallel"] < 1:
             raise UsageError("--parallel must be at least 1")
-        _refuse_unknown_target(options)
+        undone = _migrations_to_undo(options["app_label"], options["migration_name"])
         tenant_connection().set_schema_to_public()
         only = _schema_name(options["schema_name"])
         if options["plan"] or options["check_unapplied"]:
@@ -107,8 +104,8 @@ class Command(KonstructCommand):
                     "another migrate is running on this database; wait for it",
                     returncode=NO_SCHEMA_SERVED,
                 )
-            if options["interactive"] and not options["fake"]:
-                _confirm_deletions(only, options)
+            if undone and options["interactive"] and not (options["fake"] or options["shared"]):
+                _confirm_deletions(undone, only)
             self._run(only, options)
 
     def _run(self, only: str | None, options: dict[str, Any]) -> None:
@@ -119,11 +116,11 @@ class Command(KonstructCommand):
         self._not_migrated: set[str] = set()
         if only == PUBLIC or (only is None and not options["tenant"]):
             unapplied = self._migrate_public(django_options, options)
-        if only != PUBLIC and not options["shared"]:
-            if options["plan"] and not options["app_label"] and _has_tenant_states():
+        if only != PUBLIC and not options["shared"] and _has_tenants():
+            if options["plan"] and not options["app_label"]:
                 self._plan(only)
-            elif options["check_unapplied"] and not options["app_label"] and not unapplied:
-                unapplied = self._check(only)
+            elif options["check_unapplied"] and not options["app_label"]:
+                unapplied |= self._check(only)
             else:
                 unapplied |= self._migrate_tenants(only, django_options, options)
         if self._not_migrated:
@@ -137,14 +134,12 @@ class Command(KonstructCommand):
 
     def _migrate_public(self, django_options: dict[str, Any], options: dict[str, Any]) -> bool:
         """Migrate the public schema of each server; return whether one has unapplied migrations."""
-        outcomes = {MAIN: migrate_schema(PUBLIC, django_options)}
-        if not outcomes[MAIN].error and (others := servers()[1:]):
-            with ThreadPoolExecutor(len(others)) as threads:
-                results = threads.map(lambda server: _public_of(server, django_options), others)
-                outcomes |= zip(others, results, strict=True)
-        for server, outcome in outcomes.items():
-            name = PUBLIC if server == MAIN else f"{PUBLIC} of {server}"
-            self._report({}, options).write_schema(outcome, name)
+        outcomes: dict[str, MigrationResult] = {}
+        for server in servers():
+            if server == MAIN or not outcomes[MAIN].error:
+                outcomes[server] = migrate_schema(PUBLIC, django_options, server=server)
+                name = PUBLIC if server == MAIN else f"{PUBLIC} of {server}"
+                self._report({}, options).write_schema(outcomes[server], name)
         if error := outcomes[MAIN].error:
             raise CommandError(
                 f"the public schema was not migrated: {error}", returncode=NO_SCHEMA_SERVED
@@ -184,7 +179,9 @@ class Command(KonstructCommand):
         self, only: str | None, django_options: dict[str, Any], options: dict[str, Any]
     ) -> bool:
         """Migrate the tenants; return whether one has unapplied migrations, with --check."""
-        served, new = _slugs()
+        names = ("schema_name", "slug")
+        served = dict(Tenant.objects.provisioned().values_list(*names))
+        new = dict(Tenant.objects.filter(state=Tenant.State.PROVISIONING).values_list(*names))
         current = 0
         if only:
             served, new = {only: served.get(only) or new[only]}, {}
@@ -200,24 +197,16 @@ class Command(KonstructCommand):
         for schema in sorted(_schemas_on(self._not_migrated) & (served | new).keys()):
             report.add(MigrationResult(schema, error="its server's public schema was not migrated"))
         parallel = options["parallel"]
-        names = [name for name in served if name not in report.outcomes]
-        try:
-            for outcome in migrate_schemas(
-                names, django_options, parallel=parallel, canary=options["canary"]
-            ):
-                report.add(outcome)
-            is_stopped = any(name not in report.outcomes for name in names)
-            rest = [] if is_stopped else [name for name in new if name not in report.outcomes]
-            # Those that another process, such as the owner's worker, sets up or will retry.
-            for outcome in migrate_schemas(rest, django_options, parallel=parallel, wait_seconds=0):
-                report.add(outcome)
-        except KeyboardInterrupt:
-            done = len(report.outcomes)
-            raise CommandError(
-                f"interrupted: {done} of {len(served | new)} tenants are done; run migrate again to"
-                " go on",
-                returncode=128 + SIGINT,
-            ) from None
+        due = [name for name in served if name not in report.outcomes]
+        for outcome in migrate_schemas(
+            due, django_options, parallel=parallel, canary=options["canary"]
+        ):
+            report.add(outcome)
+        is_stopped = any(name not in report.outcomes for name in due)
+        rest = [] if is_stopped else [name for name in new if name not in report.outcomes]
+        # Those that another process, such as the owner's worker, sets up or will retry.
+        for outcome in migrate_schemas(rest, django_options, parallel=parallel, wait_seconds=0):
+            report.add(outcome)
         self._conclude(report, served, new, current)
         return any(outcome.unapplied for outcome in report.outcomes.values())
 
@@ -256,51 +245,51 @@ class Command(KonstructCommand):
         return Report(self.stdout, self.stderr, slugs=slugs, options=options)
 
 
-def _public_of(server: str, django_options: dict[str, Any]) -> MigrationResult:
-    """Migrate the public schema of a server, in another thread."""
-    try:
-        return migrate_schema(PUBLIC, django_options, server=server)
-    finally:
-        connections.close_all()
-
-
 def _schemas_on(names: set[str]) -> set[str]:
     """Return the schemas of the tenants on these servers."""
     tenants = Tenant.objects.filter(server__in=names)
     return set(tenants.values_list("schema_name", flat=True)) if names else set()
 
 
-def _refuse_unknown_target(options: dict[str, Any]) -> None:
-    """Raise once, before any schema is migrated, if an app or a migration does not exist."""
-    app_label, name = options.get("app_label"), options.get("migration_name")
+def _migrations_to_undo(app_label: str | None, name: str | None) -> list[Migration]:
+    """Return the migrations that a schema with all migrations loses at this target.
+
+    Raises:
+        UsageError: there is no such app or migration.
+    """
     if not app_label:
-        return
+        return []
+    loader = MigrationLoader(None)
     try:
         apps.get_app_config(app_label)
-        if name and name != "zero":
-            MigrationLoader(None).get_migration_by_prefix(app_label, name)
+        if name in (None, "zero"):
+            keys = loader.graph.root_nodes(app_label) if name else []
+        else:
+            target = loader.get_migration_by_prefix(app_label, name)
+            children = loader.graph.node_map[app_label, target.name].children
+            keys = [child.key for child in children if child.key[0] == app_label]
     except (LookupError, AmbiguityError) as error:
         message = f"no migration of {app_label!r} is called {name!r}" if name else str(error)
         raise UsageError(message) from error
+    undone = dict.fromkeys(key for first in keys for key in loader.graph.backwards_plan(first))
+    return [loader.graph.nodes[key] for key in undone]
 
 
-def _confirm_deletions(only: str | None, options: dict[str, Any]) -> None:
+def _confirm_deletions(undone: list[Migration], only: str | None) -> None:
     """Ask before migrations are undone, and say of how many tenants that deletes what.
 
     Raises:
         UsageError: there is no terminal.
         CommandError: the answer is no.
     """
-    undone = _migrations_to_undo(options["app_label"], options["migration_name"])
     names = {f"{migration.app_label}.{migration.name}" for migration in undone}
     tenants = Tenant.objects.provisioned().filter(**{"schema_name": only} if only else {})
     states = dict(SchemaState.objects.values_list("name", "migrations"))
-    having = [
-        state
+    number = sum(
+        bool(names.intersection(states.get(state, names)))
         for state in tenants.values_list("migrated_to", flat=True)
-        if names.intersection(states.get(state, names))
-    ]
-    if not having or options["shared"]:
+    )
+    if not number:
         return
     tables = sorted(
         str(operation.options.get("db_table") or f"{migration.app_label}_{operation.name_lower}")
@@ -309,28 +298,13 @@ def _confirm_deletions(only: str | None, options: dict[str, Any]) -> None:
         if isinstance(operation, CreateModel)
     )
     require_confirmation(
-        f"Undoing {_listed(sorted(names))} deletes from {len(having)} tenants {len(tables)} tables"
+        f"Undoing {_listed(sorted(names))} deletes from {number} tenants {len(tables)} tables"
         f" ({', '.join(tables)}) with all their rows, and all columns that these migrations have"
         " added. Type yes to continue: ",
         "yes",
         "not migrated",
         option="--noinput",
     )
-
-
-def _migrations_to_undo(app_label: str | None, name: str | None) -> list[Migration]:
-    """Return the migrations that a schema with all migrations loses at this target."""
-    if not app_label or not name:
-        return []
-    graph = MigrationLoader(None).graph
-    if name == "zero":
-        targets = graph.root_nodes(app_label)
-    else:
-        target = MigrationLoader(None).get_migration_by_prefix(app_label, name)
-        children = graph.node_map[app_label, target.name].children
-        targets = [child.key for child in children if child.key[0] == app_label]
-    keys = dict.fromkeys(key for target in targets for key in graph.backwards_plan(target))
-    return [graph.nodes[key] for key in keys]
 
 
 def _schema_name(wanted: str | None) -> str | None:
@@ -344,25 +318,9 @@ def _schema_name(wanted: str | None) -> str | None:
     return schema_name
 
 
-def _slugs() -> tuple[dict[str, str], dict[str, str]]:
-    """Return slugs by schema name: of tenants that have been served, and of those that never were.
-
-    Both are empty for --plan and --check on an empty database.
-    """
-    connection = tenant_connection()
-    if Tenant._meta.db_table not in connection.introspection.table_names():
-        return {}, {}
-    new = Tenant.objects.filter(state=Tenant.State.PROVISIONING)
-    of_schema = ("schema_name", "slug")
-    return (
-        dict(Tenant.objects.provisioned().values_list(*of_schema)),
-        dict(new.values_list(*of_schema)),
-    )
-
-
-def _has_tenant_states() -> bool:
-    """Return whether the public schema stores the state of tenants."""
-    return SchemaState._meta.db_table in tenant_connection().introspection.table_names()
+def _has_tenants() -> bool:
+    """Return whether the table of tenants exists: not before the first migrate."""
+    return Tenant._meta.db_table in tenant_connection().introspection.table_names()
 
 
 def _listed(slugs: list[str]) -> str:
