@@ -44,16 +44,11 @@ DATABASE_OF_FEW = "konstruct_fleet_few"
 # A migration of an app that is installed for this run only.
 APP = "fleet_app"
 ADD_COLUMN = """
-from django.db import migrations
+from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [("memory", "0001_initial"), ("fleet_app", "0001_initial")]
-    operations = [
-        migrations.RunSQL(
-            "ALTER TABLE memory_message ADD COLUMN of_fleet integer",
-            "ALTER TABLE memory_message DROP COLUMN of_fleet",
-        )
-    ]
+    operations = [migrations.AddField("thing", "note", models.TextField(db_default=""))]
 """
 RUN_PYTHON = """
 from django.db import migrations
@@ -65,14 +60,16 @@ class Migration(migrations.Migration):
     dependencies = [("memory", "0001_initial"), ("fleet_app", "0003_another_column")]
     operations = [migrations.RunPython(count, migrations.RunPython.noop)]
 """
-ANOTHER_COLUMN = ADD_COLUMN.replace("of_fleet", "of_fleet_too").replace(
+ANOTHER_COLUMN = ADD_COLUMN.replace("note", "note_too").replace(
     '"fleet_app", "0001_initial"', '"fleet_app", "0002_add_column"'
 )
 FIRST = """
-from django.db import migrations
+from django.db import migrations, models
 
 class Migration(migrations.Migration):
-    operations = []
+    operations = [
+        migrations.CreateModel("Thing", [("id", models.BigAutoField(primary_key=True))])
+    ]
 """
 SETTINGS = """
 from konstruct.settings import *
@@ -103,7 +100,7 @@ def main() -> None:
         os.environ |= {
             **environment_of(DATABASE),
             "KONSTRUCT_DB_ROLE": "owner",
-            "DJANGO_SETTINGS_MODULE": "fleet_settings",
+            "DJANGO_SETTINGS_MODULE": "konstruct.settings",
             "PYTHONPATH": f"{folder}{os.pathsep}{PROJECT}",
         }
         set_up()
@@ -112,6 +109,7 @@ def main() -> None:
         print(f"{tenants} tenants")
         print_size()
         compare_creation(options.rounds)
+        os.environ["DJANGO_SETTINGS_MODULE"] = "fleet_settings"
         compare_idle_migrate(project, options.rounds)
         time_readiness()
         time_migration(project, "0002_add_column", ADD_COLUMN, tenants, "a column added")
@@ -318,10 +316,10 @@ def break_three(project: Project, keys: dict[str, str], folder: Path) -> None:
     failing, locked, gone = Tenant.objects.order_by("created_at")[:3]
     project.add("0003_another_column", ANOTHER_COLUMN)
     with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
-        owner.execute(f"ALTER TABLE {failing.schema_name}.memory_message ADD of_fleet_too text")
+        owner.execute(f"ALTER TABLE {failing.schema_name}.fleet_app_thing ADD note_too text")
         owner.execute(f"ALTER SCHEMA {gone.schema_name} RENAME TO gone")
         with owner.transaction():
-            owner.execute(f"LOCK TABLE {locked.schema_name}.memory_message IN ACCESS SHARE MODE")
+            owner.execute(f"LOCK TABLE {locked.schema_name}.fleet_app_thing IN ACCESS SHARE MODE")
             seconds, output = project.manage("migrate", status=4)
     print(f"three that cannot be migrated: the run took {seconds:.1f} s, and said")
     for line in output.splitlines():
@@ -336,7 +334,7 @@ def break_three(project: Project, keys: dict[str, str], folder: Path) -> None:
     )
     assert unserved.keys() == {failing.slug, locked.slug, gone.slug}, unserved
     with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
-        owner.execute(f"ALTER TABLE {failing.schema_name}.memory_message DROP of_fleet_too")
+        owner.execute(f"ALTER TABLE {failing.schema_name}.fleet_app_thing DROP note_too")
         owner.execute(f"ALTER SCHEMA gone RENAME TO {gone.schema_name}")
     seconds, output = project.manage("migrate")
     print(f"  when the causes are removed: {output.count(' applied')} migrated in {seconds:.1f} s")

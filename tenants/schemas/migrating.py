@@ -222,13 +222,14 @@ def _provision(tenant: Tenant, command: MigrateSchema, options: dict[str, Any]) 
             f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}'; SET CONSTRAINTS ALL IMMEDIATE"
         )
         # On another server it exists if the process was killed before the tenant's row was updated.
-        is_new = not schema_exists(tenant.schema_name)
+        has_script = bool(get_script()) and not schema_exists(tenant.schema_name)
         connection.set_schema(tenant.schema_name)
-        if is_new and get_script():
+        if has_script:
             execute(script_for(tenant.schema_name, tenant.id))
-            command.applied = len(known_migrations())
+            command.applied = len(_reached_migrations(tenant))
         else:
             execute(f"CREATE SCHEMA IF NOT EXISTS {tenant.schema_name}")
+        if command.applied < len(known_migrations()):
             command.run(**options)
             protected = enforce_rls(connection)
         if connection.alias == MAIN:
@@ -239,14 +240,10 @@ def _provision(tenant: Tenant, command: MigrateSchema, options: dict[str, Any]) 
 
 
 def _note_success(tenant: Tenant, **changes: Any) -> None:
-    """Store what the tenant's schema has reached, which may be a part of the migrations."""
-    applied = fetch_column(
-        f"SELECT app || '.' || name FROM {tenant.schema_name}.django_migrations"  # noqa: S608
-    )
+    reached = _reached_migrations(tenant)
+    names = sorted(reached)
     tenant_connection().set_schema_to_public()
-    names = sorted(known_migrations().intersection(applied))
-    is_complete = len(names) == len(known_migrations())
-    state = current_state() if is_complete else digest_of(names)
+    state = current_state() if reached == known_migrations() else digest_of(names)
     SchemaState.objects.get_or_create(name=state, defaults={"migrations": names})
     Tenant.objects.filter(id=tenant.id).update(
         migrated_to=state,
@@ -256,6 +253,12 @@ def _note_success(tenant: Tenant, **changes: Any) -> None:
         migration_asked_at=None,
         **changes,
     )
+
+
+def _reached_migrations(tenant: Tenant) -> frozenset[str]:
+    """Return the migrations of this code that the tenant's schema has."""
+    applied = f"SELECT app || '.' || name FROM {tenant.schema_name}.django_migrations"  # noqa: S608
+    return known_migrations().intersection(fetch_column(applied))
 
 
 def _failure_result(command: MigrateSchema, error: Exception) -> dict[str, Any]:

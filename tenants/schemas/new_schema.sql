@@ -1,4 +1,4 @@
--- 9fcf4755df0974fc45a22c2e206ccfde
+-- 68d3ca8d988996d67c88cdb4aa06b1f3 admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,

@@ -1,10 +1,12 @@
 """The SQL script that creates the schema of a new tenant, with its tables and first rows.
 
 `manage.py make_schema_script` writes it from a schema that Django has migrated. Its first line has
-a digest of those migrations. A script of other migrations is not used: Django migrates the schema
-of a new tenant then, which takes seconds.
+a digest of the migrations of these apps. A script of other migrations is not used: Django migrates
+the schema of a new tenant then, which takes seconds. Django also runs the migrations of further
+apps, after the script.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -20,22 +22,28 @@ SCHEMA: Final = "__schema__"
 TENANT: Final = "__tenant__"
 
 
-@cache
-def digest_of_migrations() -> str:
-    """Return a digest of the files of all migrations, and of our operations in them."""
+def first_line(labels: Iterable[str]) -> str:
+    """Return the first line of a script of these apps, with a digest of their migrations.
+
+    The operations of Konstruct's migrations are part of it.
+    """
+    folders = migration_folders()
     digest = blake2b(digest_size=16)
-    folders = {**migration_folders(), "operations": Path(operations.__path__[0])}
-    for label, folder in sorted(folders.items()):
-        for path in sorted(folder.glob("*.py")):
+    for label in sorted(labels):
+        for path in sorted(folders[label].glob("*.py")):
             digest.update(f"{label}/{path.name}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    for path in sorted(Path(operations.__path__[0]).glob("*.py")):
+        digest.update(path.read_bytes())
+    return " ".join(["--", digest.hexdigest(), *sorted(labels)])
 
 
 @cache
 def get_script() -> str:
     """Return the script with its placeholders; "" if it was made from other migrations."""
-    digest, _, script = FILE.read_text().partition("\n")
-    return script if digest == f"-- {digest_of_migrations()}" else ""
+    head, _, script = FILE.read_text().partition("\n")
+    labels = head.split()[2:]
+    is_known = migration_folders().keys() >= set(labels)
+    return script if is_known and head == first_line(labels) else ""
 
 
 def script_for(schema_name: str, tenant_id: UUID) -> str:

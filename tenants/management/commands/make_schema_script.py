@@ -10,8 +10,9 @@ from tenants.management.base import KonstructCommand
 from tenants.naming import schema_name_of
 from tenants.postgres_tools import dump_as_sql, session_on
 from tenants.schemas.executor import MigrateSchema
+from tenants.schemas.migration_state import migration_folders
 from tenants.schemas.rls_enforcement import enforce_rls
-from tenants.schemas.script import FILE, SCHEMA, TENANT, digest_of_migrations
+from tenants.schemas.script import FILE, SCHEMA, TENANT, first_line
 from tenants.servers import MAIN
 
 # The id of the schema that is migrated for the script. No tenant has it.
@@ -58,4 +59,4 @@ def make_script() -> str:
     lines = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
     script = _TIME.sub("now()", "\n".join(lines))
     script = script.replace(TEMPLATE_SCHEMA, SCHEMA).replace(str(TEMPLATE_ID), TENANT)
-    return f"-- {digest_of_migrations()}\n{script}\n"
+    return f"{first_line(migration_folders())}\n{script}\n"
