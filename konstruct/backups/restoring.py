@@ -51,6 +51,7 @@ from tenants.serving import claim_workspace
 
 logger = logging.getLogger(__name__)
 
+
 def restore(
     path: Path,
     manifest: Manifest,

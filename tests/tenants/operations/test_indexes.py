@@ -61,7 +61,6 @@ def behind(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenan
     with as_owner():
         tenant = provisioning.create_tenant(slug="behind")
         monkeypatch.setattr(MigrationLoader, "load_disk", load_with_next)
-        monkeypatch.setattr(migrating, "recording_for", lambda options: None)
         yield tenant
 
 
