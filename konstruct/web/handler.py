@@ -140,15 +140,17 @@ class Handler(ASGIHandler):
         sent = ""
         yield stream.opening
         with self.replies.watch(stream.tenant_id, stream.message_id) as watch:
+            self.replies.read(watch)
             # Ends: at the deadline.
             while not (watch.is_over or watch.is_broken) and loop.time() < deadline:
                 has_changed = await watch.change(min(KEEP_ALIVE_SECONDS, deadline - loop.time()))
                 if not await self._is_allowed(request, stream.tenant_id):
                     break
-                if text := "" if watch.is_over else await self.replies.read(watch):
+                if text := "" if watch.is_over else watch.take():
                     sent += text
                     yield stream.piece(text)
                 elif not has_changed:
+                    self.replies.read(watch)
                     yield KEEP_ALIVE
         try:
             is_allowed = await self._is_allowed(request, stream.tenant_id)

@@ -35,6 +35,8 @@ RECONNECT_SECONDS = 1.0
 PING_SECONDS: Final = 15
 # Connections of a process to the cache, for its subscription and for reading partial replies.
 MAX_CONNECTIONS: Final = 8
+# Texts that are written within this time are read together.
+READ_PAUSE_SECONDS: Final = 0.01
 START: Final[EntryId] = (0, 0)
 
 FindSettled = Callable[[UUID, Collection[UUID]], Awaitable[Collection[UUID]]]
@@ -48,15 +50,16 @@ class Watch:
         self.is_over = False
         """Whether the message may be settled, or the process stops."""
         self.is_broken = False
-        """Whether `add` has returned text of an attempt that failed."""
+        """Whether `take` has returned text of an attempt that failed."""
         self.place = START
         self._attempt = b""
-        self._has_text = False
+        self._text = ""
+        self._has_sent = False
         self._changed = asyncio.Event()
 
-    def wake(self, *, is_over: bool) -> None:
-        """Wake the request, after new text or at the end."""
-        self.is_over = self.is_over or is_over
+    def end(self) -> None:
+        """Wake the request, because the message may be settled."""
+        self.is_over = True
         self._changed.set()
 
     async def change(self, seconds: float) -> bool:
@@ -75,17 +78,23 @@ class Watch:
                 while not self.is_over:
                     await self.change(seconds)
 
-    def add(self, chunks: Iterable[ReplyChunk]) -> str:
-        """Return the new text of chunks that follow `place`."""
-        text = ""
+    def add(self, chunks: Iterable[ReplyChunk]) -> None:
+        """Add chunks, of which those up to `place` are known, and wake the request."""
         for chunk in chunks:
+            if chunk.entry_id <= self.place:
+                continue
             self.place = chunk.entry_id
             if chunk.attempt != self._attempt or chunk.is_failed:
-                self.is_broken = self.is_broken or self._has_text
+                self.is_broken = self.is_broken or self._has_sent
                 self._attempt = b"" if chunk.is_failed else chunk.attempt
-                text = ""
-            text += "" if chunk.is_failed else chunk.text
-        self._has_text = self._has_text or bool(text)
+                self._text = ""
+            self._text += "" if chunk.is_failed else chunk.text
+        self._changed.set()
+
+    def take(self) -> str:
+        """Return the text that was added since the last call."""
+        text, self._text = self._text, ""
+        self._has_sent = self._has_sent or bool(text)
         return text
 
 
@@ -107,6 +116,8 @@ class Replies:
         self._watches: defaultdict[UUID, dict[UUID, set[Watch]]] = defaultdict(dict)
         self._new: defaultdict[UUID, set[UUID]] = defaultdict(set)
         self._has_new = asyncio.Event()
+        self._unread: set[Watch] = set()
+        self._has_unread = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopping = False
         self.is_subscribed: bool | None = None
@@ -114,14 +125,14 @@ class Replies:
 
     def start(self) -> None:
         """Subscribe, in empty contexts: log lines must not name a request."""
-        works = (self._listen(), self._check_new(), self._poll())
+        works = (self._listen(), self._read_unread(), self._check_new(), self._poll())
         self._tasks = [asyncio.create_task(work, context=Context()) for work in works]
 
     def stop(self) -> None:
         """Wake every waiting request, because the process stops."""
         self._is_stopping = True
         for tenant_id, watches in self._watches.items():
-            self._wake(tenant_id, watches, is_over=True)
+            self._wake(tenant_id, watches)
 
     async def close(self) -> None:
         """Wake every waiting request, and end the subscription."""
@@ -135,7 +146,8 @@ class Replies:
     def watch(self, tenant_id: UUID, message_id: UUID) -> Iterator[Watch]:
         """Watch a message inside the block. It may have been announced before."""
         watch = Watch(tenant_id, message_id)
-        watch.wake(is_over=self._is_stopping)
+        if self._is_stopping:
+            watch.end()
         self._new[tenant_id].add(message_id)
         self._has_new.set()
         of_tenant = self._watches[tenant_id]
@@ -149,20 +161,40 @@ class Replies:
             if not of_tenant:
                 del self._watches[tenant_id]
 
-    async def read(self, watch: Watch) -> str:
-        """Return the new text of a watched reply; "" if it cannot be read now."""
-        try:
-            found = await self._cache.xread({watch.stream: "{}-{}".format(*watch.place)})
-            return "".join(watch.add(chunks) for _, chunks in read_chunks(found))
-        except Exception as error:  # the end of the stream has the whole text
-            logger.warning("A partial reply cannot be read: %s", error)
-            return ""
+    def read(self, watch: Watch) -> None:
+        """Have the text of a watched reply read."""
+        self._unread.add(watch)
+        self._has_unread.set()
 
-    def _wake(self, tenant_id: UUID, message_ids: Iterable[UUID], *, is_over: bool) -> None:
+    async def _read_unread(self) -> None:
+        while not self._is_stopping:
+            await self._has_unread.wait()
+            self._has_unread.clear()
+            unread, self._unread = self._unread, set()
+            await self._read_texts(unread)
+            await asyncio.sleep(READ_PAUSE_SECONDS)
+
+    async def _read_texts(self, unread: Collection[Watch]) -> None:
+        """Add the new text of all these replies, with one request to the cache."""
+        watches = defaultdict[str, list[Watch]](list)
+        for watch in unread:
+            watches[watch.stream].append(watch)
+        places = {key: min(watch.place for watch in of) for key, of in watches.items()}
+        try:
+            found = await self._cache.xread(
+                {key: "{}-{}".format(*at) for key, at in places.items()}
+            )
+            for key, chunks in read_chunks(found):
+                for watch in watches[key]:
+                    watch.add(chunks)
+        except Exception as error:  # the end of a stream has the whole text
+            logger.warning("Partial replies cannot be read: %s", error)
+
+    def _wake(self, tenant_id: UUID, message_ids: Iterable[UUID]) -> None:
         watches = self._watches.get(tenant_id, {})
         for message_id in message_ids:
             for watch in watches.get(message_id, ()):
-                watch.wake(is_over=is_over)
+                watch.end()
 
     async def _listen(self) -> None:
         """Wake requests when their messages are announced; subscribe again after an error."""
@@ -183,9 +215,11 @@ class Replies:
                 message: Any = await subscription.get_message(timeout=PING_SECONDS)
                 channel = message["channel"] if message else b""
                 if written := message_of_chunk(channel):
-                    self._wake(written[0], written[1:], is_over=False)
+                    tenant_id, message_id = written
+                    for watch in self._watches.get(tenant_id, {}).get(message_id, ()):
+                        self.read(watch)
                 elif settled := announced_message(channel):
-                    self._wake(settled[0], settled[1:], is_over=True)
+                    self._wake(settled[0], settled[1:])
 
     async def _check_new(self) -> None:
         while not self._is_stopping:
@@ -203,6 +237,6 @@ class Replies:
         for tenant_id, message_ids in list(watched.items()):
             try:
                 settled = await self._find_settled(tenant_id, list(message_ids))
-                self._wake(tenant_id, settled, is_over=True)
+                self._wake(tenant_id, settled)
             except Exception as error:  # the next poll checks again
                 logger.warning("The states of messages cannot be read: %s", error)
