@@ -1,14 +1,13 @@
-"""Measure the effect of waiting clients on other requests, and of the event loop on all.
+"""Measure the effect of waiting clients on other requests.
 
     python -m benchmarks.serving.web [--waiting 1000] [--half-open 200] [--requests 300]
 
-Two servers run on the same database: `event loop` as deployed (deploy/gunicorn.conf.py), and
-`threads`, gunicorn's gthread with two processes of 16 threads on the WSGI entry point. Rate limits
-are out of reach, and no worker answers.
+The server runs as deployed (deploy/gunicorn.conf.py). Rate limits are out of reach, and no worker
+answers.
 
-Ordinary requests are sent to both in turn, by one client and by eight that keep their connections.
-Then a crowd connects to each server: clients that wait a minute for a reply (`GET …?wait=60`), and
-clients that sent half of their headers, half of a body, or that never read a long response.
+Ordinary requests are sent by one client and by eight that keep their connections. Then a crowd
+connects: clients that wait a minute for a reply (`GET …?wait=60`), and clients that sent half of
+their headers, half of a body, or that never read a long response.
 `/health/live` and a list are requested before, during and after the crowd, each time on a new
 connection. `lost` requests had no answer within five seconds.
 """
@@ -34,10 +33,6 @@ import psutil
 from benchmarks.serving.rest import LIMITS, by_http, in_process, over, prepare, timed
 from benchmarks.tools.throwaway import PROJECT, set_up, throwaway_tenant
 
-SERVERS = {
-    "threads": ["konstruct.wsgi:application", "--worker-class", "gthread", "--threads", "16"],
-    "event loop": [],
-}
 LOST_SECONDS = 5
 MAX_LOST = 5
 REQUEST_COUNT = 100
@@ -46,9 +41,8 @@ LIVE = "/health/live"
 
 @dataclass(frozen=True)
 class Server:
-    """One of the two servers."""
+    """The server."""
 
-    name: str
     port: int
     process: psutil.Process
 
@@ -74,34 +68,23 @@ def main() -> None:
     with throwaway_tenant() as tenant_id:
         agent_id, key = prepare(tenant_id, 200)
         sent: Any = in_process(tenant_id, agent_id)["send"](0)
-        with contextlib.ExitStack() as running:
-            servers = [running.enter_context(serving(name)) for name in SERVERS]
-            compare(servers, key, arguments.requests)
-            # The threads stay busy for a minute after their crowd has gone.
-            for server in reversed(servers):
-                crowd(server, key, sent[0].id, arguments.waiting, arguments.half_open)
+        with serving() as server:
+            ordinary(server, key, arguments.requests)
+            crowd(server, key, sent[0].id, arguments.waiting, arguments.half_open)
 
 
-def compare(servers: list[Server], key: str, count: int) -> None:
-    """Print the times of ordinary requests, in turns of a fifth of the requests."""
-    print(f"{'':22} {'':12} {'per s':>8} {'p50 ms':>8} {'p95 ms':>8}")
+def ordinary(server: Server, key: str, count: int) -> None:
+    """Print the times of ordinary requests."""
+    print(f"{'':22} {'per s':>8} {'p50 ms':>8} {'p95 ms':>8}")
     for kind, clients in itertools.product(("list", "send", "search"), (1, 8)):
-        rates: dict[str, list[float]] = {server.name: [] for server in servers}
-        times: dict[str, list[float]] = {server.name: [] for server in servers}
-        works = {server.name: over(server.port, key, by_http(count)[kind]) for server in servers}
-        for _ in range(5):
-            for server in servers:
-                rate, milliseconds = timed(works[server.name], max(count // 5, 2), clients)
-                rates[server.name].append(rate)
-                times[server.name] += milliseconds
-        for server in servers:
-            print(f"{kind + f', {clients} clients':22} {server.name:12}", end=" ")
-            print(f"{statistics.median(rates[server.name]):8.0f} {_cuts(times[server.name])}")
+        work = over(server.port, key, by_http(count)[kind])
+        rate, milliseconds = timed(work, count, clients)
+        print(f"{kind + f', {clients} clients':22} {rate:8.0f} {_cuts(milliseconds)}")
 
 
 def crowd(server: Server, key: str, message_id: object, waiting: int, half_open: int) -> None:
     """Print the times of a health check and a list without and with a crowd."""
-    print(f"\n{server.name}: {server.size()}")
+    print(f"\n{server.size()}")
     ask(server, key, "alone")
     with contextlib.ExitStack() as here:
         for number in range(half_open):
@@ -176,7 +159,7 @@ def _cuts(milliseconds: list[float]) -> str:
 
 
 @contextlib.contextmanager
-def serving(name: str) -> Iterator[Server]:
+def serving() -> Iterator[Server]:
     """Run the server during the block. The block begins when the models are loaded."""
     from konstruct.processes import bound_to_this_process
 
@@ -184,7 +167,7 @@ def serving(name: str) -> Iterator[Server]:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     process = psutil.Popen(
-        [sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py", *SERVERS[name]],
+        [sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"],
         cwd=PROJECT,
         env={**os.environ, **LIMITS, "PORT": str(port), "KONSTRUCT_HOST": "127.0.0.1"},
         stdout=subprocess.DEVNULL,
@@ -196,7 +179,7 @@ def serving(name: str) -> Iterator[Server]:
         while ready < 20:  # in a row: both processes answered
             ready = ready + 1 if _answers(port, "/health/ready", "") else 0
             time.sleep(0 if ready else 0.2)
-        yield Server(name, port, process)
+        yield Server(port, process)
     finally:
         process.terminate()
         process.wait(60)

@@ -56,7 +56,6 @@ MIDDLEWARE = [
     "konstruct.api.http.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "konstruct.api.http.middleware.SessionTurnMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "konstruct.admin.page_limit.PageLimitMiddleware",
     "konstruct.admin.time_zones.TimeZoneMiddleware",
@@ -65,7 +64,6 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "konstruct.urls.tenant"
 PUBLIC_SCHEMA_URLCONF = "konstruct.urls.public"
-WSGI_APPLICATION = "konstruct.wsgi.application"
 ASGI_APPLICATION = "konstruct.asgi.application"
 
 TEMPLATES = [

@@ -16,14 +16,16 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpResponseBase
 from structlog.contextvars import clear_contextvars
 
 from konstruct import __version__
 from konstruct.api import health
 from konstruct.api.http.problems import Problem, accepts_api_keys
+from konstruct.channels.slack.web_api import MAX_BODY_BYTES as MAX_SLACK_BODY_BYTES
 from konstruct.heartbeats import INTERVAL_SECONDS, WEB, write_heartbeat
 from konstruct.logs import fields
-from konstruct.web.callers import Request
+from konstruct.web.callers import Caller, Request
 from konstruct.web.handler import Handler, refusal
 from memory.embedding.embedder import load_in_background
 from tenants import traces
@@ -45,8 +47,8 @@ CLIENT_DISCONNECTED: Final = 499
 MAX_URL_BYTES: Final = 8190
 # A body of a request without credentials outside of the APIs, such as the form of a login.
 MAX_SMALL_BODY_BYTES: Final = 64 * 1024
-# Requests of unverified callers with a larger body, at once.
-MAX_LARGE_UNVERIFIED: Final = 32
+# Requests from Slack at once: their body is read before their signature is checked.
+MAX_SLACK_REQUESTS: Final = 32
 # A client that still sends when the connection is closed may not see the response. So a body that
 # is not read is discarded for this time, up to this many bytes.
 DISCARD_SECONDS: Final = 2.0
@@ -91,20 +93,21 @@ class Exchange:
         is_ambiguous = is_chunked and (bool(length) or version == "1.0")
         self.is_malformed = is_ambiguous or version not in ("1.0", "1.1")
         self._declared = int(length) if length.isdigit() else 0
-        self.may_be_large = is_chunked or self._declared > MAX_SMALL_BODY_BYTES
-        if (
-            b"authorization" in headers
-            or b"x-slack-signature" in headers
-            or f"{settings.SESSION_COOKIE_NAME}=".encode() in headers.get(b"cookie", b"")
-        ):
-            self._max_bytes: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        else:
-            self._max_bytes = 0 if accepts_api_keys(scope["path"]) else MAX_SMALL_BODY_BYTES
+        self.is_slack = b"x-slack-signature" in headers
         self._read = 0
         self._has_more = is_chunked or self._declared > 0
         self._must_close = self.is_malformed
         self.status = 0
         self.is_sent = False
+
+    @property
+    def max_bytes(self) -> int:
+        """The maximum length of the body that is read."""
+        if self.scope["konstruct.caller"].name:
+            return int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        if self.is_slack:
+            return MAX_SLACK_BODY_BYTES
+        return 0 if accepts_api_keys(self.scope["path"]) else MAX_SMALL_BODY_BYTES
 
     async def receive(self) -> Message:
         """Return the next part of the body up to the limit, and then the client's disconnection."""
@@ -112,11 +115,11 @@ class Exchange:
             await asyncio.Future()  # ends: Django cancels it after the response
         if not self._has_more:
             return await self._receive()
-        if self._declared > self._max_bytes or not self._max_bytes:
+        if self._declared > self.max_bytes or not self.max_bytes:
             return self._leave_rest(self._declared)
         message = await self._receive()
         self._read += len(message.get("body", b""))
-        if self._read > self._max_bytes:
+        if self._read > self.max_bytes:
             return self._leave_rest(self._read)
         self.scope["konstruct.body_length"] = self._read
         self._has_more = message.get("more_body", False)
@@ -158,7 +161,7 @@ class Application:
 
     def __init__(self) -> None:
         self.handler = Handler()
-        self._large_unverified = asyncio.Semaphore(MAX_LARGE_UNVERIFIED)
+        self._slack_bodies = asyncio.Semaphore(MAX_SLACK_REQUESTS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or start and stop the process."""
@@ -205,19 +208,20 @@ class Application:
             )
 
     async def _answer(self, exchange: Exchange) -> None:
-        scope, problem = exchange.scope, None
+        scope = exchange.scope
+        scope["konstruct.caller"] = Caller("")
+        response: HttpResponseBase | None
         if exchange.is_malformed:
-            problem = Problem.of_status(400, MALFORMED)
+            response = refusal(Request(scope, BytesIO()), Problem.of_status(400, MALFORMED))
         elif len(scope["raw_path"]) + len(scope["query_string"]) > MAX_URL_BYTES:
-            problem = Problem.of_status(414)
-        if problem is not None:
-            response = refusal(ASGIRequest(scope, BytesIO()), problem)
+            response = refusal(Request(scope, BytesIO()), Problem.of_status(414))
+        else:
+            response = await self.handler.identify(scope)
+        if response is not None:
             await self.handler.send_response(response, exchange.send)
             return
-        is_verified = not exchange.may_be_large or self.handler.callers.name_of(
-            Request(scope, BytesIO())
-        )
-        async with nullcontext() if is_verified else self._large_unverified:
+        is_limited = exchange.is_slack and not scope["konstruct.caller"].name
+        async with self._slack_bodies if is_limited else nullcontext():
             await self.handler.handle(scope, exchange.receive, exchange.send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:

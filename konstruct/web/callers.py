@@ -1,9 +1,8 @@
 """Who sends a request, and how many requests of a caller have a thread at once.
 
-A request counts for a tenant after its key or session was verified: a key and a host name a tenant,
-and both can be forged. The first request with a key is verified in one of the few places for
-unverified callers, and moves to its tenant's limit at once. The memory of verified keys grants no
-access: each request is authenticated.
+A request counts for a tenant if its key or session was verified before its body is read: a key and
+a host name a tenant, and both can be forged. Verified credentials are remembered for a minute. This
+grants no access: Django authenticates each request.
 """
 
 import asyncio
@@ -11,18 +10,21 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
-from typing import IO, Any, Final
-from uuid import UUID
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import IO, Any, Final, cast
 from weakref import WeakValueDictionary
 
 from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.core.handlers.asgi import ASGIRequest
+from django.core.handlers.exception import convert_exception_to_response
+from django.http import HttpResponse
 
-from konstruct.api.auth.keys import bearer_key, parse_key
+from konstruct.api.http.middleware import ApiKeyTenantMiddleware
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
 from tenants.http.client_address import address_of, throttled_address
-from tenants.http.middleware import host_name
+from tenants.http.middleware import SessionMiddleware, TenantMiddleware
 
 # The longest wait of a request for a thread: a tenant may send a thousand at once.
 MAX_WAIT_SECONDS: Final = 60.0
@@ -42,8 +44,18 @@ class Overloaded(Exception):
     """No thread was free for a caller within MAX_WAIT_SECONDS."""
 
 
+@dataclass
+class Caller:
+    """The caller of a request, in its ASGI scope as `konstruct.caller`."""
+
+    digest: str
+    """Of the credentials; "" without any."""
+    name: str = ""
+    """The tenant, OPERATORS or SLACK; "" if the credentials are not verified."""
+
+
 class Request(ASGIRequest):
-    """A request of the web process. Middleware calls `verify` with the caller that it has found."""
+    """A request of the web process."""
 
     waits_in_event_loop = True
 
@@ -52,31 +64,11 @@ class Request(ASGIRequest):
         # The bytes that arrived, or were declared. A client need not send Content-Length.
         if (length := scope.get("konstruct.body_length")) is not None:
             self.META["CONTENT_LENGTH"] = str(length) if length else ""
-        self.key = parse_key(bearer_key(self.headers.get("Authorization", "")) or "")
-        cookie = "" if self.key else self.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
-        self.has_session = bool(cookie)
-        host = host_name(self.META.get("HTTP_HOST", "")) if cookie else ""
-        credentials = "\0".join((str(self.key), host, cookie))
-        self.digest = hashlib.sha256(credentials.encode(errors="surrogatepass")).hexdigest()
-        self.verified_as = ""
-        self.must_run_again = False
-        self.places = ExitStack()
-        """The places that the request has in limits, to give them back."""
-        self.on_verified: Callable[[str], bool] = bool
-
-    def verify(self, tenant_id: UUID | None) -> bool:
-        """Count this request for a tenant, or for the operators (None), and not for its address.
-
-        Call it in the request's thread. If it returns False, all threads of the tenant are in use:
-        the caller answers at once, and the request runs again when it is its tenant's turn.
-        """
-        name = OPERATORS if tenant_id is None else tenant_id.hex
-        self.must_run_again = not self.on_verified(name)
-        return not self.must_run_again
+        self.caller: Caller = scope["konstruct.caller"]
 
 
 class Callers:
-    """The limits of callers. Use it in one event loop."""
+    """The verified callers and their limits. Use it in one event loop."""
 
     def __init__(self, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -85,16 +77,17 @@ class Callers:
         self._unverified = asyncio.Semaphore(max(1, int(threads * MAX_FRACTION_UNVERIFIED)))
         self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def name_of(self, request: Request, *, max_age: float = FRESH_SECONDS) -> str:
-        """Return the verified caller of a request; "" if it is unverified."""
-        name, verified_at = self._verified.get(request.digest, ("", 0.0))
-        return name if self._clock() - verified_at < max_age else ""
+    def recall(self, caller: Caller, *, max_age: float = FRESH_SECONDS) -> bool:
+        """Set the name of a caller whose credentials are remembered. Return whether they are."""
+        name, verified_at = self._verified.get(caller.digest, ("", 0.0))
+        caller.name = name if self._clock() - verified_at < max_age else ""
+        return bool(caller.name)
 
-    def remember(self, request: Request, name: str) -> None:
-        """Remember the credentials of a request as those of a caller; "": forget them."""
-        self._verified.pop(request.digest, None)
-        if name:
-            self._verified[request.digest] = (name, self._clock())
+    def remember(self, caller: Caller) -> None:
+        """Remember the credentials of a caller; forget them if it has no name."""
+        self._verified.pop(caller.digest, None)
+        if caller.name:
+            self._verified[caller.digest] = (caller.name, self._clock())
             if len(self._verified) > MAX_REMEMBERED_CALLERS:
                 self._verified.popitem(last=False)
 
@@ -104,43 +97,19 @@ class Callers:
 
         Raises Overloaded if it was not the caller's turn within MAX_WAIT_SECONDS.
         """
-        loop = asyncio.get_running_loop()
-        name = request.verified_as or self.name_of(request) or _slack(request)
-        with request.places as places:
+        if name := request.caller.name or _slack(request):
+            limits = [self._limit(name, self._max_of_one)]
+        else:
+            address = throttled_address(address_of(request))
+            limits = [self._limit(address, 1), self._unverified]
+        async with AsyncExitStack() as places:
             try:
                 async with asyncio.timeout(MAX_WAIT_SECONDS):
-                    if not name:
-                        address = throttled_address(address_of(request))
-                        await _enter(self._limit(address, 1), places)
-                        await _enter(self._unverified, places)
-                        # Another request with the same key may have been verified meanwhile.
-                        if name := self.name_of(request):
-                            places.close()
-                    if name:
-                        await _enter(self._limit(name, self._max_of_one), places)
+                    for limit in limits:
+                        await places.enter_async_context(limit)
             except TimeoutError as error:
                 raise Overloaded(name) from error
-
-            def on_verified(found: str) -> bool:
-                if name:
-                    request.verified_as = found
-                    return True
-                moving = asyncio.run_coroutine_threadsafe(self._move(request, found), loop)
-                return moving.result(MAX_WAIT_SECONDS)
-
-            request.on_verified = on_verified
             yield
-
-    async def _move(self, request: Request, name: str) -> bool:
-        """Move a running request from the limits of its address to those of its tenant."""
-        self.remember(request, name)
-        limit = self._limit(name, self._max_of_one)
-        if limit.locked():
-            return False
-        request.places.close()
-        await _enter(limit, request.places)
-        request.verified_as = name
-        return True
 
     def _limit(self, name: str, most: int) -> asyncio.Semaphore:
         limit = self._limits.get(name)
@@ -149,9 +118,39 @@ class Callers:
         return limit
 
 
-async def _enter(limit: asyncio.Semaphore, places: ExitStack) -> None:
-    await limit.acquire()
-    places.callback(limit.release)
+def caller_of(scope: Any) -> Caller:
+    """Return the caller of a request, with the digest of its key, or of its host and session."""
+    headers = dict(scope["headers"])
+    key, cookies = headers.get(b"authorization", b""), headers.get(b"cookie", b"")
+    has_session = not key and f"{settings.SESSION_COOKIE_NAME}=".encode() in cookies
+    session = headers.get(b"host", b"") + b"\0" + cookies if has_session else b""
+    credentials = key or session
+    return Caller(hashlib.sha256(credentials).hexdigest() if credentials else "")
+
+
+def verify(request: Request) -> int:
+    """Set the name of a caller whose key or session is valid. Return the status of the check.
+
+    It runs the middleware that authenticates. A database that is down is a 503.
+    """
+    return int(_authenticate(request).status_code)
+
+
+def _name_caller(request: Any) -> HttpResponse:
+    key_lookup = getattr(request, "key_lookup", None)
+    if key_lookup is not None and key_lookup.key is not None:
+        request.caller.name = key_lookup.text.tenant_id.hex
+    elif request.user.is_active and request.user.is_staff:
+        request.caller.name = request.tenant.id.hex if request.tenant else OPERATORS
+    return HttpResponse()
+
+
+# Synchronous, as all of this project's middleware.
+_authenticate: Any = convert_exception_to_response(
+    TenantMiddleware(
+        cast(Any, SessionMiddleware)(AuthenticationMiddleware(ApiKeyTenantMiddleware(_name_caller)))
+    )
+)
 
 
 def _slack(request: Request) -> str:

@@ -13,28 +13,26 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from http import HTTPStatus
+from io import BytesIO
 from typing import IO, Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler
-from django.db import Error
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.middleware.gzip import GZipMiddleware
 
-from konstruct.api.auth.authentication import is_valid
 from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
 from konstruct.orchestrator.replies.delivery import DeferredResponse, StreamingResponse
 from konstruct.orchestrator.replies.queue import settled_messages
-from konstruct.web.callers import Callers, Overloaded, Request
+from konstruct.web.callers import Caller, Callers, Overloaded, Request, caller_of, verify
 from konstruct.web.replies import Replies
 from tenants import traces
 from tenants.context import tenant_scope
-from tenants.exceptions import KonstructError
 from tenants.http.middleware import refuse
+from tenants.postgresql.exceptions import ServerDown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,6 +50,7 @@ BUSY: Final = Problem.of_status(
     "Too many requests are waiting to be answered. Try again in a moment.",
     headers={"Retry-After": "1"},
 )
+RETRY_LATER: Final = {"Retry-After": str(ServerDown.retry_after)}
 
 _gzip = GZipMiddleware(lambda request: HttpResponse())
 
@@ -74,6 +73,28 @@ class Handler(ASGIHandler):
     def load_middleware(self, is_async: bool = False) -> None:
         """Load the middleware for synchronous requests, whatever Django's handler asks for."""
         super().load_middleware(is_async=False)
+
+    async def identify(self, scope: Any) -> HttpResponseBase | None:
+        """Verify the credentials of a request whose body was not read yet.
+
+        Return a response if they cannot be verified now, because the database is down.
+        """
+        caller = scope["konstruct.caller"] = caller_of(scope)
+        if not caller.digest or self.callers.recall(caller):
+            return None
+        request = Request(scope, BytesIO())
+        try:
+            async with self.callers.turn(request):
+                # Another request with the same credentials may have been verified meanwhile.
+                if not self.callers.recall(caller):
+                    status = await self._in_thread(verify, request)
+                    self.callers.remember(caller)
+                    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+                        scope["konstruct.outage"] = getattr(request, "outage", "")
+                        return refusal(request, Problem.of_status(503, headers=RETRY_LATER))
+        except Overloaded:
+            return refusal(request, BUSY)
+        return None
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, until its client leaves.
@@ -114,12 +135,9 @@ class Handler(ASGIHandler):
 
     async def _response_of(self, request: Request) -> HttpResponseBase:
         response: Any = await self._in_turn(request, self._respond, request)
-        if request.must_run_again:
-            response = await self._in_turn(request, self._respond, request)
-        if request.verified_as:
-            self.callers.remember(request, request.verified_as)
-        elif response.status_code in REFUSALS:
-            self.callers.remember(request, "")
+        if response.status_code in REFUSALS:
+            request.caller.name = ""
+        self.callers.remember(request.caller)
         if (stream := getattr(response, "stream", None)) is not None:
             del response.headers["Content-Length"]  # of the opening only
             chunks = self._stream(request, stream)
@@ -144,7 +162,7 @@ class Handler(ASGIHandler):
             # Ends: at the deadline.
             while not (watch.is_over or watch.is_broken) and loop.time() < deadline:
                 has_changed = await watch.change(min(KEEP_ALIVE_SECONDS, deadline - loop.time()))
-                if not await self._is_allowed(request, stream.tenant_id):
+                if not await self._is_allowed(request):
                     break
                 if text := "" if watch.is_over else watch.take():
                     sent += text
@@ -153,27 +171,30 @@ class Handler(ASGIHandler):
                     self.replies.read(watch)
                     yield KEEP_ALIVE
         try:
-            is_allowed = await self._is_allowed(request, stream.tenant_id)
+            is_allowed = await self._is_allowed(request)
             yield await self._in_turn(request, stream.end, sent) if is_allowed else stream.refused
         except Overloaded:
             yield stream.overloaded
 
-    async def _is_allowed(self, request: Request, tenant_id: UUID) -> bool:
+    async def _is_allowed(self, request: Request) -> bool:
         """Return whether the key or session of an open stream is still valid.
 
         The result is kept for RECHECK_SECONDS, for all streams with the same credentials. If the
         database is down, the stream continues.
         """
-        if self.callers.name_of(request, max_age=RECHECK_SECONDS):
+        if self.callers.recall(Caller(request.caller.digest), max_age=RECHECK_SECONDS):
             return True
         # Remembered before the check, so that the other streams do not check as well.
-        self.callers.remember(request, request.verified_as)
+        self.callers.remember(request.caller)
+        checked = Request({**request.scope, "konstruct.caller": Caller("")}, BytesIO())
         try:
-            is_allowed = await self._in_turn(request, _may_still_read, request, tenant_id)
-        except (Error, Overloaded):
+            status = await self._in_turn(request, verify, checked)
+        except Overloaded:
             return True
-        self.callers.remember(request, request.verified_as if is_allowed else "")
-        return is_allowed
+        if checked.caller.name or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return True
+        self.callers.remember(Caller(request.caller.digest))
+        return False
 
     async def _in_turn(
         self, request: Request, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
@@ -239,17 +260,6 @@ def _complete(request: Request, response: HttpResponse, deferred: DeferredRespon
 def _find_settled(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:
     with tenant_scope(tenant_id, pinned=True):
         return settled_messages(list(message_ids))
-
-
-def _may_still_read(request: Any, tenant_id: UUID) -> bool:
-    """Return whether the key of a request, or the user of its session, is still valid."""
-    if request.key is not None:
-        return is_valid(request.key)
-    with suppress(KonstructError), tenant_scope(tenant_id, pinned=True):
-        members = get_user_model().objects.filter(is_active=True, is_staff=True)
-        has_session = request.session.exists(request.session.session_key)
-        return has_session and members.filter(pk=request.user.pk).exists()
-    return False
 
 
 def _store_chunks(response: StreamingHttpResponse, *, is_head: bool) -> None:

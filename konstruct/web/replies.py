@@ -8,7 +8,7 @@ once, and every POLL_SECONDS all messages that requests wait for.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from typing import Any, Final
@@ -39,6 +39,8 @@ MAX_CONNECTIONS: Final = 8
 READ_PAUSE_SECONDS: Final = 0.01
 START: Final[EntryId] = (0, 0)
 
+# A message, with its tenant.
+MessageKey = tuple[UUID, UUID]
 FindSettled = Callable[[UUID, Collection[UUID]], Awaitable[Collection[UUID]]]
 
 
@@ -113,8 +115,8 @@ class Replies:
             cache_url, max_connections=MAX_CONNECTIONS, health_check_interval=PING_SECONDS
         )
         self._cache: Redis = Redis.from_pool(connections)
-        self._watches: defaultdict[UUID, dict[UUID, set[Watch]]] = defaultdict(dict)
-        self._new: defaultdict[UUID, set[UUID]] = defaultdict(set)
+        self._watches: defaultdict[MessageKey, set[Watch]] = defaultdict(set)
+        self._new: set[MessageKey] = set()
         self._has_new = asyncio.Event()
         self._unread: set[Watch] = set()
         self._has_unread = asyncio.Event()
@@ -131,8 +133,8 @@ class Replies:
     def stop(self) -> None:
         """Wake every waiting request, because the process stops."""
         self._is_stopping = True
-        for tenant_id, watches in self._watches.items():
-            self._wake(tenant_id, watches)
+        for message in self._watches:
+            self._end(message)
 
     async def close(self) -> None:
         """Wake every waiting request, and end the subscription."""
@@ -145,21 +147,19 @@ class Replies:
     @contextmanager
     def watch(self, tenant_id: UUID, message_id: UUID) -> Iterator[Watch]:
         """Watch a message inside the block. It may have been announced before."""
-        watch = Watch(tenant_id, message_id)
+        message = tenant_id, message_id
+        watch = Watch(*message)
         if self._is_stopping:
             watch.end()
-        self._new[tenant_id].add(message_id)
+        self._new.add(message)
         self._has_new.set()
-        of_tenant = self._watches[tenant_id]
-        of_tenant.setdefault(message_id, set()).add(watch)
+        self._watches[message].add(watch)
         try:
             yield watch
         finally:
-            of_tenant[message_id].discard(watch)
-            if not of_tenant[message_id]:
-                del of_tenant[message_id]
-            if not of_tenant:
-                del self._watches[tenant_id]
+            self._watches[message].discard(watch)
+            if not self._watches[message]:
+                del self._watches[message]
 
     def read(self, watch: Watch) -> None:
         """Have the text of a watched reply read."""
@@ -190,11 +190,9 @@ class Replies:
         except Exception as error:  # the end of a stream has the whole text
             logger.warning("Partial replies cannot be read: %s", error)
 
-    def _wake(self, tenant_id: UUID, message_ids: Iterable[UUID]) -> None:
-        watches = self._watches.get(tenant_id, {})
-        for message_id in message_ids:
-            for watch in watches.get(message_id, ()):
-                watch.end()
+    def _end(self, message: MessageKey) -> None:
+        for watch in self._watches.get(message, ()):
+            watch.end()
 
     async def _listen(self) -> None:
         """Wake requests when their messages are announced; subscribe again after an error."""
@@ -215,28 +213,31 @@ class Replies:
                 message: Any = await subscription.get_message(timeout=PING_SECONDS)
                 channel = message["channel"] if message else b""
                 if written := message_of_chunk(channel):
-                    tenant_id, message_id = written
-                    for watch in self._watches.get(tenant_id, {}).get(message_id, ()):
+                    for watch in self._watches.get(written, ()):
                         self.read(watch)
                 elif settled := announced_message(channel):
-                    self._wake(settled[0], settled[1:])
+                    self._end(settled)
 
     async def _check_new(self) -> None:
         while not self._is_stopping:
             await self._has_new.wait()
             self._has_new.clear()
-            new, self._new = self._new, defaultdict(set)
-            await self._wake_settled(new)
+            new, self._new = self._new, set()
+            await self._check(new)
 
     async def _poll(self) -> None:
         while not self._is_stopping:
             await asyncio.sleep(POLL_SECONDS)
-            await self._wake_settled(self._watches)
+            await self._check(self._watches)
 
-    async def _wake_settled(self, watched: Mapping[UUID, Collection[UUID]]) -> None:
-        for tenant_id, message_ids in list(watched.items()):
+    async def _check(self, messages: Iterable[MessageKey]) -> None:
+        """Wake the requests of settled messages."""
+        of_tenants = defaultdict[UUID, list[UUID]](list)
+        for tenant_id, message_id in messages:
+            of_tenants[tenant_id].append(message_id)
+        for tenant_id, message_ids in of_tenants.items():
             try:
-                settled = await self._find_settled(tenant_id, list(message_ids))
-                self._wake(tenant_id, settled)
+                for message_id in await self._find_settled(tenant_id, message_ids):
+                    self._end((tenant_id, message_id))
             except Exception as error:  # the next poll checks again
                 logger.warning("The states of messages cannot be read: %s", error)

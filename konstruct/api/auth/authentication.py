@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from django.conf import settings
 from django.db import ProgrammingError, connections
 from django.db.models import Model
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -28,7 +27,7 @@ from tenants.context import (
     require_server_up,
     tenant_scope,
 )
-from tenants.exceptions import TenantNotServing, UnknownTenant
+from tenants.exceptions import UnknownTenant
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import count_anonymous_request
 from tenants.models import Tenant
@@ -100,21 +99,6 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
     with tenant_scope(text.tenant_id):
         record_use(key)
     return KeyLookup(text, key, {} if found is None else {agent: found}, tenant)
-
-
-def is_valid(text: KeyText) -> bool:
-    """Return whether a key is valid now, and its tenant is served now.
-
-    Raises django.db.Error if a database is down.
-    """
-    try:
-        tenant = None
-        if settings.TENANT_DATABASES:
-            tenant = find_tenant(text.tenant_id)  # it also finds the tenant's server
-        with tenant_scope(text.tenant_id, pinned=True):
-            return look_up_key(text, tenant=tenant).key is not None
-    except (UnknownTenant, TenantNotServing):
-        return False
 
 
 def _fetch_row(text: KeyText, agent: str) -> tuple[Any, ...] | None:

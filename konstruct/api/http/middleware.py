@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
@@ -154,8 +153,6 @@ class ApiKeyTenantMiddleware:
                 scope.enter_context(use_tenant_row(key_lookup.tenant))
                 if key_lookup.key is not None:
                     bind_request_ids(request, tenant_id=key.tenant_id, key_id=key_lookup.key.pk)
-                    if not _is_its_turn(request, key.tenant_id):
-                        return HttpResponse(status=429)  # for the web process only
             except (TenantPaused, ServerDown) as error:
                 return refuse_later(request, error)
             except UnknownTenant:
@@ -164,27 +161,6 @@ class ApiKeyTenantMiddleware:
             except TenantNotServing:
                 return problem_response(request, Problem.of_status(403, SUSPENDED))
             return stream_in_tenant(self.get_response(request), key.tenant_id)
-
-
-class SessionTurnMiddleware:
-    """Has the web process count a request with a valid session for its tenant."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        user: Any = request.user if getattr(request, "has_session", False) else None
-        if user is not None and user.is_active and user.is_staff:
-            tenant = request.tenant  # type: ignore[attr-defined]
-            if not _is_its_turn(request, tenant and tenant.id):
-                return HttpResponse(status=429)  # for the web process only
-        return self.get_response(request)
-
-
-def _is_its_turn(request: HttpRequest, tenant_id: UUID | None) -> bool:
-    """Return whether a request of a verified caller may go on, see web/callers.py."""
-    verify: Callable[[UUID | None], bool] | None = getattr(request, "verify", None)
-    return verify is None or verify(tenant_id)
 
 
 def _requested_agent(request: HttpRequest) -> str:

@@ -1,6 +1,7 @@
 """Responses that wait for a reply, and streams of server-sent events.
 
-The web process waits in its event loop, see replies/delivery.py. Other servers hold a thread.
+The web process waits in its event loop, see replies/delivery.py. Django's own server and test
+client do not wait.
 """
 
 import json
@@ -23,12 +24,8 @@ from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView, agent_names
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.tool_calls import ToolCall
-from konstruct.orchestrator.replies.delivery import (
-    DeferredResponse,
-    StreamingResponse,
-    wait_until,
-)
-from konstruct.orchestrator.replies.queue import Status, progress_of, settled_messages
+from konstruct.orchestrator.replies.delivery import DeferredResponse, StreamingResponse
+from konstruct.orchestrator.replies.queue import Status, progress_of
 from memory.models import Message
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason
@@ -95,19 +92,11 @@ def respond_when_settled(
         now = respond()
         return now if late is None or is_settled(now) else late()
 
-    if getattr(view.request._request, "waits_in_event_loop", False):
-        finish = partial(copy_context().run, _finish, view, response, tenant_id, respond_now)
-        response.deferred = DeferredResponse(tenant_id, message_id, seconds, finish)
-        return response
-
-    def settled_response() -> Any:
-        response = respond()
-        return response if is_settled(response) else None
-
-    settled = wait_until(
-        settled_response, tenant_id=tenant_id, message_id=message_id, seconds=seconds
-    )
-    return settled or respond_now()
+    if not hasattr(view.request._request, "waits_in_event_loop"):
+        return respond_now()
+    finish = partial(copy_context().run, _finish, view, response, tenant_id, respond_now)
+    response.deferred = DeferredResponse(tenant_id, message_id, seconds, finish)
+    return response
 
 
 def stream_events(
@@ -122,7 +111,7 @@ def stream_events(
 ) -> HttpResponse:
     """Return a stream of server-sent events that ends when the message is settled.
 
-    Without an event loop the response is sent as a whole.
+    Django's own server and test client send it as a whole, with the message's current state.
 
     Args:
         view: the view.
@@ -151,23 +140,18 @@ def stream_events(
 
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     response = HttpResponse(content_type=MEDIA_TYPE, headers=headers)
-    if getattr(view.request._request, "waits_in_event_loop", False):
-        context = copy_context()
-
-        def run(sent: str) -> bytes:
-            return context.run(ended, sent)
-
-        overloaded, refused = fail(Problem.of_status(503)), fail(Problem.of_status(401))
-        response.stream = StreamingResponse(  # type: ignore[attr-defined]  # for the web process
-            tenant_id, message_id, seconds, opening, piece, run, overloaded, refused
-        )
+    if not hasattr(view.request._request, "waits_in_event_loop"):
+        response.content = opening + ended("")
         return response
+    context = copy_context()
 
-    def is_settled() -> bool | None:
-        return bool(settled_messages([message_id])) or None
+    def run(sent: str) -> bytes:
+        return context.run(ended, sent)
 
-    wait_until(is_settled, tenant_id=tenant_id, message_id=message_id, seconds=seconds)
-    response.content = opening + ended("")
+    overloaded, refused = fail(Problem.of_status(503)), fail(Problem.of_status(401))
+    response.stream = StreamingResponse(  # type: ignore[attr-defined]  # for the web process
+        tenant_id, message_id, seconds, opening, piece, run, overloaded, refused
+    )
     return response
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from django_redis import get_redis_connection
@@ -229,10 +229,6 @@ class _Stream:
             return True
 
 
-T = TypeVar("T")
-
-# The cache can lose an announcement: requests that wait also poll.
-POLL_SECONDS = 1.0
 ANNOUNCEMENTS_PATTERN = any_reply_channel_pattern()
 
 
@@ -288,40 +284,6 @@ def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
         return tenant_and_message(channel.decode())
     except ValueError:
         return None
-
-
-def wait_until(
-    read_result: Callable[[], T | None], *, tenant_id: UUID, message_id: UUID, seconds: float
-) -> T | None:
-    """Return the first result of `read_result` that is not None; None after the wait.
-
-    It blocks the caller's thread, and holds a connection to the cache.
-
-    Args:
-        read_result: called immediately, after each announcement, and every POLL_SECONDS.
-        tenant_id: the tenant.
-        message_id: the message.
-        seconds: the longest wait.
-    """
-    deadline = time.monotonic() + seconds
-    try:
-        with get_redis_connection().pubsub(ignore_subscribe_messages=True) as subscription:
-            # Subscribed before the first call, so that no announcement is missed.
-            subscription.subscribe(reply_channel_key(tenant_id, message_id))
-            return _poll_until(
-                deadline, read_result, lambda pause: subscription.get_message(timeout=pause)
-            )
-    except RedisError as error:
-        logger.warning("Waiting for the reply to %s without the cache: %s", message_id, error)
-        return _poll_until(deadline, read_result, time.sleep)
-
-
-def _poll_until(
-    deadline: float, read_result: Callable[[], T | None], pause: Callable[[float], object]
-) -> T | None:
-    while (result := read_result()) is None and (left := deadline - time.monotonic()) > 0:
-        pause(min(left, POLL_SECONDS))
-    return result
 
 
 class Hook(Protocol):

@@ -13,6 +13,7 @@ from django.core.signals import request_finished, request_started
 from django.http import HttpResponse, StreamingHttpResponse
 
 from konstruct.web import application as module
+from konstruct.web import handler
 from konstruct.web.application import MAX_SMALL_BODY_BYTES, MAX_URL_BYTES, Application
 
 PIECE = b"x" * 10_000
@@ -20,6 +21,18 @@ MAX_BYTES = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 KEY = (b"authorization", b"Bearer x")
 CHUNKED = (b"transfer-encoding", b"chunked")
 API = "/api/v1/messages/"
+WRONG_KEY = (b"authorization", b"Bearer wrong")
+SLACK = (b"x-slack-signature", b"x")
+MAX_SLACK_BYTES = module.MAX_SLACK_BODY_BYTES
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify(request: Any) -> int:
+        request.caller.name = "" if request.headers.get("Authorization") == "Bearer wrong" else "a"
+        return 200
+
+    monkeypatch.setattr(handler, "verify", verify)
 
 
 def length(count: int) -> tuple[bytes, bytes]:
@@ -77,12 +90,15 @@ def no_body(request: Any) -> HttpResponse:
         ([length(30_000)], API, 3, 0),
         ([CHUNKED], API, 3, 0),
         ([KEY, length(30_000)], API, 3, 3),
+        ([WRONG_KEY, length(30_000)], API, 3, 0),
+        ([WRONG_KEY, CHUNKED], API, 3, 0),
         ([KEY, length(MAX_BYTES + 1)], API, 300, 0),
         ([KEY, CHUNKED], API, 10_000, MAX_BYTES // len(PIECE) + 1),
         ([length(30_000)], "/admin/login/", 3, 3),
         ([CHUNKED], "/admin/login/", 300, MAX_SMALL_BODY_BYTES // len(PIECE) + 1),
         ([(b"cookie", b"sessionid=x"), CHUNKED], "/admin/", 20, 20),
-        ([(b"x-slack-signature", b"x"), CHUNKED], "/channels/slack/events", 20, 20),
+        ([SLACK, CHUNKED], "/channels/slack/events", 20, 20),
+        ([SLACK, CHUNKED], "/channels/slack/events", 300, MAX_SLACK_BYTES // len(PIECE) + 1),
     ],
 )
 def test_a_body_that_is_too_long_or_without_credentials_is_not_read(
@@ -132,10 +148,10 @@ def test_an_address_that_is_too_long_is_a_problem() -> None:
     assert json.loads(body["body"])["type"] == "urn:konstruct:problem:address-too-long"
 
 
-def test_only_so_many_large_bodies_of_unverified_callers_are_read_at_once(
+def test_only_so_many_bodies_are_read_at_once_before_slacks_signature_is_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MAX_LARGE_UNVERIFIED", 2)
+    monkeypatch.setattr(module, "MAX_SLACK_REQUESTS", 2)
     application, reading, has_left = Application(), list[int](), asyncio.Event()
 
     async def receive() -> Any:
@@ -146,7 +162,7 @@ def test_only_so_many_large_bodies_of_unverified_callers_are_read_at_once(
     async def main() -> None:
         scope = {
             "type": "http", "method": "POST", "path": API, "raw_path": API.encode(),
-            "query_string": b"", "headers": [KEY, CHUNKED], "client": ("203.0.113.9", 1),
+            "query_string": b"", "headers": [SLACK, CHUNKED], "client": ("203.0.113.9", 1),
         }  # fmt: skip
         asked = [asyncio.create_task(application(dict(scope), receive, print)) for _ in range(5)]
         await asyncio.sleep(0.02)

@@ -47,7 +47,7 @@ def test_a_web_process_with_the_owners_role_ends_with_one_line(
 ) -> None:
     environment = {**process_environment, "KONSTRUCT_DB_ROLE": "owner"}
     ran = subprocess.run(
-        [sys.executable, "-c", "import konstruct.wsgi"],
+        [sys.executable, "-c", "import konstruct.asgi"],
         cwd=PROJECT,
         env=environment,
         capture_output=True,

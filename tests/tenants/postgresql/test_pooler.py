@@ -154,7 +154,7 @@ def test_pooler_without_transactions_prevents_serving(
     name = connection.settings_dict["NAME"]
     with pooler.pooler(mode=mode) as url:
         ran = subprocess.run(
-            [sys.executable, "-c", "import konstruct.wsgi"],
+            [sys.executable, "-c", "import konstruct.asgi"],
             env={**process_environment, "DATABASE_URL": f"{url}/{name}"},
             capture_output=True,
             text=True,
