@@ -274,10 +274,17 @@ class HttpLanguageModel:
                 if "stream" not in payload or not body.is_event_stream:
                     yield False, json.loads(stream.response.read())
                     return
-                for event in stream:
+                for data in body.events():
+                    if data == DONE.encode():
+                        yield True, DONE
+                        return
+                    event = json.loads(data)
+                    if isinstance(event, dict) and (error := event.get("error")):
+                        raise LLMUnavailable(
+                            "The language model's answer broke off.",
+                            detail=f"{endpoint.url} sent {request.excerpt(str(error))!r}.",
+                        )
                     yield True, event
-                if body.has_done_event:
-                    yield True, DONE
         except openai.APIStatusError as error:
             raise _status_error(endpoint, request, error.response) from None
         except (
@@ -290,11 +297,6 @@ class HttpLanguageModel:
             raise LLMUnavailable(
                 "The language model cannot be reached.",
                 detail=f"{endpoint.url}: {reason}. Is LLM_POOL_URL right, and is it running?",
-            ) from None
-        except openai.APIError as error:
-            raise LLMUnavailable(
-                "The language model's answer broke off.",
-                detail=f"{endpoint.url} sent the error {request.excerpt(str(error))!r}.",
             ) from None
         except (ValueError, RecursionError) as error:
             excerpt = request.excerpt(getattr(error, "doc", "") or "no UTF-8")

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import Any, Final
 
 import httpcore
@@ -86,7 +87,7 @@ class AnswerBody(httpx.SyncByteStream):
     """A body that raises LLMReplyTooLong after the maximum number of bytes."""
 
     def __init__(self, answer: httpcore.Response, is_event_stream: bool) -> None:
-        self._answer, self.is_event_stream, self._end = answer, is_event_stream, b""
+        self._answer, self.is_event_stream = answer, is_event_stream
 
     def __iter__(self) -> Iterator[bytes]:
         size = BYTES_PER_STREAMED_CHARACTER if self.is_event_stream else BYTES_PER_CHARACTER
@@ -95,13 +96,22 @@ class AnswerBody(httpx.SyncByteStream):
             count += len(chunk)
             if count > max_bytes:
                 raise LLMReplyTooLong(f"more than {max_bytes:,} bytes", MAX_REPLY_CHARACTERS)
-            self._end = (self._end + chunk)[-64:]
             yield chunk
 
-    @property
-    def has_done_event(self) -> bool:
-        """Whether the last bytes that were read contain the last event of OpenAI's streams."""
-        return b"[DONE]" in self._end
+    def events(self) -> Iterator[bytes]:
+        """Yield the data of the events of OpenAI's API, each of which is one line.
+
+        The time is linear. That of the SDK's decoder is quadratic in the size of an event.
+        """
+        parts: list[bytes] = []
+        for chunk in chain(self, (b"\n",)):
+            *ends, begin = chunk.split(b"\n")
+            for end in ends:
+                line = b"".join((*parts, end)).strip()
+                parts.clear()
+                if line.startswith(b"data:"):
+                    yield line.removeprefix(b"data:").lstrip()
+            parts.append(begin)
 
     def close(self) -> None:
         """Close the answer, and its connection if the body was not read to its end."""

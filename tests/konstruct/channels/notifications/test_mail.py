@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+from django.db import ProgrammingError
 from django.utils import timezone
 
 from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS
@@ -40,6 +42,13 @@ def escalate_long_ago(program: Program) -> Escalation:
 
 def text_of(mail: Any) -> str:
     return str(mail.get_content())
+
+
+def test_no_mail_is_sent_in_a_transaction(team: Program, mail: MailServer) -> None:
+    receiver = recipient()
+    with pytest.raises(ProgrammingError, match="end it before you wait"), transaction.atomic():
+        send_test(receiver)
+    assert mail.mails == []
 
 
 def test_escalation_mail_has_a_link_and_no_message_text(team: Program, mail: MailServer) -> None:
