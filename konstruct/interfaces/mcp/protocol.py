@@ -215,8 +215,6 @@ def _tool_result(
         raise RpcError(
             INVALID_PARAMS, f"Unknown tool: {params['name'][:100]!r}. There are: {known}."
         )
-    result = call(tool, params.get("arguments") or {})
-    content = {"content": [{"type": "text", "text": result.text}]}
-    if result.document is None:
-        return content | {"isError": True}
-    return content | {"structuredContent": result.document, "isError": False}
+    text, document = call(tool, params.get("arguments") or {})
+    result = {"content": [{"type": "text", "text": text}], "isError": document is None}
+    return result if document is None else result | {"structuredContent": document}

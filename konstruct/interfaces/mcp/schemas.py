@@ -1,7 +1,7 @@
 """Arguments and results of tools: serializers, and the JSON Schemas made from them."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from rest_framework import serializers
 from rest_framework.fields import empty
@@ -159,67 +159,57 @@ class ForgottenSerializer(serializers.Serializer):
     forgotten = serializers.BooleanField()
 
 
-def input_schema(
-    serializer: StrictSerializer, *, without: Collection[str], required: Collection[str]
+def object_schema(
+    serializer: Any,
+    *,
+    without: Collection[str] = (),
+    required: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the schema of a tool's arguments.
+    """Return the schema of a tool's arguments, or of its result.
 
     Args:
-        serializer: the arguments.
+        serializer: the arguments or the result.
         without: fields to leave out.
         required: fields that are required in addition to the serializer's.
     """
     fields = {name: field for name, field in serializer.fields.items() if name not in without}
-    return {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {name: _schema(field) for name, field in fields.items()},
         "required": [n for n, field in fields.items() if field.required or n in required],
-        "additionalProperties": False,
     }
+    if isinstance(serializer, StrictSerializer):
+        schema["additionalProperties"] = False
+    return schema
 
 
-def output_schema(serializer: serializers.Serializer) -> dict[str, Any]:
-    """Return the schema of a tool's structured result."""
-    return {
-        "type": "object",
-        "properties": {name: _schema(field) for name, field in serializer.fields.items()},
-        "required": [name for name, field in serializer.fields.items() if field.required],
-    }
+_TYPES: Final[tuple[tuple[type[serializers.Field], dict[str, str]], ...]] = (
+    (serializers.DictField, {"type": "object"}),
+    (serializers.BooleanField, {"type": "boolean"}),
+    (serializers.IntegerField, {"type": "integer"}),
+    (serializers.FloatField, {"type": "number"}),
+    (serializers.UUIDField, {"type": "string", "format": "uuid"}),
+    (serializers.DateTimeField, {"type": "string", "format": "date-time"}),
+    (serializers.Field, {"type": "string"}),
+)
 
 
 def _schema(field: serializers.Field) -> dict[str, Any]:
-    schema = _type(field)
-    if field.help_text:
-        schema["description"] = str(field.help_text)
+    schema: dict[str, Any]
+    if isinstance(field, serializers.ListSerializer):
+        schema = {"type": "array", "items": object_schema(field.child)}
+    else:
+        schema = dict(next(found for kind, found in _TYPES if isinstance(field, kind)))
+    if isinstance(field, serializers.ChoiceField):
+        schema["enum"] = list(field.choices)
     if field.allow_null:
         schema["type"] = [schema["type"], "null"]
     if field.default is not empty:
         schema["default"] = field.default
-    limits = {
+    given = {
+        "description": field.help_text,
         "maxLength": getattr(field, "max_length", None),
         "minimum": getattr(field, "min_value", None),
         "maximum": getattr(field, "max_value", None),
     }
-    return schema | {name: limit for name, limit in limits.items() if limit is not None}
-
-
-def _type(field: serializers.Field) -> dict[str, Any]:
-    if isinstance(field, serializers.ListSerializer) and isinstance(
-        field.child, serializers.Serializer
-    ):
-        return {"type": "array", "items": output_schema(field.child)}
-    if isinstance(field, serializers.ChoiceField):
-        return {"type": "string", "enum": list(field.choices)}
-    for kind, name in (
-        (serializers.DictField, "object"),
-        (serializers.BooleanField, "boolean"),
-        (serializers.IntegerField, "integer"),
-        (serializers.FloatField, "number"),
-    ):
-        if isinstance(field, kind):
-            return {"type": name}
-    if isinstance(field, serializers.UUIDField):
-        return {"type": "string", "format": "uuid"}
-    if isinstance(field, serializers.DateTimeField):
-        return {"type": "string", "format": "date-time"}
-    return {"type": "string"}
+    return schema | {name: value for name, value in given.items() if value is not None}

@@ -30,7 +30,6 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
-# A result names at most this many agents.
 _DIGITS: Final = re.compile(r"\s*[0-9]{1,9}\s*", re.ASCII)
 
 
@@ -48,12 +47,11 @@ class Outcome:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ToolResult:
-    """The result of a tool call; without a document, its error."""
+# The text and the object of a tool call's result; without an object, the text of its error.
+ToolResult = tuple[str, dict[str, Any] | None]
 
-    text: str
-    document: dict[str, Any] | None = None
+
+Function = Callable[[Caller, dict[str, Any]], Outcome]
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Tool:
     arguments_serializer: type[StrictSerializer]
     result_serializer: type[serializers.Serializer]
     action: Action
-    function: Callable[[Caller, dict[str, Any]], Outcome]
+    function: Function
     subject: str = "fact"
 
     @property
@@ -102,10 +100,10 @@ class Tool:
             "name": self.name,
             "title": self.title,
             "description": self.description,
-            "inputSchema": schemas.input_schema(
+            "inputSchema": schemas.object_schema(
                 self.arguments_serializer(), without=without, required=["user_id"]
             ),
-            "outputSchema": schemas.output_schema(self.result_serializer()),
+            "outputSchema": schemas.object_schema(self.result_serializer()),
             "annotations": {
                 "readOnlyHint": self.action in READ_ACTIONS,
                 "destructiveHint": self.action is Action.DELETE,
@@ -115,7 +113,35 @@ class Tool:
         }
 
 
+TOOLS: Final[dict[str, Tool]] = {}
+
+
+def tool(**described: Any) -> Callable[[Function], Function]:
+    """Register a function as the tool of its name. Its docstring is the tool's description."""
+
+    def register(function: Function) -> Function:
+        name, description = (
+            function.__name__.removeprefix("_"),
+            " ".join(str(function.__doc__).split()),
+        )
+        TOOLS[name] = Tool(name=name, description=description, function=function, **described)
+        return function
+
+    return register
+
+
+@tool(
+    title="Remember",
+    arguments_serializer=schemas.RememberSerializer,
+    result_serializer=schemas.RememberedSerializer,
+    action=Action.CREATE,
+)
 def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
+    """Store a fact about a user for later conversations: a preference, a decision, a person, a
+    project. One fact per call, as a sentence that is clear by itself. The same text twice is
+    one fact. The result lists similar facts: correct or forget an outdated one instead of
+    keeping both.
+    """
     entry = MemoryEntry(
         tenant_id=required_tenant_id(),
         agent_id=caller.agent_id_in(fields),
@@ -143,7 +169,18 @@ def _stored_text(stored: StoredFact) -> str:
     return "\n".join(lines)
 
 
+@tool(
+    title="Search",
+    arguments_serializer=schemas.SearchSerializer,
+    result_serializer=schemas.ResultsSerializer,
+    action=Action.SEARCH,
+    subject="facts and memories",
+)
 def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
+    """Search the memory of a user: stored facts, and messages of earlier conversations, with
+    time and person. Irrelevant results are left out. Search before you answer what may depend
+    on earlier conversations. If two results contradict each other, the later one is valid.
+    """
     user_id = _user_id(caller, fields)
     # The agent of the messages to search; None if the call names none of several.
     agent = caller.agent(fields["agent"]) if "agent" in fields else caller.only_agent()
@@ -185,7 +222,15 @@ def _empty_result_text(policy: RecallPolicy | None) -> str:
     return f"No memory answers this: {', '.join(floors)}. Ask in other words."
 
 
+@tool(
+    title="Fetch",
+    arguments_serializer=schemas.IdSerializer,
+    result_serializer=schemas.OneSerializer,
+    action=Action.VIEW,
+    subject="memory",
+)
 def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
+    """Get a memory by its id: a full message, or a fact with its earlier versions."""
     memory_id = fields["id"]
     versions = [*visible_facts(caller).versions_of(memory_id).defer("embedding")]
     if versions and versions[0].memory_id == memory_id:
@@ -209,7 +254,17 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
     )
 
 
+@tool(
+    title="List facts",
+    arguments_serializer=schemas.ListSerializer,
+    result_serializer=schemas.PageSerializer,
+    action=Action.LIST,
+    subject="facts",
+)
 def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
+    """List all facts about a user, newest first, in pages. To answer a question, use search
+    instead.
+    """
     user_id = _user_id(caller, fields)
     agent_id = caller.agent_id_in(fields)
     facts = filter_facts(
@@ -230,7 +285,16 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     return Outcome({"results": results, "next_cursor": next_cursor}, text)
 
 
+@tool(
+    title="Correct a fact",
+    arguments_serializer=schemas.CorrectSerializer,
+    result_serializer=schemas.MemorySerializer,
+    action=Action.EDIT,
+)
 def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
+    """Replace the text of a fact that changed or was wrong. The old text is kept as an earlier
+    version.
+    """
     before = row_state(lock_fact(caller, fields["id"]))
     with admit_memories(1):
         fact = FACTS.update(
@@ -240,7 +304,16 @@ def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
     return Outcome(_fact(fact), text, fact, before=before, after=row_state(fact))
 
 
+@tool(
+    title="Forget a fact",
+    arguments_serializer=schemas.IdSerializer,
+    result_serializer=schemas.ForgottenSerializer,
+    action=Action.DELETE,
+)
 def _forget(caller: Caller, fields: dict[str, Any]) -> Outcome:
+    """Permanently delete a fact with all its versions, because the user asks for it. Messages
+    of earlier conversations stay.
+    """
     fact = lock_fact(caller, fields["id"])
     FACTS.delete(fields["id"], required_tenant_id())
     text = f"Forgotten, with all its versions: {fact.content}"
@@ -289,77 +362,6 @@ def _day(moment: datetime | None) -> str:
     return "now" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-_ALL: Final = (
-    Tool(
-        "remember",
-        "Remember",
-        "Store a fact about a user for later conversations: a preference, a decision, a person, a "
-        "project. One fact per call, as a sentence that is clear by itself. The same text twice is "
-        "one fact. The result lists similar facts: correct or forget an outdated one instead of "
-        "keeping both.",
-        arguments_serializer=schemas.RememberSerializer,
-        result_serializer=schemas.RememberedSerializer,
-        action=Action.CREATE,
-        function=_remember,
-    ),
-    Tool(
-        "search",
-        "Search",
-        "Search the memory of a user: stored facts, and messages of earlier conversations, with "
-        "time and person. Irrelevant results are left out. Search before you answer what may "
-        "depend on earlier conversations. If two results contradict each other, the later one is "
-        "valid.",
-        arguments_serializer=schemas.SearchSerializer,
-        result_serializer=schemas.ResultsSerializer,
-        action=Action.SEARCH,
-        subject="facts and memories",
-        function=_search,
-    ),
-    Tool(
-        "get",
-        "Fetch",
-        "Get a memory by its id: a full message, or a fact with its earlier versions.",
-        arguments_serializer=schemas.IdSerializer,
-        result_serializer=schemas.OneSerializer,
-        action=Action.VIEW,
-        subject="memory",
-        function=_get,
-    ),
-    Tool(
-        "list",
-        "List facts",
-        "List all facts about a user, newest first, in pages. To answer a question, use search "
-        "instead.",
-        arguments_serializer=schemas.ListSerializer,
-        result_serializer=schemas.PageSerializer,
-        action=Action.LIST,
-        subject="facts",
-        function=_list,
-    ),
-    Tool(
-        "correct",
-        "Correct a fact",
-        "Replace the text of a fact that changed or was wrong. The old text is kept as an earlier "
-        "version.",
-        arguments_serializer=schemas.CorrectSerializer,
-        result_serializer=schemas.MemorySerializer,
-        action=Action.EDIT,
-        function=_correct,
-    ),
-    Tool(
-        "forget",
-        "Forget a fact",
-        "Permanently delete a fact with all its versions, because the user asks for it. Messages "
-        "of earlier conversations stay.",
-        arguments_serializer=schemas.IdSerializer,
-        result_serializer=schemas.ForgottenSerializer,
-        action=Action.DELETE,
-        function=_forget,
-    ),
-)
-TOOLS: Final = {tool.name: tool for tool in _ALL}
-
-
 def tools_for(caller: Caller) -> list[dict[str, Any]]:
     """Return the tools that the caller's scopes allow, for `tools/list`."""
-    return [tool.list_document(caller) for tool in _ALL if tool.scope in caller.scopes]
+    return [tool.list_document(caller) for tool in TOOLS.values() if tool.scope in caller.scopes]

@@ -114,8 +114,8 @@ class McpView(ApiView):
                 logger.exception("the tool %s failed", tool.name)
             record_refusal(self.request, self.caller, problem.status)
             self.mark_recorded()
-            return ToolResult(_error_text(problem))
-        return ToolResult(outcome.text, dict(tool.result_serializer(outcome.document).data))
+            return _error_text(problem), None
+        return outcome.text, dict(tool.result_serializer(outcome.document).data)
 
 
 def _error_text(problem: Problem) -> str:
