@@ -1,6 +1,7 @@
 """The transcript: every turn, verbatim. A turn is written before anything else happens with it.
 
-With it are written the speaker's name, the values of its metadata, and its embedding job.
+With it are written the speaker's name, the values of its metadata, and its embedding job. If the
+channel shares threads, the turn is appended to the window of its thread.
 """
 
 import json
@@ -26,6 +27,7 @@ from memory.conf import HANDOVER_CHANNEL, MAX_MESSAGE_METADATA_BYTES, OUTBOX_GRA
 from memory.conversations import embedding_queue
 from memory.conversations.conversation import Conversation, TurnPosition
 from memory.conversations.short_term import refresh_window
+from memory.conversations.thread_window import append_to_thread, shared_channels
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, MessageAttribute, Role
@@ -124,6 +126,8 @@ def record_message(
                 transaction.on_commit(
                     partial(refresh_window, tenant_id, message.agent_id, message.user_id)
                 )
+            if message.channel in shared_channels():
+                transaction.on_commit(partial(append_to_thread, tenant_id, message))
     except IntegrityError:
         with tenant_scope(tenant_id):
             existing = _existing(message)

@@ -21,7 +21,6 @@ from konstruct.orchestrator.exceptions import (
     WithAnotherAgent,
 )
 from konstruct.orchestrator.extraction import queue as extraction_queue
-from konstruct.orchestrator.handoff import thread_turns
 from konstruct.orchestrator.handoff.detection import asks_for_person, find_phrase
 from konstruct.orchestrator.messages import (
     KonstructMessage,
@@ -355,7 +354,6 @@ def answer_as_person(
             idempotency_key=idempotency_key,
             appended=True,
         )
-        thread_turns.append_to_shared_window(turn)
         if question is not None:
             queue.REPLIES.finish(question.id)
             queue.announce_change(question)

@@ -6,7 +6,6 @@ speak in the thread, the turns of the thread follow, with the names of their spe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from konstruct.orchestrator.builder import HANDED_OVER_CLAUSE, SEVERAL_SPEAKERS_CLAUSE
@@ -17,13 +16,11 @@ from memory.conf import WINDOW
 from memory.context.chat import with_speaker
 from memory.conversations.thread_window import (
     ThreadTurn,
-    append_to_thread,
     get_thread_turns,
     shared_channels,
 )
 from memory.conversations.transcript import copy_id
 from memory.models import Message, Role
-from tenants import transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +29,6 @@ class PromptTurns:
 
     turns: list[dict[str, Any]]
     clauses: tuple[str, ...] = ()
-
-
-def append_to_shared_window(message: Message) -> None:
-    """Append a message to its thread's window after the commit, if the channel shares threads."""
-    if is_shared_channel(message.channel):
-        transaction.on_commit(partial(append_to_thread, message.tenant_id, message))
 
 
 def is_shared_channel(channel: str) -> bool:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
-from konstruct.orchestrator.handoff import thread_turns
 from konstruct.orchestrator.models import AnswerOptions
 from konstruct.orchestrator.pipeline.snapshot import load_message
 from konstruct.orchestrator.replies import delivery, queue
@@ -86,7 +85,6 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
             queue.enqueue(message)
             if incoming.options is not None:
                 incoming.options.save_for(message)
-            thread_turns.append_to_shared_window(message)
             usage.count(messages=1, memories=pieces)
     if created:
         ACCEPTED.of(channel=incoming.channel).inc()

@@ -14,7 +14,7 @@ from konstruct.llm.completions import Completion
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
-from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
+from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, current_escalation
 from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
@@ -318,7 +318,6 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         finish_reason=draft.finish_reason,
         appended=True,
     )
-    thread_turns.append_to_shared_window(reply)
     if is_new:
         usage.count(replies=1, memories=estimated_pieces(reply.content, reply.name))
     return reply
