@@ -53,9 +53,11 @@ from memory.models import (
 )
 from tenants import transaction
 from tenants.audit.models import (
+    EXPORTS,
     RETENTION,
     TENANT_JOB_KEY,
     ErasureRequest,
+    ListExport,
     MessageErasure,
     RetentionRule,
 )
@@ -98,6 +100,7 @@ KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (NOTIFICATIONS, lambda: Notification.objects.pending().values_list("id")),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
+    (EXPORTS, lambda: ListExport.objects.values_list("id")),
 )
 # Keys of the rows of jobs. Rows of other kinds can be erased before their job, which the owner's
 # worker then finishes.

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from importlib import import_module
 from uuid import UUID
 
 from celery import Task, current_app, shared_task
@@ -19,7 +20,7 @@ from tenants.limits.fair_shares import FairShares
 from tenants.once import Once
 from tenants.outages import OUTAGES, outage_reason
 from tenants.servers import MAIN
-from tenants.serving import require_serving
+from tenants.serving import TenantTask, require_serving
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +119,15 @@ def overdue_jobs(seconds: float) -> int:
     """Return the number of this process's threads whose job runs for longer than this."""
     since = time.monotonic() - seconds
     return sum(begun < since for begun in list(_begun.values()))
+
+
+@shared_task(base=TenantTask, name="tenants.tasks.write_export")
+def write_export(tenant_id: str, export_id: str) -> None:
+    """Write the file of a list's export. Safe to run twice, also concurrently."""
+    import_module(settings.ROOT_URLCONF)  # it registers the lists
+    from tenants.admin.exports import write_file
+
+    write_file(UUID(export_id))
 
 
 @shared_task(name="tenants.tasks.send_password_links")

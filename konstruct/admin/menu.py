@@ -180,6 +180,7 @@ RECORDS = (
         _("Access and usage"),
         (
             (_("Access log"), _("Who read or changed what."), "audit.accessevent"),
+            (_("Exports"), _("Files of lists, and who requested them."), "audit.listexport"),
             (_("Usage"), _("Quotas, messages and costs by day."), "orchestrator.dailyusage"),
             (_("Model calls"), _("Each request to a language model."), "orchestrator.modelcall"),
             (_("Logins"), _("Who is logged in, and until when."), "logins"),

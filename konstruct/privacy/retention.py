@@ -22,7 +22,7 @@ from memory.models import Message
 from memory.scopes import scope_number
 from tenants import journal, transaction
 from tenants.audit.access_log import Actor, record_access
-from tenants.audit.models import Action, ActorKind, RetentionRule
+from tenants.audit.models import Action, ActorKind, ListExport, RetentionRule
 from tenants.context import connection, execute, fetch_row, required_tenant_id
 from tenants.personal_data import personal_tables
 from tenants.redis_keys import memory_short_key
@@ -138,6 +138,7 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
             delete_rows_of_messages(cursor, ids, _ignore_count)
             remove_from_word_index(numbers, scopes=scopes)
             delete_messages(cursor, ids, _ignore_count)
+            ListExport.objects.all().remove()
             record_access(
                 Action.DELETE,
                 "messages past their time",

@@ -136,6 +136,7 @@ UNFOLD = {
         lambda request: static("konstruct/time_zone.js"),
         lambda request: static("konstruct/accessible.js"),
         lambda request: static("konstruct/forms.js"),
+        lambda request: static("konstruct/downloads.js"),
     ],
     "DASHBOARD_CALLBACK": "konstruct.admin.dashboard.dashboard",
     "SIDEBAR": {

@@ -231,7 +231,7 @@ class Handler(ASGIHandler):
         if request.resolver_match is not None:
             route = f"/{request.resolver_match.route}"
             traces.set_attributes(name=f"{traces.method_of(request.scope)} {route}", route=route)
-        if response.streaming:
+        if response.streaming and not response.is_async:
             _store_chunks(response, is_head=request.method == "HEAD")
         response.close()
         return response

@@ -1,13 +1,8 @@
 """Tools of all lists: a range of dates, and export of the filtered rows."""
 
-import csv
-import json
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import copy_context
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from datetime import time as clock
-from functools import partial
 from html import unescape
 from typing import Any, ClassVar, Final
 
@@ -15,31 +10,26 @@ from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import lookup_field
 from django.core.exceptions import PermissionDenied
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import DateTimeField, GeneratedField, Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.html import strip_tags
-from django.utils.http import content_disposition_header
 from django.utils.safestring import SafeString
-from django.utils.translation import activate, gettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import BitField, VectorField
 
+from tenants.admin.exports import export_response, may_export, request_export
 from tenants.admin.recorded_admin import RecordedAdmin
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import is_secret
 
-EXPORT: Final = "audit.export_list"
-EXPORT_ROUTE: Final = "export/<str:kind>/"
+EXPORT_ROUTE: Final = "export/"
 # Rows of one statement of an export. The prompt of a row can have 100 kB.
 BATCH_ROWS: Final = 200
-# A cell that begins so, after characters that spreadsheets skip, is a formula to them.
-FORMULA_PREFIXES: Final = tuple("=+-@\t\r\n＝＋－＠")
-_SKIPPED_CATEGORIES: Final = ("C", "Z", "M")
 FIRST_YEAR: Final = 1970
 UNREADABLE_FIELDS: Final = (VectorField, BitField, GeneratedField)
 
@@ -114,69 +104,16 @@ def list_tools(
         left_out: what an export leaves out.
     """
     dates_and_paging = {"from", "to", *paging}
-    kinds = EXPORT_FORMATS if may_export(request) else ()
     return {
         "has_time": has_time,
         "from": request.GET.get("from", "")[:10],
         "to": request.GET.get("to", "")[:10],
         "others": [item for item in request.GET.items() if item[0] not in dates_and_paging],
-        "query": request.GET.urlencode(),
-        "kinds": [(kind.upper(), f"{request.path}export/{kind}/") for kind in kinds],
+        "export": f"{request.path}{EXPORT_ROUTE}?{request.GET.urlencode()}"
+        if may_export(request)
+        else "",
         "left_out": ", ".join(left_out),
     }
-
-
-def may_export(request: HttpRequest) -> bool:
-    """Return whether the user may export the lists that they see; an operator always may."""
-    return getattr(request, "tenant", None) is None or request.user.has_perm(EXPORT)
-
-
-def check_export(request: HttpRequest, kind: str) -> None:
-    """Check that the user may export lists, and that there is such a format.
-
-    Raises:
-        Http404: there is no such format.
-        PermissionDenied: the user may not export lists.
-    """
-    if kind not in EXPORT_FORMATS:
-        raise Http404("Lists are exported as csv or json.")
-    if not may_export(request):
-        raise PermissionDenied
-
-
-def export_response(
-    kind: str, name: str, columns: list[str], rows: Iterable[tuple[Any, ...]]
-) -> StreamingHttpResponse:
-    """Return a file of rows as CSV or JSON, which is sent in pieces.
-
-    Args:
-        kind: a key of EXPORT_FORMATS.
-        name: the beginning of the file's name.
-        columns: the names of the columns.
-        rows: the values of each row. Times get the offset of the current time zone.
-    """
-    content_type, write = EXPORT_FORMATS[kind]
-    name = f"{name}-{timezone.localtime():%Y-%m-%d}.{kind}"
-    return StreamingHttpResponse(
-        keep_locale(write(columns, rows), "en"),
-        content_type=content_type,
-        headers={"Content-Disposition": content_disposition_header(True, name) or ""},
-    )
-
-
-def keep_locale(pieces: Iterable[str], language: str | None = None) -> Iterator[str]:
-    """Return the pieces of a response, made in the time zone, language and addresses of now.
-
-    A response is sent in pieces after these were reset.
-
-    Args:
-        pieces: the pieces.
-        language: another language than that of now.
-    """
-    context, iterator = copy_context(), iter(pieces)
-    if language is not None:
-        context.run(activate, language)
-    return iter(partial(context.run, next, iterator, None), None)
 
 
 class ListToolsAdmin(RecordedAdmin):
@@ -218,24 +155,26 @@ class ListToolsAdmin(RecordedAdmin):
         )
         return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
 
-    def export_view(self, request: HttpRequest, kind: str) -> HttpResponseBase:
-        """Send the filtered rows as a file."""
-        check_export(request, kind)
-        if not self.has_view_permission(request):
+    def export_view(self, request: HttpRequest) -> HttpResponseBase:
+        """Enqueue the export of the filtered rows. Operators get the file immediately."""
+        if request.method != "POST" or not self.has_view_permission(request):
             raise PermissionDenied
         try:
-            rows = self.get_changelist_instance(request).queryset
+            if getattr(request, "tenant", None) is not None:
+                self.get_changelist_instance(request)
+                return request_export(request, self.opts.label_lower)
+            columns, rows = self.exported(request)
         except IncorrectLookupParameters:
             return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+        self.record(request, "export", asked=request.GET.dict(), format="csv")
+        return export_response(self.opts.model_name or "", columns, rows)
+
+    def exported(self, request: HttpRequest) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+        """Return the names of the columns, and the filtered rows, newest first."""
+        rows = self.get_changelist_instance(request).queryset
         columns = self.export_columns(request)
         order = self.time_column if self.has_date_range() else "pk"
-        self.record(request, "export", asked=request.GET.dict(), format=kind)
-        return export_response(
-            kind,
-            self.opts.model_name or "",
-            list(columns),
-            self.export_rows(request, rows, columns, order),
-        )
+        return list(columns), self.export_rows(request, rows, columns, order)
 
     def export_columns(self, request: HttpRequest) -> dict[str, Any]:
         """Return the columns of an export: the stored ones, and those that the list computes.
@@ -315,56 +254,3 @@ def in_batches(
             Q(**{f"{first}__{after}": end[first]}) | Q(**{f"{last}__{after}": end[last]}),
             **{f"{first}__{after}e": end[first]},
         )
-
-
-class _Echo:
-    """A file for csv.writer: `write` returns its argument."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
-def as_csv(columns: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-    """Yield lines of CSV. A text that a spreadsheet would calculate gets an apostrophe."""
-    writer = csv.writer(_Echo())
-    yield writer.writerow(columns)
-    for row in rows:
-        yield writer.writerow([_csv_cell(value) for value in row])
-
-
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, dict | list):
-        value = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
-    elif isinstance(value, datetime):
-        return timezone.localtime(value).isoformat()
-    if isinstance(value, str):
-        begins = next(
-            (sign for sign in value if unicodedata.category(sign)[0] not in _SKIPPED_CATEGORIES), ""
-        )
-        if value.startswith(FORMULA_PREFIXES) or begins in FORMULA_PREFIXES:
-            return f"'{value}"
-    return value
-
-
-def as_json(columns: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-    """Yield an array of objects, an object a line."""
-    separator = "[\n"
-    for row in rows:
-        document = dict(zip(columns, row, strict=True))
-        yield separator + json.dumps(document, cls=ExportEncoder, ensure_ascii=False)
-        separator = ",\n"
-    yield "\n]\n" if separator != "[\n" else "[]\n"
-
-
-class ExportEncoder(DjangoJSONEncoder):
-    """Times in the current time zone, with all of their digits."""
-
-    def default(self, o: Any) -> Any:
-        return timezone.localtime(o).isoformat() if isinstance(o, datetime) else super().default(o)
-
-
-WriteRows = Callable[[list[str], Iterable[tuple[Any, ...]]], Iterator[str]]
-EXPORT_FORMATS: Final[dict[str, tuple[str, WriteRows]]] = {
-    "csv": ("text/csv; charset=utf-8", as_csv),
-    "json": ("application/json", as_json),
-}

@@ -10,6 +10,8 @@ from django.utils.translation import gettext, ngettext
 from tenants import transaction
 from tenants.audit.pseudonyms import pseudonyms
 from tenants.fields import (
+    big_count,
+    count,
     flag,
     json_object,
     optional_id,
@@ -19,13 +21,22 @@ from tenants.fields import (
     random_id,
     text_list,
 )
-from tenants.jobs import owner_kind
+from tenants.jobs import JobKind, owner_kind
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, NoPersonalData, OnErasure, PersonalData
 
 # A tenant's rules are applied together, again and again as long as there is one.
 RETENTION: Final = owner_kind("retention")
 TENANT_JOB_KEY: Final = uuid.UUID(int=0)
+# Writes the file of a list's export, and deletes it after a day. The key is the id of the export.
+EXPORTS: Final = JobKind(
+    name="export",
+    # Given by name: the task needs the pages of the admin, which import this module.
+    task="tenants.tasks.write_export",
+    queue="extractions",
+    max_attempts=3,
+    includes_suspended=True,
+)
 
 
 class Action(models.TextChoices):
@@ -111,7 +122,7 @@ class AccessEvent(TenantModel):
             ("export_person", "Can export all data of a person"),
             ("try_agent", "Can try an agent without storing anything"),
             ("clear_session", "Can clear sessions of graphs"),
-            ("export_list", "Can export the rows of lists as CSV and JSON"),
+            ("export_list", "Can export the rows of lists as CSV"),
         ]
 
     def __str__(self) -> str:
@@ -302,3 +313,73 @@ class MessageErasure(Erasure):
             "message": self.message_id or gettext("all"),
             "thread": self.thread_id,
         }
+
+
+class ListExportQuerySet(models.QuerySet["ListExport"]):
+    """Exports of the tenant."""
+
+    def remove(self) -> int:
+        """Delete exports with their jobs and files, and return their number.
+
+        The jobs are first: a worker locks its job before it writes a part.
+        """
+        with transaction.atomic():
+            keys = list(self.values_list("pk", flat=True))
+            EXPORTS.finish_many(keys)
+            ListExportPart.objects.filter(export_id__in=keys).delete()
+            ListExport.objects.filter(pk__in=keys).delete()
+            return len(keys)
+
+
+class ListExport(TenantModel):
+    """An export of a list's rows: who asked for it, with which filters, and its progress.
+
+    Each erasure removes all exports of the tenant, because a file may hold data of the person.
+    """
+
+    id = random_id()
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
+    member_id = models.BigIntegerField(help_text="Id of the member of the team.")
+    member = models.TextField(help_text="Name of the member of the team.")
+    list_name = models.TextField(
+        "list", help_text="The list: the label of a model, or the name of a page."
+    )
+    query = optional_text(help_text="The filters, as in the address of the list.")
+    time_zone = models.TextField(help_text="Time zone of the times in the file.")
+    rows = count(help_text="Rows that are written.")
+    size = big_count(help_text="Bytes that are written.")
+    finished_at = optional_time(help_text="When the file was complete.")
+    error = optional_text(help_text="Why there is no file.")
+    downloaded_at = optional_time(help_text="When the file was sent, which deletes it.")
+
+    objects = ListExportQuerySet.as_manager()
+
+    # Nothing says of which people the rows of a file are.
+    personal_data = PersonalData(where="tenant_id = %(tenant)s")
+
+    class Meta:
+        verbose_name = "export"
+
+    def __str__(self) -> str:
+        return f"{self.list_name} {self.created_at:%Y-%m-%d %H:%M}"
+
+
+class ListExportPart(TenantModel):
+    """A part of the file of an export."""
+
+    id = models.BigAutoField(primary_key=True)
+    export = models.ForeignKey(
+        ListExport, on_delete=models.CASCADE, db_index=False, help_text="The export."
+    )
+    number = models.PositiveIntegerField(help_text="Its place in the file, from 0.")
+    content = models.BinaryField(help_text="Lines of CSV.")
+
+    personal_data = PersonalData(where="tenant_id = %(tenant)s")
+
+    class Meta:
+        verbose_name = "part of an export"
+        verbose_name_plural = "parts of exports"
+        constraints = [models.UniqueConstraint(fields=["export", "number"], name="export_parts")]
+
+    def __str__(self) -> str:
+        return f"{self.export_id} {self.number}"

@@ -42,6 +42,7 @@ _READ: Final = frozenset(
         "audit.view_erasurerequest",
         "audit.view_messageerasure",
         "audit.view_retentionrule",
+        "audit.view_listexport",
         "audit.recall_memories",
         "audit.search_everyone",
         "audit.export_list",

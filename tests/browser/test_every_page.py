@@ -55,7 +55,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message, RecallExclusion
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.access_log import Actor, ActorKind
-from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
+from tenants.audit.models import ErasureRequest, ListExport, MessageErasure, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -83,7 +83,7 @@ NO_PAGES = {
     *("assign_escalation", "escalate", "hand_over", "retry_reply", "slack_finish"),
     *("include_message", "replay_extraction_run", "apply_extraction_run", "cancel_retention"),
     *("unlink_identity", "receipt_json", "export_person", "restore_tenant", "resume_tenant"),
-    *("ask_questions", "delete_question"),
+    *("ask_questions", "delete_question", "list_export_download"),
 }
 
 
@@ -160,6 +160,9 @@ def _fill(tenant: Tenant) -> None:
         agent_id=agent.id, purpose="extraction", model="gpt-0", prompt_tokens=7
     )
     ExtractionCursor.objects.get_or_create(thread_id=THREAD, **of)
+    ListExport.objects.create(
+        member_id=person.pk, member=NAME, list_name="people", query=f"q={NOA}", time_zone="UTC"
+    )
     talk(Program(tenant, agent, ""), THREAD, HEBREW_TEXT)
     issue_key(tenant_id=tenant.id, name=f"מפתח {HOSTILE[:40]}")
 
@@ -255,6 +258,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "invite_person": ((User.objects.get(username="admin").pk,), {}),
         "time_zone": ((), {}),
         "records": ((), {}),
+        "list_export": ((ListExport.objects.get(list_name="people").pk,), {}),
     }
     for name, (arguments, query) in pages.items():
         path = reverse(f"admin:{name}", urlconf=tenant_urls, args=arguments)

@@ -23,7 +23,7 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
     page.keyboard.press("Enter")
     expect(page.locator("#main")).to_be_focused()
 
-    export = page.get_by_role("link", name="CSV")
+    export = page.get_by_role("button", name="Export", exact=True)
     export.focus()
     page.keyboard.press("Control+k")
     expect(page.get_by_role("dialog", name="Search everything")).to_be_visible()

@@ -6,6 +6,7 @@ choice in a select, which is opened first. Typing, Enter and shortcuts do not co
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 from django.core.management import call_command
 from playwright.sync_api import Page, expect
@@ -16,6 +17,7 @@ from memory.recall.policy import RecallPolicy
 from tenants.context import tenant_scope
 from tests import database
 from tests.browser.conftest import USER, Aurora, BrowserUser
+from tests.konstruct.admin.exporting import write_in
 
 MAX_CLICKS = 5
 OLD_HOME = "I just moved to Antwerp, please send the brochures there."
@@ -164,7 +166,9 @@ def test_export_for_an_auditor(demo_tenant: Aurora, visit: Callable[..., Browser
         menu(page, "Records")
         page.get_by_role("link", name="Access log", exact=True).click()
         with page.expect_download() as download:
-            page.get_by_role("link", name="CSV").click()
+            page.get_by_role("button", name="Export", exact=True).click()
+            expect(page.get_by_role("heading", name="The file is being written")).to_be_visible()
+            write_in(demo_tenant.tenant.pk, UUID(page.url.split("/")[-2]))
     assert download.value.path().read_text().count("\n") > 3
 
 

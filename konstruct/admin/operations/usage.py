@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from konstruct.admin.access import AuditedReadOnlyAdmin
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.models import DailyUsage
-from tenants.admin.list_tools import export_response
+from tenants.admin.exports import export_response
 from tenants.admin.quotas import reached_text
 from tenants.admin.sites import ExtraContext, operator_site, tenant_site
 from tenants.audit.operator_log import record_person_action
@@ -63,7 +63,7 @@ def show(request: HttpRequest) -> HttpResponseBase:
     if "csv" in request.GET:
         record_person_action(request, "export", "usage")
         columns = ["tenant", "day", *usage.COUNTS]
-        return export_response("csv", "usage", columns, _days(list(tenants)))
+        return export_response("usage", columns, _days(list(tenants)))
     record_person_action(request, "list", "usage")
     page = Paginator(tenants, PER_PAGE).get_page(request.GET.get("p"))
     rows = [

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.apps import apps
 from django.contrib.admin.utils import display_for_field, display_for_value
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import BinaryField, ForeignKey, JSONField, Model, UUIDField
 from django.template.loader import render_to_string
 from django.utils import timezone
@@ -29,7 +30,7 @@ from memory.context import SessionStore
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
-from tenants.admin.list_tools import UNREADABLE_FIELDS, ExportEncoder, in_batches
+from tenants.admin.list_tools import UNREADABLE_FIELDS, in_batches
 from tenants.audit.changes import is_secret
 from tenants.context import required_tenant_id
 from tenants.personal_data import personal_tables
@@ -43,6 +44,8 @@ NOT_EXPORTED: Final = {
     "memory_pendingembedding": "messages that wait for a vector",
     "tenants_job": "work that waits, without content",
     "api_creation": "digests of requests",
+    "audit_listexport": "requests of the team for files, which an erasure deletes",
+    "audit_listexportpart": "files of the team with rows of lists, which an erasure deletes",
     "django_admin_log": "what the team did; the access log has it",
     "checkpoints": "exported as the messages of sessions",
     "checkpoint_blobs": "exported as the messages of sessions",
@@ -76,6 +79,13 @@ _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OF_MESSAGES: Final = "IN (SELECT id FROM memory_message WHERE user_id = ANY(%(users)s))"
 
 Rows = Iterator[dict[str, Any]]
+
+
+class ExportEncoder(DjangoJSONEncoder):
+    """Times in the current time zone, with all of their digits."""
+
+    def default(self, o: Any) -> Any:
+        return timezone.localtime(o).isoformat() if isinstance(o, datetime) else super().default(o)
 
 
 def exported_models() -> dict[str, type[Model]]:

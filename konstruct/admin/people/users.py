@@ -32,7 +32,8 @@ from konstruct.orchestrator.identities.channel_identities import (
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from memory.browse.people import UserSummary, list_users, similar_user_ids
 from memory.ids import as_code_points
-from tenants.admin.list_tools import date_range, keep_locale, list_tools
+from tenants.admin.exports import keep_locale
+from tenants.admin.list_tools import date_range, list_tools
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest
 

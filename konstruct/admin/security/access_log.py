@@ -1,4 +1,4 @@
-"""The access log, read only."""
+"""The access log and the exports of lists, read only."""
 
 from typing import Any
 
@@ -6,11 +6,12 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import AgentRowsAdmin
+from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin
 from konstruct.admin.lists import UserFilter
+from tenants.admin.exports import list_title
 from tenants.admin.record_columns import EventColumns
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import AccessEvent
+from tenants.audit.models import AccessEvent, ListExport
 from tenants.audit.pseudonyms import pseudonyms
 
 
@@ -38,3 +39,20 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
         *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject_label"),
         *("subject_id", "agent", "user_id", "changes", "asked", "request_id"),
     )
+
+
+@admin.register(ListExport, site=tenant_site)
+class ListExportAdmin(AuditedReadOnlyAdmin):
+    """Exports of the last day. Their files are for those who requested them."""
+
+    list_display = (
+        "title", "member", "query", "rows", "size", "created_at", "finished_at", "downloaded_at",
+    )  # fmt: skip
+    list_filter = ("created_at",)
+    fields = (*list_display[:3], "time_zone", *list_display[3:], "error")
+    ordering = ("-created_at", "id")
+
+    @admin.display(description=_("list"), ordering="list_name")
+    def title(self, row: ListExport) -> str:
+        """Return the name of the list."""
+        return list_title(row.list_name)

@@ -35,8 +35,12 @@ logger = logging.getLogger(__name__)
 MAX_ROUNDS = 5
 # How long to wait for the lock of the schema. Another erasure of the tenant may hold it shortly.
 LOCK_TIMEOUT_SECONDS = 1.0
-# Logs that contain the person's id because of the request for the erasure.
-_REQUEST_LOGS = {"audit_accessevent", "django_admin_log"}
+# Logs that contain the person's id because of the request for the erasure, and exports of the team,
+# which every erasure deletes.
+_NOT_OF_PERSON = {
+    *("audit_accessevent", "django_admin_log"),
+    *("audit_listexport", "audit_listexportpart"),
+}
 
 
 class NotErased(KonstructError):
@@ -204,7 +208,7 @@ def _delete_reply_jobs(person: Person, progress: ErasureProgress) -> None:
 def _has_data(progress: ErasureProgress) -> bool:
     """Return whether any data of the person was stored."""
     found = progress.found
-    return bool(found["tables"].keys() - _REQUEST_LOGS or found["cache_keys"])
+    return bool(found["tables"].keys() - _NOT_OF_PERSON or found["cache_keys"])
 
 
 def _write_receipt(

@@ -36,7 +36,7 @@ from memory.indexing.service import remove_from_word_index
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
 from memory.scopes import scope_number
 from tenants import journal
-from tenants.audit.models import MessageErasure
+from tenants.audit.models import ListExport, MessageErasure
 from tenants.context import connection, fetch_value, required_tenant_id
 from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
 from tenants.schemas.left_overs import drop_left_overs
@@ -122,6 +122,7 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
         if count := items._raw_delete(items.db):
             table = ConversationItem._meta.db_table
             add_rows(receipt["tables"], table, None, count, "removed")
+    ListExport.objects.all().remove()
     if not is_replayed:
         write_journal(request)
     request.receipt = receipt | {

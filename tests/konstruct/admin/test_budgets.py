@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -38,6 +38,7 @@ PAGES = {
     "erase_message": ("messages/{message}/erase/", 8),
     "activity": ("activity/", 15),
     "records": ("records/", 7),
+    "list_export": ("exports/{export}/", 9),
     "time_zone": ("time-zone/", 8),
     "exclude_message": ("messages/{message}/exclude/", 9),
     "fact_review": ("facts/review/", 16),
@@ -81,6 +82,7 @@ WITHOUT_A_GET = {
     "include_message",
     "ask_again",
     "slack_finish",
+    "list_export_download",
     *(f"{page}_export" for page in ("conversations", "people", "memories")),
 }
 DASHBOARD = 28
@@ -158,6 +160,7 @@ def parameters(pending_a: Program) -> dict[str, Any]:
         "erasure": erasure,
         "message_erasure": erased.pk,
         "person": person,
+        "export": uuid4(),
     }
 
 

@@ -1,4 +1,4 @@
-"""Tools of lists: a range of days, and export in pieces."""
+"""Tools of lists: a range of days, and the rows of an export."""
 
 import csv
 import io
@@ -23,6 +23,7 @@ from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.models import OperatorEvent
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
+from tests.konstruct.admin.exporting import export, exported, request_export
 from tests.konstruct.conftest import Program
 
 MESSAGES = "/admin/memory/message/"
@@ -40,34 +41,29 @@ def add(program: Program, *contents: str, **fields: Any) -> None:
             Message.objects.create(agent_id=program.agent.pk, **row)
 
 
-def exported(client: Client, kind: str, query: str = "", page: str = MESSAGES) -> Any:
-    answer = client.get(f"{page}export/{kind}/{query}")
-    assert answer.status_code == 200
-    assert answer["Content-Disposition"].startswith('attachment; filename="')
-    text = b"".join(answer.streaming_content).decode()
-    return (
-        json.loads(text) if kind == "json" else list(csv.DictReader(io.StringIO(text, newline="")))
-    )
+def exported_messages(client: Client, query: str = "") -> list[dict[str, Any]]:
+    return exported(client, MESSAGES, query)
 
 
-def test_filtered_rows_are_exported_newest_first_as_csv_and_json(
+def test_filtered_rows_are_exported_newest_first(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     add(program_a, "one", created_at=datetime(2026, 1, 1, tzinfo=UTC))
     add(program_a, "two", created_at=datetime(2026, 1, 2, tzinfo=UTC))
     add(program_a, "other", role="assistant")
     client = browser(program_a.tenant)
-    found = exported(client, "json", "?role__exact=user&user=maria")
+    found = exported_messages(client, "?role__exact=user&user=maria")
     assert [row["content"] for row in found] == ["two", "one"]
     assert {"id", "created_at", "user_id", "metadata"} <= found[0].keys()
     assert "tenant_id" not in found[0]
-    rows = exported(client, "csv", "?role__exact=user")
-    assert [row["content"] for row in rows] == ["two", "one"]
     with tenant_scope(program_a.tenant.id):
-        event = AccessEvent.objects.filter(action="export").order_by("id")[0]
-    assert (event.subject, event.user_id) == ("message", "maria")
-    assert event.detail["asked"] == {"role__exact": "user", "user": "maria"}
-    assert event.detail["format"] == "json"
+        asked, downloaded = AccessEvent.objects.filter(action="export").order_by("id")
+    for event in (asked, downloaded):
+        assert (event.subject, event.user_id) == ("message", "maria")
+        assert event.detail["asked"] == {"role__exact": "user", "user": "maria"}
+        assert event.detail["format"] == "csv"
+    assert "downloaded_rows" not in asked.detail
+    assert downloaded.detail["downloaded_rows"] == 2
 
 
 def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
@@ -75,15 +71,14 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
 ) -> None:
     client = browser(program_a.tenant)
     lists = {
-        str(model._meta.verbose_name_plural): reverse(model_page(model, "export"), args=["csv"])
+        str(model._meta.verbose_name_plural): reverse(model_page(model, "changelist"))
         for model, page in tenant_site._registry.items()
         if isinstance(page, ListToolsAdmin)
     }
-    pages = {"conversations", "memories", "people"}
-    lists |= {name: reverse(f"admin:{name}_export", args=["csv"]) for name in pages}
+    lists |= {name: reverse(f"admin:{name}") for name in ("conversations", "memories", "people")}
     shown = {}
     for name, address in lists.items():
-        b"".join(client.get(address).streaming_content)
+        request_export(client, address)
         log = client.get("/admin/audit/accessevent/?action__exact=export")
         with override("de"):
             event = log.context["cl"].result_list[0]
@@ -99,11 +94,10 @@ def test_exported_cell_is_no_formula_and_keeps_its_text(
     skipped = [f"{sign}=1" for sign in SKIPPED]
     add(program_a, *HOSTILE, *skipped)
     client = browser(program_a.tenant)
-    cells = {row["content"] for row in exported(client, "csv")}
+    cells = {row["content"] for row in exported_messages(client)}
     assert cells == {f"'{text}" if text[0] in "=+-@\t\r＝" else text for text in HOSTILE} | {
         f"'{text}" for text in skipped
     }
-    assert {row["content"] for row in exported(client, "json")} == {*HOSTILE, *skipped}
 
 
 def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
@@ -114,23 +108,23 @@ def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
     add(program_a, *map(str, range(10)), created_at=datetime(2026, 1, 1, tzinfo=UTC))
     add(program_a, "later")
     client = browser(program_a.tenant)
-    found = [row["content"] for row in exported(client, "json")]
+    found = [row["content"] for row in exported_messages(client)]
     assert found[0] == "later"
     assert sorted(found[1:]) == sorted(map(str, range(10)))
-    assert exported(client, "json", "?q=nosuchword") == []
-    assert exported(client, "csv", "?q=nosuchword") == []
+    assert exported_messages(client, "?q=nosuchword") == []
 
 
 def test_an_export_takes_the_permission_of_the_list_and_its_own(
     program_a: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:
     add(program_b, "of the other tenant")
-    export = f"{MESSAGES}export/csv/"
-    assert browser(program_a.tenant, "view_message").get(export).status_code == 403
-    assert browser(program_a.tenant, "export_list").get(export).status_code == 403
-    assert exported(browser(program_a.tenant, "export_list", "view_message"), "csv") == []
-    assert browser(program_a.tenant).get(f"{MESSAGES}export/xml/").status_code == 404
-    assert Client(headers={"Host": "tenant-a.localhost"}).get(export).status_code == 302
+    address = f"{MESSAGES}export/"
+    assert browser(program_a.tenant, "view_message").post(address).status_code == 403
+    assert browser(program_a.tenant, "export_list").post(address).status_code == 403
+    client = browser(program_a.tenant, "export_list", "view_message")
+    assert client.get(address).status_code == 403
+    assert exported_messages(client) == []
+    assert Client(headers={"Host": "tenant-a.localhost"}).post(address).status_code == 302
     without = browser(program_a.tenant, "view_message").get(MESSAGES)
     assert "/export/" not in without.text
     with tenant_scope(program_a.tenant.id):
@@ -149,12 +143,15 @@ def test_every_list_is_exported_with_its_columns_and_without_vectors_and_secrets
     for reader, model in listed:
         page = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
         shown = reader.get(page).context["cl"]
-        text = b"".join(reader.get(f"{page}export/csv/").streaming_content).decode()
+        if reader is client:
+            text = export(client, page)
+        else:
+            text = reader.post(f"{page}export/").getvalue().decode()
         columns, *rows = csv.reader(io.StringIO(text, newline=""))
         # A log has entries of the list and of this export.
         own_entries = 2 if model in (AccessEvent, OperatorEvent) else 0
         assert len(rows) == shown.result_count + own_entries, page
-        assert f"{page}export/csv/" in reader.get(page).text
+        assert f"{page}export/?" in reader.get(page).text
         missing = [
             str(field.verbose_name)
             for field in model._meta.concrete_fields
@@ -184,16 +181,16 @@ def test_an_export_of_the_access_log_and_of_facts_says_what_the_list_says(
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.filter(action="edit").latest("pk")
     page = client.get("/admin/audit/accessevent/?action__exact=edit").text
-    row = exported(client, "csv", "?action__exact=edit", page="/admin/audit/accessevent/")[0]
+    row = exported(client, "/admin/audit/accessevent/", "?action__exact=edit")[0]
     assert row["exact_time"].endswith(" IST")
     assert row["exact_time"] in page
     assert datetime.fromisoformat(row["created_at"]) == event.created_at
     assert row["created_at"].endswith("+05:30")
     assert (row["what"], row["subject"], row["subject_label"]) == ("edited", "agent", "agent")
     assert json.loads(row["detail"])["after"]["name"] == "eve"
-    (fact,) = exported(client, "json", page="/admin/memory/memoryentry/")
+    (fact,) = exported(client, "/admin/memory/memoryentry/")
     assert (fact["status"], fact["state"], fact["agent"]) == ("current", "active", "eve")
-    (key,) = exported(client, "json", page="/admin/api/apikey/")
+    (key,) = exported(client, "/admin/api/apikey/")
     assert key["state"] == "valid"
     assert key["scope_names"]
 

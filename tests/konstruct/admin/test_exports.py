@@ -1,0 +1,343 @@
+"""Exports of lists: the job, the single download, and everything that ends an export."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+from django.db.models import F
+from django.test import Client
+from django.utils import timezone
+
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
+from konstruct.privacy import erasure
+from konstruct.privacy.erasure import messages, storage
+from konstruct.privacy.retention import apply_rules
+from konstruct.web.application import Application
+from memory.models import Message
+from tenants.admin import exports
+from tenants.admin.exports import KEPT, MAX_EXPORTS
+from tenants.audit.access_log import Actor
+from tenants.audit.models import (
+    EXPORTS,
+    AccessEvent,
+    ActorKind,
+    ListExport,
+    ListExportPart,
+    RetentionRule,
+)
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.admin.exporting import download, request_export, write
+from tests.konstruct.conftest import Program
+
+MESSAGES = "/admin/memory/message/"
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+@pytest.fixture
+def program(program_a: Program) -> Program:
+    """Tenant A with ten messages of Maria."""
+    add(program_a, *map(str, range(10)))
+    return program_a
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each part of a file have one row."""
+    monkeypatch.setattr(exports, "PART_BYTES", 1)
+
+
+def add(program: Program, *contents: str) -> None:
+    with tenant_scope(program.tenant.id):
+        for content in contents:
+            row: dict[str, Any] = {"user_id": "maria", "thread_id": "t", "channel": "rest"}
+            row |= {"role": "user", "content": content, "agent_id": program.agent.pk}
+            Message.objects.create(**row)
+
+
+def page(client: Client, export_id: UUID) -> str:
+    answer = client.get(f"/admin/exports/{export_id}/")
+    assert answer.status_code == 200
+    return answer.text
+
+
+def stored(program: Program) -> tuple[int, int, int]:
+    """Return the numbers of exports, of parts of files, and of jobs."""
+    with tenant_scope(program.tenant.id):
+        return (
+            ListExport.objects.count(),
+            ListExportPart.objects.count(),
+            EXPORTS.jobs().count(),
+        )
+
+
+def test_the_page_of_an_export_waits_then_downloads_once(
+    program: Program, browser: Callable[..., Client], small_parts: None
+) -> None:
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES, "?role__exact=user")
+    waiting = page(client, export_id)
+    assert "A worker begins in a moment." in waiting
+    assert 'hx-trigger="every 1s"' in waiting
+    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 302
+    write(client, export_id)
+    assert stored(program) == (1, 11, 1)
+    ready = page(client, export_id)
+    assert "10 rows" in ready
+    assert "data-download" in ready
+    assert "every 1s" not in ready
+    # A request for its head alone does not use up the download.
+    assert client.head(f"/admin/exports/{export_id}/download/").status_code == 302
+    assert download(client, export_id).count("\n") == 11
+    assert stored(program) == (1, 0, 1)
+    done = page(client, export_id)
+    assert "The file was downloaded" in done
+    assert f"{MESSAGES}?role__exact=user" in done
+    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 302
+
+
+def test_a_download_that_is_cut_off_can_be_repeated(
+    program: Program, browser: Callable[..., Client], small_parts: None
+) -> None:
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES)
+    write(client, export_id)
+    answer: Any = client.get(f"/admin/exports/{export_id}/download/")
+    assert next(answer.streaming_content).startswith(b"agent_id,user_id,")
+    assert stored(program) == (1, 11, 1)
+    assert download(client, export_id).count("\n") == 11
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_web_process_sends_one_part_after_the_other(
+    program: Program, browser: Callable[..., Client], small_parts: None
+) -> None:
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES)
+    write(client, export_id)
+    cookie = client.cookies.output(attrs=[], header="", sep=";").strip()
+    address = f"/admin/exports/{export_id}/download/"
+    scope = {
+        "type": "http", "method": "GET", "path": address, "raw_path": address.encode(),
+        "query_string": b"", "http_version": "1.1", "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"tenant-a.localhost"), (b"cookie", cookie.encode())],
+    }  # fmt: skip
+    sent: list[Any] = []
+
+    received = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Any:
+        return received.pop() if received else await asyncio.Future()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    application = Application()
+    asyncio.run(asyncio.wait_for(application(scope, receive, send), 60))
+    application.handler.threads.submit(connections.close_all).result()
+    start, *bodies = sent
+    assert start["status"] == 200
+    assert [body.get("body", b"").count(b"\n") for body in bodies] == [*[1] * 11, 0]
+    assert stored(program) == (1, 0, 1)
+
+
+def test_only_the_member_who_requested_an_export_sees_and_downloads_it(
+    program: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES)
+    write(client, export_id)
+    for other in (browser(program.tenant), browser(program_b.tenant)):
+        assert "This export does not exist any more" in page(other, export_id)
+        assert other.get(f"/admin/exports/{export_id}/download/").status_code == 404
+    with tenant_scope(program_b.tenant.id):
+        assert not ListExportPart.objects.exists()
+    assert "This export does not exist any more" in page(client, uuid4())
+    stranger = Client(headers={"Host": "tenant-a.localhost"})
+    assert stranger.get(f"/admin/exports/{export_id}/download/").status_code == 302
+    assert stored(program) == (1, 1, 1)
+    assert download(client, export_id).count("\n") == 11
+
+
+@pytest.mark.parametrize("lost", ["export_list", "view_message", "is_active", "is_staff"])
+def test_permissions_are_checked_again_by_the_worker_and_at_the_download(
+    program: Program, browser: Callable[..., Client], lost: str
+) -> None:
+    client = browser(program.tenant, "export_list", "view_message")
+    first, second = request_export(client, MESSAGES), request_export(client, MESSAGES, "?q=3")
+    write(client, first)
+    with tenant_scope(program.tenant.id):
+        member = User.objects.get(pk=ListExport.objects.get(pk=first).member_id)
+        if lost.startswith("is_"):
+            setattr(member, lost, False)
+            member.save()
+        else:
+            member.user_permissions.filter(codename=lost).get()
+            member.user_permissions.set(member.user_permissions.exclude(codename=lost))
+    write(client, second)
+    refused = client.get(f"/admin/exports/{first}/download/")
+    assert refused.status_code == (302 if lost.startswith("is_") else 403)
+    with tenant_scope(program.tenant.id):
+        assert EXPORTS.jobs([second]).get().due_at > timezone.now() + KEPT / 2
+        assert not ListExportPart.objects.filter(export_id=second).exists()
+    if lost == "view_message":
+        failed = page(client, second)
+        assert "may not export this list any more" in failed
+        assert "every 1s" not in failed
+
+
+def test_a_double_click_is_one_export_and_old_ones_make_room(
+    program: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program.tenant)
+    first = request_export(client, MESSAGES)
+    assert request_export(client, MESSAGES) == first
+    assert stored(program) == (1, 0, 1)
+    with tenant_scope(program.tenant.id):
+        assert AccessEvent.objects.filter(action="export").count() == 1
+        ListExport.objects.update(created_at=F("created_at") - timedelta(minutes=1))
+    assert request_export(client, MESSAGES) != first
+    for number in range(MAX_EXPORTS):
+        request_export(client, MESSAGES, f"?q={number}")
+    assert stored(program) == (MAX_EXPORTS, 0, MAX_EXPORTS)
+    assert "This export does not exist any more" in page(client, first)
+    request_export(browser(program.tenant), MESSAGES)
+    assert stored(program) == (MAX_EXPORTS + 1, 0, MAX_EXPORTS + 1)
+
+
+def test_a_killed_worker_is_followed_by_one_that_writes_the_whole_file(
+    program: Program,
+    browser: Callable[..., Client],
+    small_parts: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES)
+    as_csv = exports.as_csv
+
+    def killed(columns: list[str], rows: Any) -> Iterator[str]:
+        lines = as_csv(columns, rows)
+        yield from (next(lines) for _ in range(4))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(exports, "as_csv", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write(client, export_id)
+    assert stored(program) == (1, 4, 1)
+    assert "3 rows are written." in page(client, export_id)
+    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 302
+    monkeypatch.setattr(exports, "as_csv", as_csv)
+    write(client, export_id)
+    write(client, export_id)  # the job, once more
+    assert stored(program) == (1, 11, 1)
+    assert download(client, export_id).count("\n") == 11
+
+
+def test_an_export_that_would_outlast_its_lease_fails_with_the_remedy(
+    program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "MAX_SECONDS", -1)
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES)
+    write(client, export_id)
+    assert "export a range of dates" in page(client, export_id)
+    assert stored(program) == (1, 0, 1)
+
+
+def test_an_export_is_deleted_after_a_day(program: Program, browser: Callable[..., Client]) -> None:
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES)
+    write(client, export_id)
+    with tenant_scope(program.tenant.id):
+        job = EXPORTS.jobs([export_id]).get()
+        created_at = ListExport.objects.get().created_at
+        assert abs(job.due_at - created_at - KEPT) < timedelta(seconds=5)
+        ListExport.objects.update(created_at=F("created_at") - KEPT)
+    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 404
+    write(client, export_id)
+    assert stored(program) == (0, 0, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("removal", ["person", "other person", "message", "retention"])
+@pytest.mark.parametrize("is_running", [True, False])
+def test_erasures_and_retention_delete_all_exports(
+    program: Program,
+    browser: Callable[..., Client],
+    small_parts: None,
+    monkeypatch: pytest.MonkeyPatch,
+    removal: str,
+    *,
+    is_running: bool,
+) -> None:
+    monkeypatch.setattr(storage, "_purge_table", lambda *_, **__: None)
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES, "?user=maria")
+
+    removed = []
+
+    def remove() -> None:
+        with database.as_owner(), tenant_scope(program.tenant.id):
+            if removal == "retention":
+                Message.objects.update(created_at=datetime(2020, 1, 1, tzinfo=UTC))
+                RetentionRule.objects.create(days=1)
+                assert [rule.messages for rule in apply_rules()] == [10]
+            elif removal == "message":
+                message = Message.objects.latest("number")
+                names = ("agent_id", "user_id", "thread_id")
+                target = {name: getattr(message, name) for name in names}
+                messages.carry_out(request_message_erasure(**target, message_id=message.pk, by=EVA))
+            else:
+                user_id = "maria" if removal == "person" else "bob"
+                erasure.carry_out(request_erasure(user_id, by=EVA))
+        removed.append(removal)
+
+    if is_running:
+        as_csv = exports.as_csv
+
+        def interrupted(columns: list[str], rows: Any) -> Iterator[str]:
+            lines = list(as_csv(columns, rows))
+            yield from lines[:4]
+            remove()
+            yield from lines[4:]
+
+        monkeypatch.setattr(exports, "as_csv", interrupted)
+        write(client, export_id)
+    else:
+        write(client, export_id)
+        remove()
+    assert removed == [removal]
+    exports_left, parts, _ = stored(program)
+    assert (exports_left, parts) == (0, 0)
+    assert "This export does not exist any more" in page(client, export_id)
+    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 404
+    write(client, export_id)
+    assert stored(program) == (0, 0, 0)
+
+
+def test_an_export_is_repeated_after_an_error_and_ends_with_it_after_three(
+    program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = browser(program.tenant)
+    export_id = request_export(client, MESSAGES)
+    as_csv = exports.as_csv
+    monkeypatch.setattr(exports, "as_csv", lambda *_: iter([1 / 0]))
+    write(client, export_id)
+    assert "It failed and is tried again" in page(client, export_id)
+    monkeypatch.setattr(exports, "as_csv", as_csv)
+    write(client, export_id)
+    assert download(client, export_id).count("\n") == 11
+
+    monkeypatch.setattr(exports, "as_csv", lambda *_: iter([1 / 0]))
+    export_id = request_export(client, MESSAGES, "?q=3")
+    for _ in range(EXPORTS.max_attempts):
+        write(client, export_id)
+    assert "The export has failed" in page(client, export_id)
