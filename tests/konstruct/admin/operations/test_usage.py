@@ -16,6 +16,7 @@ from tenants.audit.models import AccessEvent
 from tenants.context import public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits
 from tenants.models import OperatorEvent, Tenant
+from tests.konstruct.admin.exporting import exported
 from tests.konstruct.conftest import Program
 from tests.konstruct.metered import metered_call
 
@@ -43,14 +44,14 @@ def test_quotas_and_days_are_shown(
     page = client.get(DAYS)
     (messages,) = [row for row in page.context["quotas"] if row["label"] == Quota.MESSAGES.label]
     assert (messages["used"], messages["share"], messages["level"]) == (3, 75, "soft")
-    (row,) = downloaded(client.get(f"{DAYS}export/csv/"))
+    (row,) = exported(client, DAYS)
     numbers = ("day", "messages", "calls", "prompt_tokens", "completion_tokens", "cost")
     assert [row[name] for name in numbers] == [today(), "3", "1", "100", "10", "0.250000"]
-    assert f"{DAYS}export/csv/" in page.text
+    assert f"{DAYS}export/?" in page.text
     assert client.get(f"{DAYS}{today()}/change/").status_code == 200
     with tenant_scope(program_a.tenant.id):
         assert AccessEvent.objects.filter(subject="usage by day").exists()
-    assert downloaded(browser(program_b.tenant).get(f"{DAYS}export/csv/")) == []
+    assert exported(browser(program_b.tenant), DAYS) == []
 
 
 def test_operators_download_the_days_of_all_tenants(
