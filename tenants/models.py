@@ -18,7 +18,7 @@ from tenants.fields import count, json_object, optional_id, optional_text, optio
 from tenants.naming import schema_name_of
 from tenants.personal_data import PUBLIC, NoPersonalData, PersonalData
 from tenants.postgresql.expressions import CurrentTenant
-from tenants.servers import MAIN, bytes_on, open_servers
+from tenants.servers import MAIN, bytes_on, servers
 
 # A slug is one label of a host name; a domain is labels joined by dots.
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -55,7 +55,8 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
             InvalidTenant: no server takes new tenants.
             ServerDown: one of them takes no connections.
         """
-        if (names := open_servers()) == [MAIN]:
+        names = [name for name in servers() if name not in settings.TENANT_DATABASES_CLOSED]
+        if names == [MAIN]:
             return MAIN
         if not names:
             raise InvalidTenant("no server takes new tenants: see TENANT_DATABASES_CLOSED")

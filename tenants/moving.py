@@ -55,8 +55,9 @@ from tenants.servers import MAIN, clear_server_cache, require_server, servers
 
 logger = logging.getLogger(__name__)
 
-# Running requests end within this time. Running jobs may take --patience.
+# Running requests end within this time. Jobs that run for longer are aborted, and done again.
 SETTLE_SECONDS: Final = 0.25
+MAX_JOB_SECONDS: Final = 10.0
 POLL_SECONDS: Final = 0.1
 # How long to wait for another process that migrates or moves the tenant, and for its tables.
 WAIT_SECONDS: Final = 10.0
@@ -98,7 +99,7 @@ class CopyDiffers(KonstructError):
 
 
 class MoveInterrupted(KonstructError):
-    """A server, or the connection to it, was lost during a move. The message names the state."""
+    """A server, or the connection to it, was lost during a move."""
 
 
 @dataclass(frozen=True)
@@ -138,14 +139,12 @@ def bytes_to_move(tenant: Tenant, to: str) -> int:
         return int(run(here, _SIZE, tenant.schema_name)[0][0])
 
 
-def move_tenant(tenant: Tenant, to: str, *, patience: float = 10.0) -> Moved | None:
+def move_tenant(tenant: Tenant, to: str) -> Moved | None:
     """Move a tenant to another server. Needs the owner's role.
 
     Args:
         tenant: the tenant.
         to: the name of the server.
-        patience: how many seconds running jobs may take while the tenant is held. Longer jobs are
-            cancelled and repeated.
 
     Returns:
         The result, or None if this completed an interrupted move to the same server.
@@ -157,6 +156,7 @@ def move_tenant(tenant: Tenant, to: str, *, patience: float = 10.0) -> Moved | N
         CopyDiffers: the copy differs from the original.
         MoveInterrupted: a server was lost meanwhile.
     """
+    require_server(to)
     try:
         with _locked(tenant, to):
             if tenant.moving_to:
@@ -165,7 +165,7 @@ def move_tenant(tenant: Tenant, to: str, *, patience: float = 10.0) -> Moved | N
                     return None
             bytes_to_move(tenant, to)
             began = time.monotonic()
-            rows = _move(tenant, to, patience)
+            rows = _move(tenant, to)
             _settle(tenant)
             return Moved(rows, time.monotonic() - began)
     except BaseException as error:
@@ -173,11 +173,10 @@ def move_tenant(tenant: Tenant, to: str, *, patience: float = 10.0) -> Moved | N
             settle_moves(tenant.pk)
         if not isinstance(error, Error) or isinstance(error, KonstructError):
             raise
-        state = "is held until the owner worker, or move_tenant again, reaches its server"
-        with suppress(Error), public_scope():
-            tenant.refresh_from_db()
-            state = state if tenant.moving_to else f"is served from {tenant.server}"
-        raise MoveInterrupted(f"{error}; tenant {tenant.slug!r} {state}") from error
+        raise MoveInterrupted(
+            f"{error}; tenant {tenant.slug!r} is on the server that list_tenants names. If it is"
+            " held, the owner worker, or move_tenant again, serves it"
+        ) from error
 
 
 def settle_moves(tenant_id: UUID | None = None) -> int:
@@ -208,18 +207,16 @@ def settle_moves(tenant_id: UUID | None = None) -> int:
 
 
 @contextmanager
-def _locked(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def _locked(tenant: Tenant, to: str = "", wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
     """Lock the tenant's schema on all servers that may have it."""
-    for name in to:
-        require_server(name)
     with ExitStack() as locks:
-        for server in sorted({tenant.server, tenant.moving_to, *to} - {""}):
+        for server in sorted({tenant.server, tenant.moving_to, to or tenant.server} - {""}):
             try:
                 locks.enter_context(server_scope(server))
                 locks.enter_context(schema_lock(tenant.schema_name, wait_seconds=wait_seconds))
             except ServerDown:
                 # A move has the lock on the tenant's own server too.
-                if server in (tenant.server, *to):
+                if server in (tenant.server, to):
                     raise
         locks.enter_context(public_scope())
         was = tenant.server, tenant.moving_to
@@ -234,14 +231,14 @@ def _locked(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) -> Ite
         yield
 
 
-def _move(tenant: Tenant, to: str, patience: float) -> int:
+def _move(tenant: Tenant, to: str) -> int:
     """Hold the tenant, copy it, and make the other server its own. Return the number of rows."""
     schema = tenant.schema_name
     Tenant.objects.filter(id=tenant.id).update(moving_to=to)
     time.sleep(SETTLE_SECONDS)
     drop_left_over(tenant.id, to)
     with session_on(tenant.server) as source, session_on(to) as target:
-        _wait_for_jobs(source, tenant, patience)
+        _wait_for_jobs(source, tenant)
         run(source, f"REVOKE USAGE ON SCHEMA {schema} FROM {APP_ROLE}")
         with source.transaction():
             set_tenant(source, tenant.id)
@@ -265,8 +262,8 @@ def _move(tenant: Tenant, to: str, patience: float) -> int:
     return sum(count for count, *_ in rows.values())
 
 
-def _wait_for_jobs(source: Session, tenant: Tenant, patience: float) -> None:
-    give_up_at = time.monotonic() + patience
+def _wait_for_jobs(source: Session, tenant: Tenant) -> None:
+    give_up_at = time.monotonic() + MAX_JOB_SECONDS
     while time.monotonic() < give_up_at:
         with source.transaction():
             set_tenant(source, tenant.id)

@@ -35,11 +35,6 @@ def require_server(name: str) -> None:
         raise InvalidTenant(f"no server is called {name!r}, but {', '.join(servers())} are")
 
 
-def open_servers() -> list[str]:
-    """Return the servers that take new tenants."""
-    return [name for name in servers() if name not in settings.TENANT_DATABASES_CLOSED]
-
-
 def bytes_on(server: str) -> int:
     """Return the size of the database on a server."""
     with connections[server].cursor() as cursor:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from django.core.management.base import CommandParser
 from django.template.defaultfilters import filesizeformat
 
-from tenants.management.base import KonstructCommand, UsageError, tenant_of
+from tenants.management.base import KonstructCommand, tenant_of
 from tenants.moving import bytes_to_move, move_tenant
 
 # Measured by benchmarks/fleet/moving.py on two cores.
@@ -30,24 +30,12 @@ class Command(KonstructCommand):
             help="Server to move it to: default, or one of TENANT_DATABASES.",
         )
         parser.add_argument(
-            "--patience",
-            type=float,
-            default=10,
-            metavar="SECONDS",
-            help=(
-                "How long running jobs may continue while the tenant is held. Longer ones are "
-                "cancelled and repeated (default: %(default)s)."
-            ),
-        )
-        parser.add_argument(
             "--dry-run",
             action="store_true",
             help="Show the size of the tenant, and change nothing.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["patience"] < 0:
-            raise UsageError("--patience must not be negative")
         tenant, to = tenant_of(options["slug"]), options["to"]
         if not tenant.moving_to:
             size = bytes_to_move(tenant, to)
@@ -56,15 +44,11 @@ class Command(KonstructCommand):
                 f"{tenant.slug}: {filesizeformat(size)}, from {tenant.server} to {to}: it is held"
                 f" for about {seconds:.0f} s, plus the time of running jobs"
             )
-        elif options["dry_run"]:
-            self.stdout.write(f"{tenant.slug}: an interrupted move of it is ended first")
         if options["dry_run"]:
             return
-        moved = move_tenant(tenant, to, patience=options["patience"])
-        if moved is None:
-            self.stdout.write(f"{tenant.slug} is on {to}: the interrupted move is completed")
-            return
-        self.stdout.write(
-            f"{tenant.slug} is on {to}: {moved.rows:,} rows copied and compared. It was held for"
-            f" {moved.held_for:.1f} s"
-        )
+        done = "the interrupted move is completed"
+        if moved := move_tenant(tenant, to):
+            done = (
+                f"{moved.rows:,} rows copied and compared. It was held for {moved.held_for:.1f} s"
+            )
+        self.stdout.write(f"{tenant.slug} is on {to}: {done}")

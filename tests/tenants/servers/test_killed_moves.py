@@ -123,7 +123,7 @@ def _move_and_die(tenant: Tenant, to: str, step: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(*_place(step), die)
-    move_tenant(tenant, to, patience=0)
+    move_tenant(tenant, to)
 
 
 @pytest.mark.long
@@ -152,7 +152,7 @@ def test_restart_of_a_server_leaves_the_tenant_on_one(
     failed = ""
     with database.as_owner():
         try:
-            move_tenant(Tenant.objects.get(pk=tenant.pk), to, patience=0)
+            move_tenant(Tenant.objects.get(pk=tenant.pk), to)
         except (MoveInterrupted, ToolFailed) as error:
             failed = str(error)
         settle_moves()

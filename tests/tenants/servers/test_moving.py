@@ -55,7 +55,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
 
 def _move(tenant: Tenant, to: str) -> Moved | None:
     with database.as_owner():
-        moved = move_tenant(Tenant.objects.get(pk=tenant.pk), to, patience=0)
+        moved = move_tenant(Tenant.objects.get(pk=tenant.pk), to)
         tenant.refresh_from_db()
         return moved
 
