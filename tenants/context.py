@@ -12,7 +12,7 @@ from django.utils.asyncio import async_unsafe
 from django.utils.connection import ConnectionProxy
 from psycopg.errors import UndefinedTable
 
-from tenants.exceptions import NotInTenant, TenantPinned, UnknownTenant
+from tenants.exceptions import NotInTenant, UnknownTenant
 from tenants.naming import as_tenant_id, schema_name_of
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.servers import MAIN, server_of
@@ -120,13 +120,13 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
 
     Raises:
         InvalidTenantId: it is not a UUID.
-        TenantPinned: an enclosing scope is pinned to another tenant.
+        TenantPinned: an enclosing scope is pinned to another tenant, or has an open transaction in
+            one.
     """
     entered = as_tenant_id(tenant_id)
     main = other = _connection_of_sync_code()
     outer_server, outer_pin = main.server, main.pinned_tenant
-    if outer_pin not in (None, entered):
-        raise TenantPinned(f"this code serves tenant {outer_pin} and cannot enter tenant {entered}")
+    tenant_connection().refuse_unless_free(entered)
     is_inside = main.tenant_id == entered
     outer_tenant, include_public = main.tenant, main.include_public_schema
     try:
@@ -184,13 +184,22 @@ def public_scope() -> Iterator[None]:
 
 @contextmanager
 def server_scope(server: str) -> Iterator[None]:
-    """Run the block in the public schema of a server, outside of tenants."""
-    _connection_of_sync_code()
-    with _on_server(MAIN) as main:
-        main.set_schema_to_public()
-        with _on_server(server) as connection:
-            connection.set_schema_to_public()
-            yield
+    """Run the block in the public schema of a server, outside of tenants.
+
+    Inside a transaction of a tenant no other tenant can be entered from it.
+    """
+    main, outer = _connection_of_sync_code(), tenant_connection()
+    outer_pin = main.pinned_tenant
+    if outer.has_transaction:
+        main.pinned_tenant = outer_pin or outer.tenant_id
+    try:
+        with _on_server(MAIN):
+            main.set_schema_to_public()
+            with _on_server(server) as connection:
+                connection.set_schema_to_public()
+                yield
+    finally:
+        main.pinned_tenant = outer_pin
 
 
 @contextmanager

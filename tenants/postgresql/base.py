@@ -128,20 +128,37 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return bool(backend_pid != self.connection.info.backend_pid)
 
     def set_tenant(self, tenant: Any, include_public: bool = True) -> None:
-        """Enter the tenant's schema with the next statement; raise `TenantPinned` if pinned."""
-        entered = tenant_id_of(tenant.schema_name)
-        if entered is not None:
-            pinned = cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).pinned_tenant
-            if pinned not in (None, entered):
-                raise TenantPinned(
-                    f"this code serves tenant {pinned} and cannot enter tenant {entered}"
-                )
+        """Enter the tenant's schema with the next statement."""
+        if (tenant_id := tenant_id_of(tenant.schema_name)) is not None:
+            self.refuse_unless_free(tenant_id)
         super().set_tenant(tenant, include_public)
+
+    def refuse_unless_free(self, tenant_id: UUID) -> None:
+        """Refuse to enter a tenant while the thread, or an open transaction, is another tenant's.
+
+        Raises:
+            TenantPinned: it is.
+        """
+        pinned = cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).pinned_tenant
+        if pinned not in (None, tenant_id):
+            raise TenantPinned(
+                f"this code serves tenant {pinned} and cannot enter tenant {tenant_id}"
+            )
+        if self.tenant_id not in (None, tenant_id) and self.has_transaction:
+            raise TenantPinned(
+                f"a transaction of tenant {self.tenant_id} is open: end it before entering"
+                f" {tenant_id}"
+            )
 
     @property
     def is_in_transaction(self) -> bool:
         """Whether statements are in a transaction of Django's until it commits or rolls back."""
         return self.in_atomic_block or not self.get_autocommit()
+
+    @property
+    def has_transaction(self) -> bool:
+        """Whether `atomic` is open. As with ``durable=True``, Django's test cases do not count."""
+        return bool(self.atomic_blocks) and not self.atomic_blocks[-1]._from_testcase
 
     @contextmanager
     def own_schema_only(self) -> Iterator[None]:
@@ -288,10 +305,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Return the connection to its pool, if it has one; the next statement takes another.
 
         Raises:
-            ProgrammingError: a transaction is open. As with ``durable=True``, those of Django's
-                test cases are not looked at.
+            ProgrammingError: a transaction is open.
         """
-        if self.atomic_blocks and not self.atomic_blocks[-1]._from_testcase:
+        if self.has_transaction:
             raise ProgrammingError(
                 f"a transaction is open on the connection to {self.alias!r}: end it before you "
                 "wait for a model, a tool or a channel"
@@ -325,7 +341,8 @@ def _run_in_tenant(
     if context["cursor"].cursor.connection is not connection.connection:
         raise InterfaceError("the cursor's connection was given back to its pool, or closed")
     text = statement if isinstance(statement, str) else statement.as_string(connection.connection)
-    if not connection.is_owners:
+    is_explained, connection.ops.is_explaining = connection.ops.is_explaining, False
+    if not connection.is_owners and not is_explained:
         with connection.wrap_database_errors:
             refuse_unless_allowed(text, params)
     if connection.is_in_transaction:

@@ -1,4 +1,7 @@
-"""Events on a connection between two queries, while another tenant is entered."""
+"""Events on a connection between two queries, while another tenant is entered.
+
+In a transaction it is entered from the public schema: from another tenant it is refused.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,6 +28,7 @@ def by_the_driver(statements: str) -> None:
 
 
 def swallowed_error_in_atomic(tenant: Tenant) -> None:
+    connection.set_schema_to_public()
     with transaction.atomic():
         connection.set_tenant(tenant)
         with connection.cursor() as cursor, pytest.raises(DatabaseError):
@@ -32,6 +36,7 @@ def swallowed_error_in_atomic(tenant: Tenant) -> None:
 
 
 def rollback_by_exception(tenant: Tenant) -> None:
+    connection.set_schema_to_public()
     with suppress(ZeroDivisionError), transaction.atomic():
         connection.set_tenant(tenant)
         assert names() == ["of-tenant-b"]
@@ -39,6 +44,7 @@ def rollback_by_exception(tenant: Tenant) -> None:
 
 
 def savepoint_rollback(tenant: Tenant) -> None:
+    connection.set_schema_to_public()
     with transaction.atomic(), suppress(ZeroDivisionError), transaction.atomic():
         connection.set_tenant(tenant)
         assert names() == ["of-tenant-b"]
@@ -46,6 +52,7 @@ def savepoint_rollback(tenant: Tenant) -> None:
 
 
 def savepoint_in_raw_sql(tenant: Tenant) -> None:
+    connection.set_schema_to_public()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SAVEPOINT ours")
         connection.set_tenant(tenant)
@@ -55,6 +62,7 @@ def savepoint_in_raw_sql(tenant: Tenant) -> None:
 
 
 def swallowed_error_in_savepoint(tenant: Tenant) -> None:
+    connection.set_schema_to_public()
     with transaction.atomic():
         connection.set_tenant(tenant)
         with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
@@ -62,6 +70,7 @@ def swallowed_error_in_savepoint(tenant: Tenant) -> None:
 
 
 def rollback_by_the_driver(tenant: Tenant) -> None:
+    connection.set_schema_to_public()
     with transaction.atomic():
         connection.set_tenant(tenant)
         assert names() == ["of-tenant-b"]

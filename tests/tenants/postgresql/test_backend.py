@@ -17,7 +17,8 @@ from django.db import (
 from django_tenants.utils import schema_context
 
 from memory.models import Message
-from tenants.context import tenant_scope
+from tenants.context import public_scope, tenant_scope
+from tenants.exceptions import TenantPinned
 from tenants.models import Tenant
 from tenants.postgresql import base
 from tests.tenants.accidents import ACCIDENTS, SETTINGS, names
@@ -71,8 +72,8 @@ def test_terminated_connection_is_reopened_in_the_same_tenant(in_a: Tenant) -> N
 
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "ROLLBACK", "END", "SET LOCAL x.y = 1"])
 def test_no_statement_ends_a_transaction_or_leaves_its_tenant(in_a: Tenant, statement: str) -> None:
+    connection.set_tenant(in_a)
     with transaction.atomic():
-        connection.set_tenant(in_a)
         for sent in (statement, f"SELECT 1; {statement}", f"/* */ {statement}"):
             with connection.cursor() as cursor, pytest.raises(DatabaseError, match="denied"):
                 cursor.execute(sent)
@@ -121,6 +122,35 @@ def test_schema_context_of_django_tenants_sets_both(in_a: Tenant) -> None:
         cursor.execute(SETTINGS)
         assert cursor.fetchone() == (str(in_a.id), in_a.schema_name)
     assert names() == ["of-tenant-a"]
+
+
+def test_another_tenant_inside_a_transaction_of_a_tenant_is_an_error_that_names_both(
+    users: tuple[Tenant, Tenant],
+) -> None:
+    tenant_a, tenant_b = users
+    message = f"transaction of tenant {tenant_a.id} is open: end it before entering {tenant_b.id}"
+    with tenant_scope(tenant_a.id), transaction.atomic():
+        with pytest.raises(TenantPinned, match=message), tenant_scope(tenant_b.id):
+            pytest.fail("entered")
+        with pytest.raises(TenantPinned, match=message), schema_context(tenant_b.schema_name):
+            pytest.fail("entered")
+        with public_scope():
+            with pytest.raises(TenantPinned, match=str(tenant_b.id)), tenant_scope(tenant_b.id):
+                pytest.fail("entered")
+            with tenant_scope(tenant_a.id):
+                assert names() == ["of-tenant-a"]
+        assert names() == ["of-tenant-a"]
+    with tenant_scope(tenant_a.id), tenant_scope(tenant_b.id), transaction.atomic():
+        assert names() == ["of-tenant-b"]
+
+
+def test_a_query_of_the_orm_is_explained_in_its_tenant(in_a: Tenant) -> None:
+    with tenant_scope(in_a.id):
+        found = User.objects.filter(username="of-tenant-b")
+        assert "Scan" in found.explain()
+        assert "actual" in found.explain(analyze=True)
+        with connection.cursor() as cursor, pytest.raises(DatabaseError, match="EXPLAIN"):
+            cursor.execute("EXPLAIN SELECT 1")
 
 
 def test_entering_a_tenant_costs_no_query_of_its_own(
