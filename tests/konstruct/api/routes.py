@@ -161,7 +161,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("escalations", "GET"): Case(at("escalations/", **OF_MARIA), messages=4),
     ("escalations", "POST"): Case(
         at("escalations/"),
-        messages=8,
+        messages=9,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
