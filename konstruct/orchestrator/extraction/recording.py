@@ -84,6 +84,10 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
     }
 
 
+# Fields of a candidate that its fact has by the same names.
+_OF_FACT: Final = {"subject", "slot", "is_multi_valued", "value", "kind", "confidence"}
+
+
 def _entry(
     thread: Thread, run: ExtractionRun, accepted: AcceptedCandidate, **values: Any
 ) -> MemoryEntry:
@@ -97,14 +101,9 @@ def _entry(
         agent_id=thread.agent_id,
         user_id=thread.user_id,
         content=candidate.fact,
-        subject=candidate.subject,
-        slot=candidate.slot,
-        is_multi_valued=candidate.is_multi_valued,
-        value=candidate.value,
-        kind=candidate.kind,
         asserter=accepted.asserter,
-        confidence=candidate.confidence,
         run_id=run.id,
+        **candidate.model_dump(include=_OF_FACT),
         **dated,
         **values,
     )
@@ -113,11 +112,7 @@ def _entry(
 def _document(accepted: AcceptedCandidate) -> dict[str, Any]:
     candidate = accepted.candidate
     return {
-        "id": candidate.id,
-        "fact": candidate.fact,
-        "subject": candidate.subject,
-        "slot": candidate.slot,
-        "value": candidate.value,
+        **candidate.model_dump(include={"id", "fact", "subject", "slot", "value"}),
         "kind": str(candidate.kind),
         "review": accepted.review,
         "quotes": [
