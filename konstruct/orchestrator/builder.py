@@ -106,14 +106,14 @@ class AgentForReply:
     agent: Any
     clauses: Sequence[str] = ()
     """Paragraphs that follow the agent's own system prompt, for this prompt alone."""
-    max_system_tokens: int | None = None
-    """The system prompt is cut in its middle to this number of tokens; None: it is not."""
     instructions: str = ""
     """The system message with the instructions of an application; "": there is none."""
     tools: Sequence[Mapping[str, Any]] = ()
-    may_call: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     on_text: Callable[[str], None] | None = None
+    max_system_tokens: int | None = None
+    """The system prompt is cut in its middle to this number of tokens; None: it is not."""
+    may_call: bool = True
     on_completion: Callable[[Any], None] | None = None
     timeout: float | None = None
     meter: Mapping[str, Any] = field(default_factory=dict)

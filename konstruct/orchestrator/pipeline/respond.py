@@ -208,7 +208,9 @@ def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | Non
     system_prompt = builder.system_prompt_with(agent, clauses)
     prompt = context.fit(gathered, system_prompt, agent.model_tier)
     fitted = prompt.fitted
-    asked = AgentForReply(agent, clauses, prompt.max_system_tokens, gathered.instructions)
+    asked = AgentForReply(
+        agent, clauses, gathered.instructions, max_system_tokens=prompt.max_system_tokens
+    )
     return prompt.with_messages(
         builder.build_messages_with_memory(asked, fitted.task, fitted.messages, prompt.texts)
     )
