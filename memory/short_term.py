@@ -18,6 +18,7 @@ from memory.conversations.short_term import (
     clear_window,
     get_recent_messages,
 )
+from memory.conversations.window_store import WindowCopy
 from tenants.context import asynchronous
 
 
@@ -40,12 +41,13 @@ def append_turns(
     Raises:
         InvalidArgument: the last turn has no message_id, or user_id or the window is invalid.
     """
-    with windows.collect_turns(tenant_id, agent_id, user_id) as collected:
-        for turn in turns:
-            collected.expect(turn)
-            append_message(tenant_id, agent_id, user_id, turn.role, turn.content, window)
+    collected: list[Turn] = []
+    key = WindowCopy.of(tenant_id, agent_id, user_id).key
+    for turn in turns:
+        role = windows.TurnRole(key, turn, collected)
+        append_message(tenant_id, agent_id, user_id, role, turn.content, window)
     windows.append_turns(
-        tenant_id, agent_id, user_id, collected.turns, window, last=turns[-1] if turns else None
+        tenant_id, agent_id, user_id, collected, window, last=turns[-1] if turns else None
     )
 
 

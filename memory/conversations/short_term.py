@@ -6,12 +6,10 @@ newer than the database changes no prompt. Nothing expires.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from redis.exceptions import RedisError
@@ -94,8 +92,7 @@ def append_message(
         raise InvalidArgument(f"content={content!r} is not text")
     turn = Turn(role=role_argument(role), content=content)
     target = WindowCopy.to_write(tenant_id, agent_id, user_id)
-    collected = _collected.get()
-    if collected is not None and collected.take(target.key, turn):
+    if isinstance(role, TurnRole) and role.collect(target.key, content):
         return
     new_id_argument("user_id", user_id)
     with target.in_tenant(), log_cache_outage(target):
@@ -118,44 +115,34 @@ def append_message(
 aappend_message = asynchronous(append_message)
 
 
-@dataclass
-class CollectedTurns:
-    """Turns of one window from calls of `append_message`, to be appended together."""
+class TurnRole(str):
+    """The role of a turn of the transcript. `append_message` collects the turn instead of appending
+    it: a wrapper with the documented parameters passes the turn on, and may change its text.
+    """
 
-    key: str
-    turns: list[Turn] = field(default_factory=list)
-    _expected: Turn | None = None
+    def __new__(cls, key: str, turn: Turn, collected: list[Turn]) -> Self:
+        """Return the role.
 
-    def expect(self, turn: Turn) -> None:
-        """Use this turn of the transcript for the next call, with any role and content."""
-        self._expected = turn
-
-    def take(self, key: str, turn: Turn) -> bool:
-        """Collect a turn, with the id, name and time of the expected one.
-
-        False for a turn of another window, and for a further one: those are appended at once.
+        Args:
+            key: of the window.
+            turn: the turn.
+            collected: gets the turn once; further calls with this role append at once.
         """
-        if self._expected is None or key != self.key:
+        role = super().__new__(cls, turn.role)
+        role._key, role._turn, role._collected = key, turn, collected
+        return role
+
+    def collect(self, key: str, content: str) -> bool:
+        """Collect the turn with this text; False for another window, and for a second call."""
+        if key != self._key or self._turn is None:
             return False
-        self.turns.append(replace(self._expected, role=turn.role, content=turn.content))
-        self._expected = None
+        self._collected.append(replace(self._turn, content=content))
+        self._turn = None
         return True
 
-
-_collected: ContextVar[CollectedTurns | None] = ContextVar("collected_turns", default=None)
-
-
-@contextmanager
-def collect_turns(
-    tenant_id: UUID | str, agent_id: UUID | str, user_id: str
-) -> Iterator[CollectedTurns]:
-    """Collect the turns of calls of `append_message` in the block, for `append_turns`."""
-    collected = CollectedTurns(WindowCopy.of(tenant_id, agent_id, user_id).key)
-    token = _collected.set(collected)
-    try:
-        yield collected
-    finally:
-        _collected.reset(token)
+    _key: str
+    _turn: Turn | None
+    _collected: list[Turn]
 
 
 def append_turns(

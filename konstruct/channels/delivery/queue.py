@@ -7,6 +7,7 @@ channel shows the current state. `delivered_at` is empty while there is a job.
 from collections.abc import Mapping
 from typing import Final
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
@@ -62,8 +63,7 @@ class DeliveryHook:
 
     def on_change(self, message: KonstructMessage) -> None:
         """Enqueue the delivery again, also a failed one."""
-        if Delivery.objects.filter(pk=message.id).update(delivered_at=None):
-            DELIVERIES.enqueue_again(message.id)
+        _enqueue_again(Delivery.objects.filter(pk=message.id))
 
     def on_partial_reply(self, message: KonstructMessage) -> None:
         """Enqueue the delivery, if it is not queued and PARTIAL_RATE allows it.
@@ -74,10 +74,8 @@ class DeliveryHook:
             return
         bucket = take_from(message.tenant_id, [Bucket(f"{message.channel}_text", *PARTIAL_RATE)])
         if bucket.allowed:
-            idle = Delivery.objects.filter(pk=message.id, delivered_at__isnull=False)
             with transaction.atomic():
-                if idle.update(delivered_at=None):
-                    DELIVERIES.enqueue_again(message.id)
+                _enqueue_again(Delivery.objects.filter(pk=message.id, delivered_at__isnull=False))
 
     def on_person_message(self, turn: Message, *, after: KonstructMessage) -> None:
         """Enqueue a person's message for the place where the message `after` is shown."""
@@ -87,6 +85,13 @@ class DeliveryHook:
 
 
 HOOK = DeliveryHook()
+
+
+def _enqueue_again(deliveries: QuerySet[Delivery]) -> None:
+    """Lock the job before the delivery, as workers do: they lock the job of their lease first."""
+    for delivery in deliveries:
+        DELIVERIES.enqueue_again(delivery.pk)
+        Delivery.objects.filter(pk=delivery.pk).update(delivered_at=None)
 
 
 def record_intent(delivery: Delivery, part: int | None) -> None:
@@ -106,6 +111,6 @@ def finish(delivery: Delivery) -> None:
     """Record that the channel shows the current state, unless the message has changed meanwhile."""
     row = Delivery.objects.filter(pk=delivery.pk)
     with transaction.atomic():
-        row.update(delivered_at=Now())  # first: a change of the message waits for this lock
+        row.update(delivered_at=Now())
         if not DELIVERIES.finish(delivery.pk, unless_requeued=True):
             row.update(delivered_at=None)
