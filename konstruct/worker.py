@@ -20,9 +20,7 @@ from konstruct.heartbeats import INTERVAL_SECONDS, touch_heartbeat_file, write_h
 from konstruct.processes import return_freed_memory, share_malloc_heaps
 from tenants import jobs, traces
 from tenants.checks.connections import require_writable
-from tenants.jobs import worker
 from tenants.outages import OUTAGES, outage_reason
-from tenants.tasks import overdue_jobs, stop_claiming
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +66,7 @@ def run(queues: Sequence[str]) -> None:
 def stop_soon() -> None:
     """Claim no further jobs, and end this process after STOP_SECONDS if it still runs."""
     _is_stopping.set()
-    stop_claiming()
+    jobs.stop_claiming()
     timer = threading.Timer(STOP_SECONDS, end_process, (0,))
     timer.daemon = True
     timer.start()
@@ -77,7 +75,7 @@ def stop_soon() -> None:
 def end_process(status: int) -> None:
     """Give the running jobs back, wake other workers, and exit without waiting for threads."""
     try:
-        if count := worker.give_back_all():
+        if count := jobs.give_back_all():
             logger.warning("%s jobs are given back: other workers do them", count)
             jobs.sweep()
     except Exception:
@@ -126,7 +124,7 @@ class DatabaseGate(bootsteps.StartStopStep):
                 tasks.cancel_by_queue(queue.name)
                 self._closed_queues.append(queue)
             return
-        worker.start()
+        jobs.start_worker()
         if self._closed_queues:
             for queue in self._closed_queues:
                 tasks.add_queue(queue)
@@ -144,7 +142,7 @@ def _end_if_overdue(queues: Sequence[str]) -> None:
     Other workers may do these jobs by now. The supervisor starts another process.
     """
     slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues if queue in settings.JOB_SLOTS)
-    overdue = overdue_jobs(settings.TASK_TIME_LIMIT)
+    overdue = jobs.overdue_jobs(settings.TASK_TIME_LIMIT)
     if overdue and 2 * overdue >= slots:
         logger.error(
             "%s of %s jobs take longer than TASK_TIME_LIMIT: this process ends", overdue, slots

@@ -20,9 +20,3 @@ def embed_and_store(tenant_id: UUID | str, message_ids: list[str] | None = None)
     if done.more:
         embed_and_store.apply_async((str(tenant_id), message_ids), retry=False)
     return done.stored
-
-
-@shared_task(base=TenantTask)
-def embed_message(tenant_id: UUID | str, message_id: str) -> int:
-    """Embed and store a message whose task was lost, and overdue ones; return their number."""
-    return embedding_jobs.drain(tenant_id, [message_id]).stored

@@ -447,7 +447,7 @@ class Job(JobColumns):
         constraints = [
             models.UniqueConstraint(
                 fields=["tenant_id", "kind", "lane"],
-                condition=models.Q(lane__isnull=False),
+                condition=models.Q(lane__isnull=False, leased_until__isnull=False),
                 name="job_lane",
             )
         ]
@@ -458,7 +458,7 @@ class Job(JobColumns):
 
 class Worker(models.Model):
     """A worker process that leases jobs. The functions of Postgres that renew and end it are the
-    only way to its row: see `tenants.jobs.worker`.
+    only way to its row: see `tenants.jobs`.
     """
 
     id = models.UUIDField(primary_key=True)

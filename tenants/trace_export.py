@@ -52,7 +52,6 @@ ATTRIBUTES: Final = {
     "job_kind": "konstruct.job.kind",
     "job_key": "konstruct.job.key",
     "attempt": "konstruct.job.attempt",
-    "is_takeover": "konstruct.job.is_takeover",
     "messages": "konstruct.messages",
     "hits": "konstruct.recall.hits",
     "method": "http.request.method",

@@ -347,7 +347,7 @@ def django_assert_num_queries(db: None) -> Callable[[int], AbstractContextManage
     def require(number: int) -> Iterator[None]:
         with statements() as sent:
             yield
-        assert len(sent) == number, "\n".join(sent)
+        assert len(sent) == number, "\n".join((f"{len(sent)} statements", *sent))
 
     return require
 

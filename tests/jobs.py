@@ -4,7 +4,8 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 
-from tenants import jobs, tasks
+from tenants import jobs, tasks, transaction
+from tenants.context import server_scope
 from tenants.models import Job
 from tenants.servers import servers
 
@@ -17,7 +18,22 @@ def expire_leases() -> int:
 
 def claimed(kind: jobs.JobKind) -> list[UUID]:
     """Claim all due jobs of the kind as workers do. Return the keys, server by server."""
-    return [claim.key for claim in jobs.claim_of_all_servers(kind)]
+    found = []
+    for server in servers():
+        while (lease := jobs.claim(kind, server)) is not None:
+            found.append(lease.key)
+    return found
+
+
+def claimable(kind: jobs.JobKind) -> list[UUID]:
+    """Return the keys of the jobs that workers would claim."""
+    keys = []
+    for server in servers():
+        with server_scope(server), transaction.atomic():
+            while (lease := jobs.claim(kind, server)) is not None:
+                keys.append(lease.key)
+            transaction.set_rollback(True)
+    return keys
 
 
 def work(kind: str) -> None:

@@ -100,7 +100,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             )
             row, _ = watch.time("accept", partial(accept.accept, incoming, tenant_id=tenant_id))
             message = konstruct_message(row)
-            seen = watch.time("snapshot", partial(snapshot.read_snapshot, message))
+            seen = watch.time("snapshot", partial(snapshot.read_snapshot, message.id))
             agent_of_it = seen.thread_agent
             gathered = watch.time(
                 "gather context", partial(respond.gather_context, message, agent_of_it)

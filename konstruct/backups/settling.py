@@ -21,7 +21,7 @@ from tenants import journal, transaction
 from tenants.audit.operator_log import record_command
 from tenants.context import execute, public_scope, required_tenant_id, server_scope, tenant_scope
 from tenants.exceptions import InvalidTenant, KonstructError
-from tenants.jobs.kind import NOT_BEGUN
+from tenants.jobs import NOT_BEGUN
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.naming import replaced_schema_of
 from tenants.postgresql.exceptions import ServerDown

@@ -1,7 +1,6 @@
 """The inbox: events of channels, stored before the channel's request is answered."""
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import partial
@@ -12,22 +11,20 @@ from psycopg.types.json import Jsonb
 
 from konstruct.channels.models import Arrival
 from tenants import transaction
-from tenants.context import execute, fetch_row, tenant_scope
+from tenants.context import execute, fetch_row
 from tenants.jobs import JobKind, Lease
 from tenants.traces import traceparent
 
-# The task is given by name: it imports the handlers of channels, which import this module.
+# Given by name: it imports the handlers of channels, which import this module.
 ARRIVALS = JobKind(
     "arrival",
-    task="konstruct.channels.tasks.process_arrival",
+    do="konstruct.channels.tasks.process_arrival",
     queue="deliveries",
     max_attempts=20,  # pauses double from a second to five minutes: an hour
 )
 
 Handler = Callable[[UUID, Mapping[str, Any]], None]
 
-# After this time a task processes no further event, so that other workspaces are not delayed.
-MAX_TASK_SECONDS = 30.0
 # One statement, and therefore one transaction, because the channel waits for it. It returns, for a
 # new event, whether another event of the last second is still to be processed.
 _ENQUEUE = """
@@ -37,8 +34,9 @@ WITH arrived AS (
     ON CONFLICT (key) DO NOTHING
     RETURNING tenant_id, id
 ), queued AS (
-    INSERT INTO tenants_job (tenant_id, kind, key, traceparent)
-    SELECT tenant_id, 'arrival', lpad(to_hex(id), 32, '0')::uuid, %(traceparent)s::text FROM arrived
+    INSERT INTO tenants_job (tenant_id, kind, key, lane, traceparent)
+    SELECT tenant_id, 'arrival', lpad(to_hex(id), 32, '0')::uuid, %(lane)s, %(traceparent)s::text
+    FROM arrived
 )
 SELECT EXISTS (
     SELECT FROM channels_arrival AS earlier
@@ -72,11 +70,13 @@ class EnqueueResult(StrEnum):
 def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any]) -> EnqueueResult:
     """Store an event with its job, once for its key, and wake a worker.
 
-    One worker is woken for many simultaneous events of a workspace, because it processes all of
-    them, and waking a worker takes as long as writing a row. If that worker has just finished, the
-    sweep wakes another one.
+    One worker is woken for many simultaneous events of a workspace, because it claims job after
+    job, and waking a worker takes as long as writing a row. If that worker has just finished, the
+    sweep wakes another one. The events of a workspace are a lane, to keep the order of messages.
     """
+    lane = UUID(bytes=hashlib.sha256(f"{channel}\x1f{workspace}".encode()).digest()[:16])
     values = {
+        "lane": lane,
         "channel": channel,
         "workspace": workspace,
         "key": key,
@@ -92,45 +92,23 @@ def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any])
     return EnqueueResult.NEW
 
 
-def process(*, tenant_id: UUID, channel: str, workspace: str, handler: Handler) -> None:
-    """Pass the events of a workspace to its handler, in the order of their arrival.
-
-    One event of a workspace is leased at a time, to keep the order of messages. If another worker
-    has a lease, this worker returns: the other one checks for further events after its lease.
-    """
-    deadline = time.monotonic() + MAX_TASK_SECONDS
-    lane = UUID(bytes=hashlib.sha256(f"{channel}\x1f{workspace}".encode()).digest()[:16])
-    with tenant_scope(tenant_id):
-        # Ends: each iteration processes an event; after MAX_TASK_SECONDS the sweep wakes a worker.
-        due = Arrival.objects.due().filter(channel=channel, workspace=workspace)
-        while time.monotonic() < deadline and (arrival := due.first()) is not None:
-            handle = partial(_handle, arrival, tenant_id, handler)
-            if ARRIVALS.run(arrival.job_key, handle, lane=lane) is None:
-                return
-
-
-def process_arrival(*, tenant_id: UUID, key: UUID, handlers: Mapping[str, Handler]) -> None:
-    """Process the events of the workspace that this event came from.
+def process(lease: Lease, handlers: Mapping[str, Handler]) -> None:
+    """Pass a claimed event to the handler of its channel.
 
     Args:
-        tenant_id: the tenant.
-        key: of the event's job.
+        lease: of the event's job.
         handlers: by channel.
     """
-    with tenant_scope(tenant_id):
-        arrival = Arrival.objects.filter(pk=key.int).first()
-        if arrival is None:
-            ARRIVALS.finish(key)  # it was erased
-            return
-    handler = handlers[arrival.channel]
-    process(
-        tenant_id=tenant_id, channel=arrival.channel, workspace=arrival.workspace, handler=handler
-    )
+    arrival = Arrival.objects.filter(pk=lease.key.int).first()
+    if arrival is None:
+        lease.finish()  # it was erased
+        return
+    ARRIVALS.run(lease, partial(_handle, arrival, handlers[arrival.channel]))
 
 
-def _handle(arrival: Arrival, tenant_id: UUID, handler: Handler, lease: Lease) -> None:
+def _handle(arrival: Arrival, handler: Handler, lease: Lease) -> None:
     with transaction.atomic():
-        handler(tenant_id, arrival.event)
+        handler(lease.tenant_id, arrival.event)
         values = {"id": arrival.pk, "key": lease.key, "token": lease.token}
         if not execute(_FINISH, values):
             raise lease.lost_error()

@@ -35,7 +35,7 @@ MAX_NAMES: Final = 20
 QUESTIONS: Final = JobKind(
     name="questions",
     # Given by name: the task asks agents, which needs this module.
-    task="konstruct.orchestrator.tasks.ask_saved_questions",
+    do="konstruct.orchestrator.saved_questions.ask_questions",
     queue="extractions",
     max_attempts=5,
     first_backoff=60.0,

@@ -11,7 +11,7 @@ from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, S
 from konstruct.orchestrator.pipeline.dry_run import DryRun, dry_run
 from konstruct.orchestrator.usage import require_storage
 from tenants import transaction
-from tenants.jobs import Lease
+from tenants.jobs import Lease, key_of
 
 PURPOSE: Final = "saved questions"
 # Each run sends at least one request to the language model for each question.
@@ -52,11 +52,15 @@ def enqueue_questions(agent_id: UUID) -> None:
     QUESTIONS.enqueue_again(agent_id)
 
 
-def ask_questions(agent_id: UUID) -> None:
+def ask_questions(job: UUID | Lease) -> None:
     """Ask an agent its saved questions, and store the answers for its current version.
 
     An answer replaces the earlier one of the same version. A killed worker may leave some answers.
+
+    Args:
+        job: the job of the agent, or its lease.
     """
+    agent_id = key_of(job)
 
     def ask(lease: Lease) -> None:
         agent = Agent.objects.get(pk=agent_id)
@@ -69,7 +73,7 @@ def ask_questions(agent_id: UUID) -> None:
             if not QUESTIONS.finish(agent_id, unless_requeued=True):
                 QUESTIONS.requeue(agent_id)
 
-    QUESTIONS.run(agent_id, ask)
+    QUESTIONS.run(job, ask)
 
 
 def version_of(agent_id: UUID) -> int:

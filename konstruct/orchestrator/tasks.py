@@ -4,10 +4,10 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.orchestrator import pipeline, saved_questions, usage
+from konstruct.orchestrator import pipeline, usage
 from konstruct.orchestrator.exceptions import MessageNotFound
-from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.replies import queue
+from tenants.jobs import Lease
 from tenants.serving import TenantTask
 
 
@@ -18,28 +18,21 @@ def measure_usage() -> int:
 
 
 @shared_task(base=TenantTask)
-def handle_message(tenant_id: str, message_id: str) -> None:
-    """Answer a message. Safe to run twice, also concurrently; the job table has the retries."""
+def handle_message(tenant_id: str, message_id: str, lease: Lease | None = None) -> None:
+    """Answer a message. Safe to run twice, also concurrently; the job table has the retries.
+
+    Args:
+        tenant_id: the tenant.
+        message_id: the id of a message of a user.
+        lease: of a claimed message. None: it and the other due ones of its thread are leased.
+    """
     try:
-        pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+        pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id), lease=lease)
     except MessageNotFound:
         queue.REPLIES.finish(UUID(message_id))  # removed, for example by a restore of this tenant
         raise
 
 
-@shared_task(base=TenantTask)
-def extract_facts(tenant_id: str, cursor_id: str) -> None:
-    """Extract facts from a conversation. Safe to run twice; the job table has the retries."""
-    runs.extract(UUID(cursor_id))
-
-
-@shared_task(base=TenantTask)
-def end_interrupted_preview(tenant_id: str, run_id: str) -> None:
-    """Mark a preview as failed if its process ended before it. Safe to run twice."""
-    runs.end_interrupted_preview(UUID(run_id))
-
-
-@shared_task(base=TenantTask)
-def ask_saved_questions(tenant_id: str, agent_id: str) -> None:
-    """Ask an agent its saved questions. Safe to run twice: an answer replaces the one before."""
-    saved_questions.ask_questions(UUID(agent_id))
+def answer_message(lease: Lease) -> None:
+    """Answer a claimed message."""
+    handle_message.run(str(lease.tenant_id), str(lease.key), lease)

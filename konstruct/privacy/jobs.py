@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
 from django.db.models import Model
-from structlog.contextvars import bound_contextvars
 
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
@@ -18,17 +18,21 @@ from konstruct.privacy import merge as history_merge
 from konstruct.privacy.erasure import messages
 from konstruct.privacy.erasure.erasing import ErasureInProgress
 from konstruct.privacy.retention import apply_rules
-from tenants import jobs, traces
+from tenants import jobs
 from tenants.audit.models import RETENTION, ErasureRequest, MessageErasure, RetentionRule
 from tenants.audit.tombstones import TOMBSTONES, write_tombstones
-from tenants.context import connection, tenant_scope
+from tenants.context import connection
 from tenants.exceptions import reason_of
+from tenants.postgresql.exceptions import ServerDown
+from tenants.servers import servers
 
 logger = logging.getLogger(__name__)
 
 # How often a merge is repeated for late messages under the old id, until it is finished.
 MERGE_INTERVAL = timedelta(seconds=10)
 RETENTION_INTERVAL = timedelta(hours=1)
+# How long an erasure waits that another process, such as a command, carries out.
+IN_PROGRESS_INTERVAL = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -43,45 +47,43 @@ class OwnerJob:
     """The model of the requests, with `last_error`. The key of a job is the id of a request."""
 
     def run_due(self) -> int:
-        """Run all due jobs of all tenants, by turns; return the number of finished ones."""
-        return sum(map(self._run_claimed, jobs.claim_of_all_servers(self.kind)))
+        """Run all due jobs of all tenants, by turns; return the number of finished ones.
 
-    def _run_claimed(self, claimed: jobs.Claim) -> bool:
-        key = claimed.key
+        A server that is down is skipped.
+        """
+        finished: list[UUID] = []
+        for server in servers():
+            try:
+                jobs.work(self.kind, server, do=partial(self._run, finished))
+            except ServerDown as error:
+                logger.warning("The %s of its tenants wait: %s", self.kind.name, error)
+        return len(finished)
+
+    def _run(self, finished: list[UUID], lease: jobs.Lease) -> None:
         try:
-            with (
-                bound_contextvars(task_name=self.kind.name),
-                tenant_scope(claimed.tenant_id),
-                traces.span(
-                    f"job {self.kind.name}",
-                    traces.CONSUMER,
-                    parent=claimed.traceparent,
-                    tenant_id=claimed.tenant_id,
-                    job_kind=self.kind.name,
-                    job_key=key,
-                ),
-            ):
-                try:
-                    pause = self.carry_out(key)
-                except ErasureInProgress:
-                    return False  # another process runs it; the job is claimed again later
-                except Exception as error:
-                    if not connection.is_usable():
-                        raise
-                    self.kind.record_failure(key, error)
-                    if self.requests is not None:
-                        rows = self.requests._default_manager.filter(pk=key)
-                        rows.update(last_error=reason_of(error))
-                    return False
-                if pause is None:
-                    self.kind.finish(key)
-                else:
-                    self.kind.postpone(key, pause)
-                return pause is None
-        except Exception:
-            logger.exception("The %s of tenant %s failed", self.kind.name, claimed.tenant_id)
+            self.kind.run(
+                lease, partial(self._carry_out, finished), on_failure=partial(self._fail, lease.key)
+            )
+        except Exception:  # the next job is done
+            logger.exception("The %s of tenant %s failed", self.kind.name, lease.tenant_id)
             connection.close()
-            return False
+            lease.abandon()
+
+    def _carry_out(self, finished: list[UUID], lease: jobs.Lease) -> None:
+        try:
+            pause = self.carry_out(lease.key)
+        except ErasureInProgress:
+            pause = IN_PROGRESS_INTERVAL  # another process runs it
+        if pause is not None:
+            self.kind.postpone(lease.key, pause)
+        elif self.kind.finish(lease.key):
+            finished.append(lease.key)
+
+    def _fail(self, key: UUID, error: Exception) -> bool:
+        if self.requests is not None:
+            rows = self.requests._default_manager.filter(pk=key)
+            rows.update(last_error=reason_of(error))
+        return self.kind.record_failure(key, error)
 
 
 def _erase(key: UUID) -> None:

@@ -14,7 +14,7 @@ from tenants.traces import traceparent
 # An embedding is retried until it succeeds: otherwise recall would never find the message.
 EMBEDDINGS = JobKind(
     "embedding",
-    task="memory.tasks.embed_message",
+    do="memory.indexing.embedding_jobs.embed_claimed",
     queue="embeddings",
     max_attempts=sys.maxsize,
     first_backoff=10.0,

@@ -10,11 +10,9 @@ it fails no other message.
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import F, Q
 from django.db.models.functions import Least, Now
 
@@ -27,10 +25,9 @@ from memory.models import Message, PendingEmbedding, RecallEvent
 from tenants import traces, transaction
 from tenants.context import connection, known_tenant, required_tenant_id, tenant_scope
 from tenants.exceptions import detail_of, reason_of
-from tenants.jobs import GRACE, Lease
-from tenants.jobs.worker import this_worker
+from tenants.jobs import Lease
 from tenants.metrics import counter, histogram
-from tenants.models import Job, JobQuerySet
+from tenants.models import JobQuerySet
 
 logger = logging.getLogger(__name__)
 
@@ -82,9 +79,15 @@ def drain(
         if keys is None:
             return _process(_claimable(), limit)
         requested = _process(_claimable().filter(key__in=keys), limit)
-        overdue = _unleased().filter(sweep_at__lte=Now(), failed_at__isnull=True)
-        late = _process(overdue, OUTBOX_BATCH)
+        late = _process(_overdue(), OUTBOX_BATCH)
         return DrainResult(requested.stored + late.stored, more=requested.more)
+
+
+def embed_claimed(lease: Lease) -> None:
+    """Embed and store a claimed message, and a batch of overdue ones."""
+    _require_model()
+    _store_leased([lease])
+    _process(_overdue(), OUTBOX_BATCH)
 
 
 def retry_now(message_id: UUID) -> bool:
@@ -93,21 +96,19 @@ def retry_now(message_id: UUID) -> bool:
     return bool(failed.update(due_at=Now(), sweep_at=Now()))
 
 
-def _unleased() -> JobQuerySet:
-    """Return jobs that no worker has."""
-    return EMBEDDINGS.jobs().filter(Q(leased_until=None) | Q(leased_until__lte=Now()))
-
-
 def _claimable() -> JobQuerySet:
-    """Return jobs that a worker may do: all except failed ones that are not due, and running
-    ones.
-    """
-    is_due = Q(due_at__lte=Now()) & ~Q(begun_at__gt=Now() - GRACE)
-    return _unleased().filter(Q(attempts=0, last_error="") | is_due)
+    """Return jobs that a worker may do: due ones, and ones without an error before they are due."""
+    is_free = Q(leased_until=None) | Q(leased_until__lte=Now())
+    return EMBEDDINGS.jobs().filter(is_free, Q(last_error="") | Q(due_at__lte=Now()))
+
+
+def _overdue() -> JobQuerySet:
+    """Return jobs that the sweep wakes workers for: their tasks wait, or were lost."""
+    return _claimable().filter(sweep_at__lte=Now(), failed_at=None)
 
 
 def _require_model() -> None:
-    """Load the model before any job is leased, and record an error on the jobs.
+    """Load the model, and record an error on the jobs.
 
     Only the model of this host failed: the jobs stay due for other hosts.
     """
@@ -125,49 +126,31 @@ def _process(jobs: JobQuerySet, limit: int) -> DrainResult:
     stored = taken = 0
     # Ends: at the limit, or when other workers have all remaining jobs.
     while taken < limit:
-        with transaction.atomic():
-            waiting = jobs.order_by("sweep_at").select_for_update(skip_locked=True)
-            batch = list(waiting[: min(OUTBOX_BATCH, limit - taken)])
-            leases = _lease([job for job in batch if _is_fresh(job)])
-        if not batch:
+        waiting = jobs.order_by("sweep_at").values_list("key", "attempts")
+        batch = list(waiting[: min(OUTBOX_BATCH, limit - taken)])
+        # Messages that failed, or whose worker died, are tried alone, and leased alone.
+        fresh = [key for key, attempts in batch if not attempts]
+        leases = EMBEDDINGS.lease_many(fresh or [key for key, _ in batch[:1]])
+        if not leases:
             return DrainResult(stored, more=False)
-        if leases:
-            try:
-                stored += _store_batch(leases)
-            except BaseException:
-                for lease in leases:
-                    lease.abandon()
-                raise
-        stored += sum(_store_alone(job.key) for job in batch if not _is_fresh(job))
-        taken += len(batch)
+        stored += _store_leased(leases)
+        taken += len(leases)
     return DrainResult(stored, more=True)
 
 
-def _lease(jobs: Sequence[Job]) -> list[Lease]:
-    """Lease jobs, which the caller's transaction has locked, without counting an attempt."""
-    until = Now() + timedelta(seconds=settings.TASK_TIME_LIMIT)
-    EMBEDDINGS.jobs([job.key for job in jobs]).update(
-        begun_at=Now(),
-        lease=F("lease") + 1,
-        worker=this_worker(),
-        leased_until=until,
-        sweep_at=until,
-    )
-    return [
-        Lease(job.kind, job.key, job.lease + 1, False, job.attempts, False, job.traceparent, "")
-        for job in jobs
-    ]
-
-
-def _is_fresh(job: Job) -> bool:
-    """Return whether the message may be stored with others: it has not failed, and no worker has
-    died or was interrupted during its job.
-    """
-    return not job.attempts and job.begun_at is None
+def _store_leased(leases: Sequence[Lease]) -> int:
+    try:
+        return _store_batch(leases)
+    except BaseException:
+        for lease in leases:
+            lease.abandon()
+        raise
 
 
 def _store_batch(leases: Sequence[Lease], *, is_half: bool = False) -> int:
-    """Store these together; if that fails, one by one. Return the number of stored messages."""
+    """Store these together; if that fails, in halves. Return the number of stored messages."""
+    if len(leases) == 1:
+        return _store_alone(leases[0])
     try:
         return _store(leases)
     except Exception as error:
@@ -178,22 +161,19 @@ def _store_batch(leases: Sequence[Lease], *, is_half: bool = False) -> int:
             )
         if not connection.is_usable():
             raise
-        if len(leases) == 1:
-            leases[0].abandon()
-            return _store_alone(leases[0].key)
         half = len(leases) // 2
         return sum(_store_batch(part, is_half=True) for part in (leases[:half], leases[half:]))
 
 
-def _store_alone(message_id: UUID) -> int:
-    """Count an attempt and store this one; return 1, or 0 if it failed or is gone."""
+def _store_alone(lease: Lease) -> int:
+    """Store this one, or record its failure; return 1, or 0 if it failed or is gone."""
     stored = 0
 
     def store(lease: Lease) -> None:
         nonlocal stored
         stored = _store([lease])
 
-    EMBEDDINGS.run(message_id, store)
+    EMBEDDINGS.run(lease, store)
     return stored
 
 

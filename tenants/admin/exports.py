@@ -51,7 +51,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.models import EXPORTS, ListExport, ListExportPart, ListExportQuerySet
 from tenants.context import asynchronous, required_tenant_id, tenant_scope
 from tenants.exceptions import KonstructError, detail_of, reason_of
-from tenants.jobs import Lease
+from tenants.jobs import Lease, key_of
 from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
@@ -172,13 +172,12 @@ def _is_allowed(request: HttpRequest, source: ListSource) -> bool:
 # --- In the worker -------------------------------------------------------------------------------
 
 
-def write_file(export_id: UUID) -> None:
+def write_file(job: UUID | Lease) -> None:
     """Write the file of an export of the current tenant, or delete an export that is finished.
 
     After a kill another worker begins anew.
     """
-    work, record = partial(_write_or_delete, export_id), partial(_record_failure, export_id)
-    EXPORTS.run(export_id, work, on_failure=record)
+    EXPORTS.run(job, _write_or_delete, on_failure=partial(_record_failure, key_of(job)))
 
 
 def _record_failure(export_id: UUID, error: Exception) -> bool:
@@ -197,7 +196,8 @@ def _record_failure(export_id: UUID, error: Exception) -> bool:
     return True
 
 
-def _write_or_delete(export_id: UUID, lease: Lease) -> None:
+def _write_or_delete(lease: Lease) -> None:
+    export_id = lease.key
     export = ListExport.objects.filter(pk=export_id).first()
     if export is None or export.finished_at or export.error:
         with lease.transaction():

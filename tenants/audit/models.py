@@ -32,7 +32,7 @@ TENANT_JOB_KEY: Final = uuid.UUID(int=0)
 EXPORTS: Final = JobKind(
     name="export",
     # Given by name: the task needs the pages of the admin, which import this module.
-    task="tenants.tasks.write_export",
+    do="tenants.tasks.write_export",
     queue="extractions",
     max_attempts=3,
     includes_suspended=True,

@@ -204,7 +204,7 @@ BEGIN ATOMIC
         DELETE FROM public.tenants_worker WHERE expires_at < clock_timestamp() RETURNING id
     ), returned AS (
         UPDATE public.tenants_job AS job
-        SET worker = NULL, leased_until = NULL, lane = NULL,
+        SET worker = NULL, leased_until = NULL,
             sweep_at = CASE WHEN failed_at IS NULL AND held_for = '' THEN clock_timestamp()
                             ELSE sweep_at END
         WHERE job.worker IS NOT NULL
@@ -226,7 +226,7 @@ BEGIN ATOMIC
         DELETE FROM public.tenants_worker WHERE id = of_worker RETURNING id
     ), returned AS (
         UPDATE public.tenants_job AS job
-        SET worker = NULL, leased_until = NULL, lane = NULL, begun_at = NULL,
+        SET worker = NULL, leased_until = NULL, begun_at = NULL,
             attempts = greatest(attempts - (begun_at IS NOT NULL)::int, 0),
             sweep_at = CASE WHEN failed_at IS NULL AND held_for = '' THEN clock_timestamp()
                             ELSE sweep_at END
@@ -808,7 +808,9 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        condition=models.Q(("lane__isnull", False)),
+                        condition=models.Q(
+                            ("lane__isnull", False), ("leased_until__isnull", False)
+                        ),
                         fields=("tenant_id", "kind", "lane"),
                         name="job_lane",
                     )

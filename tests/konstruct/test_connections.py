@@ -17,9 +17,9 @@ from konstruct.management.commands.owner_worker import LOOPS
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import APPLICATION_NAME, MAX_CONNECTIONS, close_pools
 from memory.conversations.transcript import record_message
+from tenants import jobs
 from tenants.checks.connections import require_writable
 from tenants.context import release_connections, tenant_scope
-from tenants.jobs import worker
 from tenants.models import Tenant
 from tests import database
 
@@ -78,10 +78,10 @@ def counting() -> Iterator[Counter[str]]:
 def test_a_process_of_many_threads_has_no_more_connections_than_documented(
     tenant_a: Tenant, tenant_b: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent, process = uuid4(), worker._Process()
+    agent, process = uuid4(), jobs._Process()
     heartbeat = Thread(target=process.run)
-    monkeypatch.setattr(worker, "_process", process)
-    monkeypatch.setattr(worker, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(jobs, "_process", process)
+    monkeypatch.setattr(jobs, "RENEW_SECONDS", 0.01)
     close_pools()
 
     def converse(number: int) -> int:
@@ -106,7 +106,7 @@ def test_a_process_of_many_threads_has_no_more_connections_than_documented(
         assert [future.result() for future in begun] == list(range(THREADS))
         process.ended.set()
         heartbeat.join()
-    assert worker.give_back_all() == 0
+    assert jobs.give_back_all() == 0
     close_pools()
     _, sessions, health_checks, leases = documented()[WORKER]
     assert 0 < most[APPLICATION_NAME] <= int(sessions)

@@ -15,8 +15,7 @@ from kombu import Connection, Consumer, Queue
 from konstruct.celery import app
 from konstruct.heartbeats import has_heartbeat
 from konstruct.worker import DatabaseGate
-from tenants import tasks
-from tenants.jobs import worker
+from tenants import jobs
 from tests.konstruct.running import PROJECT
 
 NAMES = ["test-of-the-gate-1", "test-of-the-gate-2"]
@@ -26,7 +25,7 @@ NAMES = ["test-of-the-gate-1", "test-of-the-gate-2"]
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record when this process would register itself as a worker, and start no thread for it."""
     calls: list[str] = []
-    monkeypatch.setattr(worker, "start", lambda: calls.append("started"))
+    monkeypatch.setattr(jobs, "start_worker", lambda: calls.append("started"))
     return calls
 
 
@@ -94,7 +93,7 @@ def test_a_process_ends_when_half_of_its_jobs_take_too_long(
     settings.JOB_SLOTS = {NAMES[0]: (3, 0), NAMES[1]: (1, 0)}
     now, limit = time.monotonic(), settings.TASK_TIME_LIMIT
     ages = [limit + 1] * overdue + [limit - 60] * (4 - overdue)
-    monkeypatch.setattr(tasks, "_begun", {n: now - age for n, age in enumerate(ages)})
+    monkeypatch.setattr(jobs, "_begun", {n: now - age for n, age in enumerate(ages)})
     gate = DatabaseGate(consumer)
     gate.start(consumer)
     assert ended == [1] * is_ended

@@ -22,10 +22,10 @@ from tenants.jobs import JobKind
 from tenants.limits.rate_limit import Bucket, take_from
 from tenants.traces import traceparent
 
-# The task is given by name: it imports the worker, which imports this module.
+# Given by name: it imports this module.
 DELIVERIES = JobKind(
     "delivery",
-    task="konstruct.channels.tasks.deliver",
+    do="konstruct.channels.delivery.rendering.deliver_claimed",
     queue="deliveries",
     max_attempts=20,  # pauses double from a second to five minutes: an hour
     is_final=lambda error: isinstance(error, ChannelRefused),

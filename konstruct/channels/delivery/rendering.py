@@ -111,8 +111,21 @@ def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
                 return
 
 
-def update_posts(delivery: Delivery) -> bool:
+def deliver_claimed(lease: Lease) -> None:
+    """Show the current state of the message of a claimed delivery."""
+    delivery = Delivery.objects.filter(pk=lease.key).first()
+    if delivery is None:
+        lease.finish()  # the message was erased
+    else:
+        update_posts(delivery, lease)
+
+
+def update_posts(delivery: Delivery, lease: Lease | None = None) -> bool:
     """Create and change the posts of a message, or record the failure.
+
+    Args:
+        delivery: of the message.
+        lease: of the delivery; None: it is leased here.
 
     Returns:
         False if another worker has a lease of the delivery.
@@ -127,7 +140,7 @@ def update_posts(delivery: Delivery) -> bool:
         with lease.transaction():
             queue.finish(delivery)
 
-    outcome = queue.DELIVERIES.run(delivery.pk, show_parts)
+    outcome = queue.DELIVERIES.run(lease or delivery.pk, show_parts)
     if outcome is None:
         return False
     DELIVERIES.of(channel=delivery.channel, outcome=outcome).inc()

@@ -5,7 +5,6 @@ are unique by recipient, event, row and time, so that a check can be repeated.
 """
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,16 +18,16 @@ from tenants.jobs import JobKind, Lease
 from tenants.limits.quotas import Quota
 from tenants.traces import traceparent
 
-# The tasks are given by name: they import this module.
+# The functions are given by name: `sending` imports this module.
 CHECKS: Final = JobKind(
     "notification_look",
-    task="konstruct.channels.tasks.look",
+    do="konstruct.channels.notifications.checks.check_row",
     queue="deliveries",
     max_attempts=20,
 )
 NOTIFICATIONS: Final = JobKind(
     "notification",
-    task="konstruct.channels.tasks.send_notification",
+    do="konstruct.channels.notifications.sending.send",
     queue="deliveries",
     max_attempts=20,
     first_backoff=10.0,
@@ -120,15 +119,16 @@ _REVIEW: Final = """
 """
 
 
-def check_row(key: UUID) -> None:
+def check_row(job: UUID | Lease) -> None:
     """Queue the notifications of a row, and schedule the next check.
 
     Safe to run twice: each recipient is notified once of an event. One worker runs it at a time.
     """
-    CHECKS.run(key, partial(_check_row, key))
+    CHECKS.run(job, _check_row)
 
 
-def _check_row(key: UUID, lease: Lease) -> None:
+def _check_row(lease: Lease) -> None:
+    key = lease.key
     with lease.transaction():
         pauses = []
         for event, (source, waits) in _SOURCES.items():

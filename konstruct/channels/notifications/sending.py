@@ -6,7 +6,6 @@ In Slack it looks for the post first. A mail may be sent twice, with the same Me
 
 import logging
 from datetime import datetime, timedelta
-from functools import partial
 from smtplib import SMTPException, SMTPRecipientsRefused, SMTPResponseException
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -59,13 +58,13 @@ def has_recipients(event: Event = Event.ESCALATION_OPENED) -> bool:
     )
 
 
-def send(notification_id: UUID) -> None:
+def send(job: UUID | Lease) -> None:
     """Send a notification. One worker sends it at a time."""
-    NOTIFICATIONS.run(notification_id, partial(_send, notification_id))
+    NOTIFICATIONS.run(job, _send)
 
 
-def _send(notification_id: UUID, lease: Lease) -> None:
-    pending = Notification.objects.pending().filter(pk=notification_id)
+def _send(lease: Lease) -> None:
+    pending = Notification.objects.pending().filter(pk=lease.key)
     row = pending.select_related("recipient__member").first()
     content = None
     if row is not None and NotificationRecipient.objects.active().filter(pk=row.recipient_id):

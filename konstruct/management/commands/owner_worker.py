@@ -12,9 +12,9 @@ from django.core.management import CommandError
 
 from konstruct import __version__, metrics
 from konstruct.heartbeats import OWNER, touch_heartbeat_file, write_heartbeat
-from konstruct.privacy import jobs
+from konstruct.privacy import jobs as owner_jobs
 from konstruct.processes import return_freed_memory, share_malloc_heaps
-from tenants import traces
+from tenants import jobs, traces
 from tenants.audit.operator_log import record_deletion
 from tenants.context import connection
 from tenants.management.base import KonstructCommand
@@ -31,12 +31,12 @@ PAUSE_SECONDS = 2.0
 LOOPS: Final[tuple[Callable[[], int], ...]] = (
     provision_registered,
     migrate_requested,
-    jobs.MERGE.run_due,
-    jobs.ERASE.run_due,
-    jobs.ERASE.run_due,
-    jobs.ERASE_MESSAGES.run_due,
-    jobs.RETAIN.run_due,
-    jobs.WRITE_TOMBSTONES.run_due,
+    owner_jobs.MERGE.run_due,
+    owner_jobs.ERASE.run_due,
+    owner_jobs.ERASE.run_due,
+    owner_jobs.ERASE_MESSAGES.run_due,
+    owner_jobs.RETAIN.run_due,
+    owner_jobs.WRITE_TOMBSTONES.run_due,
     settle_moves,
     partial(delete_due, record_deletion),
 )
@@ -70,6 +70,7 @@ class Command(KonstructCommand):
         metrics.serve()
         traces.start(OWNER)
         logger.info("Konstruct %s: owner worker starts", __version__)
+        jobs.start_worker()
         threads = [threading.Thread(target=_forever, args=(loop,), daemon=True) for loop in LOOPS]
         for thread in threads:
             thread.start()

@@ -22,8 +22,8 @@ from tenants.traces import traceparent
 
 EXTRACTIONS: Final = JobKind(
     name="extraction",
-    # Given by name: the task imports the runs, which import this module.
-    task="konstruct.orchestrator.tasks.extract_facts",
+    # Given by name: the runs import this module.
+    do="konstruct.orchestrator.extraction.runs.extract",
     queue="extractions",
     max_attempts=5,  # pauses double from a minute: a quarter of an hour
     first_backoff=60.0,
@@ -35,7 +35,7 @@ EXTRACTIONS: Final = JobKind(
 # is the id of the run.
 PREVIEWS: Final = JobKind(
     name="preview",
-    task="konstruct.orchestrator.tasks.end_interrupted_preview",
+    do="konstruct.orchestrator.extraction.runs.end_interrupted_preview",
     queue="extractions",
     max_attempts=5,  # pauses double from a minute: a quarter of an hour
 )
@@ -45,11 +45,12 @@ PREVIEW_GRACE: Final = timedelta(minutes=1)
 # A failed job gets new attempts with a new message, at most once a day.
 _ENQUEUE: Final = """
 WITH wanted AS (
-    SELECT DISTINCT user_id, agent.id AS agent_id, thread_id, newest,
+    SELECT DISTINCT user_id, agent.id AS agent_id, thread_id, lane, newest,
            make_interval(secs => agent.extraction_idle_seconds) AS idle
     FROM unnest(
-        %(agents)s::uuid[], %(users)s::text[], %(threads)s::text[], %(newest)s::timestamptz[]
-    ) AS thread (agent_id, user_id, thread_id, newest)
+        %(agents)s::uuid[], %(users)s::text[], %(threads)s::text[], %(lanes)s::uuid[],
+        %(newest)s::timestamptz[]
+    ) AS thread (agent_id, user_id, thread_id, lane, newest)
     JOIN orchestrator_agent AS agent ON agent.id = thread.agent_id AND agent.extracts_facts
 ), created AS (
     INSERT INTO orchestrator_extractioncursor (agent_id, user_id, thread_id)
@@ -61,8 +62,8 @@ WITH wanted AS (
     SELECT known.id, known.agent_id, known.user_id, known.thread_id
     FROM orchestrator_extractioncursor AS known JOIN wanted USING (user_id, agent_id, thread_id)
 )
-INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at, traceparent)
-SELECT %(tenant_id)s, 'extraction', cursors.id, at, at, %(traceparent)s::text
+INSERT INTO tenants_job AS job (tenant_id, kind, key, lane, due_at, sweep_at, traceparent)
+SELECT %(tenant_id)s, 'extraction', cursors.id, lane, at, at, %(traceparent)s::text
 FROM cursors JOIN wanted USING (user_id, agent_id, thread_id)
 CROSS JOIN LATERAL (
     SELECT greatest(least(newest, statement_timestamp()) + idle, statement_timestamp())
@@ -103,22 +104,12 @@ def enqueue(
             "agents": [thread.agent_id for thread in threads],
             "users": [thread.user_id for thread in threads],
             "threads": [thread.thread_id for thread in threads],
+            # The jobs of one person are done one at a time.
+            "lanes": [Thread(thread.agent_id, thread.user_id, "").lane for thread in threads],
             "newest": [(newest or {}).get(thread) for thread in threads],
             "traceparent": traceparent(),
         },
     )
-
-
-def wake_next(cursor: ExtractionCursor) -> None:
-    """Make a due job of another conversation of the same person claimable.
-
-    Jobs of one person are done one at a time. Workers that found the person's lane taken have
-    delayed the others.
-    """
-    cursors = ExtractionCursor.objects.filter(agent_id=cursor.agent_id, user_id=cursor.user_id)
-    others = cursors.exclude(pk=cursor.pk).values("pk")
-    due = EXTRACTIONS.jobs().filter(key__in=others).due().order_by("due_at")
-    EXTRACTIONS.jobs().filter(key__in=due.values("key")[:1]).wake()
 
 
 # Limit of counting an agent's conversations; the page shows no larger numbers.

@@ -53,7 +53,7 @@ from memory.facts import Author
 from memory.facts import lifecycle as facts
 from memory.models import MemoryEntry, Message
 from tenants import transaction
-from tenants.jobs import Lease
+from tenants.jobs import Lease, key_of
 
 # Earlier messages in a batch, because the new messages may refer to them.
 MAX_CONTEXT_MESSAGES: Final = 6
@@ -65,7 +65,7 @@ NOT_THERE: Final = "A message of the run was erased, or moved to another user."
 # --- The worker -----------------------------------------------------------------------------------
 
 
-def extract(cursor_id: UUID) -> None:
+def extract(job: UUID | Lease) -> None:
     """Extract facts from the next messages of a conversation, or record the failure.
 
     The job is postponed if the conversation is not idle yet, if the tokens of today are used, or if
@@ -73,18 +73,14 @@ def extract(cursor_id: UUID) -> None:
     Its failed run can be replayed.
 
     Args:
-        cursor_id: the id of an ExtractionCursor of the current tenant.
+        job: the job of an ExtractionCursor of the current tenant, or its lease.
     """
-    cursor = ExtractionCursor.objects.filter(pk=cursor_id).first()
+    cursor = ExtractionCursor.objects.filter(pk=key_of(job)).first()
     if cursor is None:
-        queue.EXTRACTIONS.finish(cursor_id)  # it was erased, or merged with another user's cursor
+        queue.EXTRACTIONS.finish(key_of(job))  # it was erased, or merged with another user's cursor
         return
     attempt = _Attempt(cursor)
-    lane = Thread(cursor.agent_id, cursor.user_id, "").lane
-    if queue.EXTRACTIONS.run(
-        cursor_id, attempt.extract, lane=lane, on_failure=attempt.record_failure
-    ):
-        queue.wake_next(cursor)
+    queue.EXTRACTIONS.run(job, attempt.extract, on_failure=attempt.record_failure)
 
 
 @dataclass
@@ -282,13 +278,13 @@ def _end_preview(run: ExtractionRun, state: RunState, *, error: str = "") -> Non
         queue.PREVIEWS.finish(run.pk)
 
 
-def end_interrupted_preview(run_id: UUID) -> None:
+def end_interrupted_preview(job: UUID | Lease) -> None:
     """Mark a preview as failed if it is still running when its job is due."""
     with transaction.atomic():
-        ExtractionRun.objects.filter(pk=run_id, state=RunState.RUNNING).update(
+        ExtractionRun.objects.filter(pk=key_of(job), state=RunState.RUNNING).update(
             state=RunState.FAILED, error=KILLED, ended_at=timezone.now()
         )
-        queue.PREVIEWS.finish(run_id)
+        queue.PREVIEWS.finish(key_of(job))
 
 
 @dataclass(frozen=True, slots=True)

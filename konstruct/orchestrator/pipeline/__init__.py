@@ -1,9 +1,9 @@
 """The pipeline: from an accepted message to its reply.
 
 1. `accept`: stores a message of a channel, with a job for its reply.
-2. `respond.handle`: a worker leases the due messages of a thread, oldest first.
-3. `snapshot.oldest_due`: reads all data for the reply into one `Snapshot`.
-4. `respond.answer`: leases the reply, and counts an attempt.
+2. `tenants.jobs.work`: a worker claims the job, one of a thread at a time, and counts an attempt.
+3. `respond.handle` and `respond.answer`: do the claimed job.
+4. `snapshot.read_snapshot`: reads all data for the reply into one `Snapshot`.
 5. `respond.respond`: `decide` returns the next step, one of `decisions`. For `AskModel`,
    `ask_language_model` recalls (`gather_context`), builds the prompt (`build_prompt`) and sends it;
    `ask_with_tools` does this for an agent with tools.

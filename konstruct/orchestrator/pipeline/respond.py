@@ -1,4 +1,4 @@
-"""Answers the due messages of a thread, oldest first: decides the next step until there is a reply.
+"""Answers a message: decides the next step until there is a reply.
 
 Every step may be killed and run again. A step finds the rows of an earlier attempt (a reply, its
 turns in the window), and the message stays queued until the last step is done. While it waits for a
@@ -8,7 +8,6 @@ consent, or for a program, can continue in any worker.
 """
 
 import json
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -31,7 +30,7 @@ from konstruct.orchestrator.handoff.thread_turns import PromptTurns
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
-from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_due, thread_of
+from konstruct.orchestrator.pipeline.snapshot import Snapshot, load_message, read_snapshot
 from konstruct.orchestrator.pipeline.write import (
     AskModel,
     DecideToolCall,
@@ -329,54 +328,53 @@ def _name(tool: Mapping[str, Any]) -> str:
     return str(tool["function"]["name"])
 
 
-# The maximum number of messages of a thread that one task answers.
-MAX_THREAD_MESSAGES = 10
-# After this time a task begins no further message.
-MAX_THREAD_SECONDS = 30.0
 REPLY_SECONDS: Final = histogram(
     "konstruct_reply_seconds",
     "From the acceptance of a message to its reply, with the time that it waited.",
 )
 
 
-def handle(*, tenant_id: UUID, message_id: UUID) -> None:
-    """Answer the message, and the other due messages of its thread, oldest first.
+def handle(*, tenant_id: UUID, message_id: UUID, lease: Lease | None = None) -> None:
+    """Answer a message.
 
-    One message of a thread is leased at a time. If another worker has a lease, this worker returns:
-    the other one checks for further messages after its lease. After MAX_THREAD_MESSAGES, or after
-    MAX_THREAD_SECONDS, the next message is enqueued again, so that other threads and tenants come
-    first. If the message itself is held and its tool calls are overdue, it is released.
+    One message of a thread is leased at a time, the one that is due longest. Without a lease, the
+    message and the other due ones of its thread are leased and answered, unless another worker
+    answers in the thread.
 
     Args:
         tenant_id: the tenant.
         message_id: a message of a user.
+        lease: of the claimed message. If it was held, its overdue tool calls expire first.
 
     Raises:
         MessageNotFound: the tenant has no such message.
     """
-    answered, deadline = 0, time.monotonic() + MAX_THREAD_SECONDS
     with tenant_scope(tenant_id):
-        thread, next_id = thread_of(message_id)
-        if next_id is None:
-            tool_calls.expire_overdue(message_id)
-        # Ends: after MAX_THREAD_MESSAGES or MAX_THREAD_SECONDS, or if another worker has a lease.
-        while next_id is not None and (snapshot := oldest_due(thread)) is not None:
-            if answered == MAX_THREAD_MESSAGES or (answered and time.monotonic() > deadline):
-                queue.REPLIES.requeue(snapshot.message.id)
-                return
-            if not answer(snapshot):
-                return
-            answered += 1
+        if lease is not None:
+            answer(lease)
+            return
+        lane = Thread.of(load_message(message_id)).lane
+        tool_calls.expire_overdue(message_id)
+        # Ends: each iteration answers the message that is due longest, or delays it.
+        while (lease := queue.REPLIES.lease_next(message_id, lane=lane)) is not None:
+            with queue.REPLIES.attempt(lease):
+                answer(lease)
 
 
-def answer(snapshot: Snapshot) -> bool:
+def answer(lease: Lease) -> None:
     """Answer one message, or record the failure and the time of the next attempt.
 
     The attempt is counted first: a message that kills its worker fails like any other.
 
-    Returns:
-        False if another worker has the thread.
+    Raises:
+        MessageNotFound: the message does not exist.
     """
+    if lease.held_for:
+        if not tool_calls.expire_overdue(lease.key):
+            queue.REPLIES.hold(lease.key, lease.held_for, max_time=queue.CONSENT_TIME)
+        return
+    with transaction.atomic():
+        snapshot = read_snapshot(lease.key)
     message = snapshot.message
 
     def reply(lease: Lease) -> None:
@@ -387,15 +385,7 @@ def answer(snapshot: Snapshot) -> bool:
                 waited = timezone.now() - message.created_at
                 REPLY_SECONDS.of().observe(waited.total_seconds())
 
-    outcome = queue.REPLIES.run(
-        message.id,
-        reply,
-        lane=snapshot.thread.lane,
-        on_failure=partial(write.record_failure, message),
-    )
-    if outcome is None:
-        return False
+    outcome = queue.REPLIES.run(lease, reply, on_failure=partial(write.record_failure, message))
     # A program that sent the message by REST waits for the reply itself.
-    if outcome is not Outcome.FAILED:
+    if outcome not in (None, Outcome.FAILED):
         delivery.announce(message.tenant_id, message.id)
-    return True

@@ -6,16 +6,15 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet
 
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.handoff.detection import yes_or_no
 from konstruct.orchestrator.handoff.escalations import EscalationState, current_escalation
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
-from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
+from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, ToolCall
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
-from tenants import transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,41 +78,19 @@ class Snapshot:
         return replace(self, escalation=None, handover_agent=None, can_hand_back=False)
 
 
-def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
-    """Return the thread of a message, and the id of the thread's oldest due message, if any.
+def read_snapshot(message_id: UUID) -> Snapshot:
+    """Read a message and the data of its reply.
+
+    Two statements and a read of the cache; one more statement with tool calls, options of the
+    program, an earlier reply, or a plain yes or no.
 
     Raises:
-        MessageNotFound: the tenant has no such message.
+        MessageNotFound: there is no such message.
     """
-    of_thread = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
-    oldest_due = PendingReply.objects.due().in_thread(**of_thread).values("message_id")[:1]
-    rows = Message.objects.filter(pk=message_id, role=Role.USER).only(*of_thread)
-    row: Any = rows.annotate(oldest_due=Subquery(oldest_due)).first()
+    row = _messages().filter(pk=message_id, role=Role.USER).first()
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message_id}.")
-    return Thread.of(row), row.oldest_due
-
-
-def oldest_due(thread: Thread) -> Snapshot | None:
-    """Read the oldest due message of the thread; None if there is none.
-
-    Failed messages that wait for their next attempt are skipped, so that they do not block the
-    thread. Two statements and a read of the cache; one more statement with tool calls, options of
-    the program, an earlier reply, or a plain yes or no.
-    """
-    due = PendingReply.objects.due().in_thread(**thread.as_filter)  # type: ignore[arg-type]
-    with transaction.atomic():
-        row = _messages(thread).filter(pk=due.values("message_id")[:1]).first()
-        return None if row is None else _snapshot(row, thread)
-
-
-def read_snapshot(message: KonstructMessage) -> Snapshot:
-    """Read the message and the data of its reply. Raises MessageNotFound."""
-    thread = Thread.of(message)
-    row = _messages(thread).filter(pk=message.id, role=Role.USER).first()
-    if row is None:
-        raise MessageNotFound(f"No user's message has the id {message.id}.")
-    return _snapshot(row, thread)
+    return _snapshot(row, Thread.of(row))
 
 
 def load_message(message_id: UUID) -> KonstructMessage:
@@ -124,9 +101,10 @@ def load_message(message_id: UUID) -> KonstructMessage:
     return konstruct_message(row)
 
 
-def _messages(thread: Thread) -> QuerySet[Any]:
-    """Annotate all messages with the columns that a snapshot of this thread needs."""
-    escalations = Escalation.objects.filter(**thread.as_filter)
+def _messages() -> QuerySet[Any]:
+    """Annotate all messages with the columns that a snapshot needs."""
+    of_thread = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
+    escalations = Escalation.objects.filter(**of_thread)
     return Message.objects.annotate(
         has_reply=Exists(Message.objects.filter(in_reply_to_id=OuterRef("pk"))),
         has_options=Exists(AnswerOptions.objects.filter(message_id=OuterRef("pk"))),

@@ -161,7 +161,7 @@ def apply_decision(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draf
                     else tool_calls.CONSENT_DENIED_REPLY
                 )
                 return Draft(agent, reply)
-    return read_snapshot(snapshot.message)
+    return read_snapshot(snapshot.message.id)
 
 
 def escalate(
@@ -179,7 +179,9 @@ def escalate(
     with lease.transaction():
         opened = escalations.escalate_message(message, opened_by, reason)
     return (
-        escalation_notice(snapshot) if opened.message_id == message.id else read_snapshot(message)
+        escalation_notice(snapshot)
+        if opened.message_id == message.id
+        else read_snapshot(message.id)
     )
 
 
@@ -232,7 +234,7 @@ def record_requested_calls(
     with lease.transaction():
         if any(call.name in handovers.TOOL_NAMES for call in completion.requested):
             if handovers.run_handover_call(message, agent, completion, round_number=round_number):
-                return read_snapshot(message)
+                return read_snapshot(message.id)
         elif tool_calls.record(
             message, agent, completion, round_number=round_number, program_tools=program_tools
         ):

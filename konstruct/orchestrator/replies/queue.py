@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.exceptions import NothingToRetry
-from konstruct.orchestrator.messages import KonstructMessage
+from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import HeldFor, PendingReply
 from konstruct.orchestrator.replies import delivery
 from memory.conf import IMPORT_CHANNEL
@@ -42,8 +42,8 @@ COMPLETIONS: Final = "openai"
 CONSENT_TIME: Final = timedelta(days=1)
 REPLIES = JobKind(
     name="reply",
-    # Given by name: the task imports the pipeline, which imports this module.
-    task="konstruct.orchestrator.tasks.handle_message",
+    # Given by name: it imports the pipeline, which imports this module.
+    do="konstruct.orchestrator.tasks.answer_message",
     queue="replies",
     max_attempts=6,  # pauses double from two seconds: a minute for a language model to come back
     first_backoff=2.0,
@@ -54,7 +54,7 @@ REPLIES = JobKind(
 
 def enqueue(message: Message) -> None:
     """Enqueue the reply to a message, in the transaction that records the message."""
-    REPLIES.enqueue(message.id)
+    REPLIES.enqueue(message.id, lane=Thread.of(message).lane)
     PendingReply(message=message)  # sets message.pending_reply without a query
 
 

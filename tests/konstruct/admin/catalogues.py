@@ -186,7 +186,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     from memory.recall.policy import MODES, PRESETS
     from tenants.audit.models import Action
     from tenants.audit.roles import ROLE_DESCRIPTIONS
-    from tenants.jobs.kind import KINDS
+    from tenants.jobs import KINDS
 
     for choices in (KeyScope, Event, FactAction, Action):
         yield from (((str(label), ""), choices.__name__) for label in choices.labels)

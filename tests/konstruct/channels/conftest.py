@@ -9,13 +9,13 @@ from django.test import Client
 
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.delivery.rendering import deliver
-from konstruct.channels.models import Arrival, Delivery
+from konstruct.channels.models import Delivery
 from konstruct.channels.slack.installations import connect
-from konstruct.channels.tasks import process
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import PendingReply
 from memory.models import Message
 from tenants.context import tenant_scope
+from tests.jobs import work
 from tests.konstruct.conftest import Program
 from tests.servers.llm import LLMServer
 from tests.servers.slack import (
@@ -78,9 +78,7 @@ def post() -> Callable[..., Any]:
 
 def take_in_all(program: Program) -> None:
     """Process the inbox."""
-    with tenant_scope(program.tenant.id):
-        for channel, workspace in Arrival.objects.values_list("channel", "workspace").distinct():
-            process(str(program.tenant.id), channel, workspace)
+    work("arrival")
 
 
 def answer_all(program: Program) -> None:

@@ -12,7 +12,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Job
 from tenants.schemas import provisioning
-from tests.jobs import claimed, work
+from tests.jobs import claimable, work
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.servers.slack import mention
 
@@ -51,7 +51,7 @@ def test_a_deleted_tenant_is_refused_everywhere_and_loses_no_job(
     assert post(mention("T1", "Hello")).status_code == 200  # Slack would repeat an error
     assert program_b.send().status_code == 202
 
-    assert len(claimed(REPLIES)) == 1
+    assert len(claimable(REPLIES)) == 1
     work("reply")
     with tenant_scope(tenant.id):
         assert set(Job.objects.values_list("kind", "key")) == waiting

@@ -11,7 +11,6 @@ from konstruct.orchestrator.exceptions import TooManyQuestions
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, ModelCall, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
-from konstruct.orchestrator.tasks import ask_saved_questions
 from konstruct.privacy.erasure import carry_out
 from konstruct.privacy.erasure.rows import delete_rows_of_messages
 from memory.models import Message
@@ -34,7 +33,7 @@ def ada(program: Program) -> Agent:
 
 def ask(agent: Agent) -> list[QuestionAnswer]:
     enqueue_questions(agent.pk)
-    ask_saved_questions(str(agent.tenant_id), str(agent.pk))
+    ask_questions(agent.pk)
     return list(QuestionAnswer.objects.order_by("version"))
 
 
@@ -97,7 +96,7 @@ def test_questions_that_kill_their_workers_fail(
     save_question(ada, content="Which theme do I like?")
     enqueue_questions(ada.pk)
     for _ in range(2):
-        assert QUESTIONS.begin(ada.pk) is not None
+        assert QUESTIONS.lease(ada.pk) is not None
         expire_leases()
     ask_questions(ada.pk)
     job = QUESTIONS.jobs([ada.pk]).get()

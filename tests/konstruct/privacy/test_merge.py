@@ -13,7 +13,6 @@ from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import Thread, current_escalation
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
 from konstruct.orchestrator.pipeline import snapshot, write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -160,8 +159,8 @@ def test_late_rows_of_the_old_id_are_merged_unless_unlinked(
 ) -> None:
     assert not move(populated, min_age=timedelta(hours=1))
     late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=populated.id)
-    answered = snapshot.read_snapshot(konstruct_message(late))
-    lease = queue.REPLIES.begin(late.id, answered.thread.lane)
+    answered = snapshot.read_snapshot(late.id)
+    lease = queue.REPLIES.lease(late.id)
     assert lease is not None
     draft = Draft(agent, "Noted.")
     assert move(populated)

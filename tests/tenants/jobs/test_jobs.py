@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from celery import shared_task
 from django.conf import settings as django_settings
 from django.db import DatabaseError
 from django.db.models import F
@@ -15,22 +14,19 @@ from konstruct.celery import app
 from tenants import jobs, tasks, transaction
 from tenants.context import connection, current_tenant_id, public_scope, server_scope, tenant_scope
 from tenants.exceptions import KonstructError
-from tenants.jobs import claims
-from tenants.jobs import kind as kinds
 from tenants.models import Job, Tenant
 from tenants.schemas.provisioning import resume_tenant, suspend_tenant
 from tenants.servers import MAIN
-from tenants.serving import TenantTask
 from tests.jobs import claimed
 
 SECOND = timedelta(seconds=1)
 done: list[tuple[Any, ...]] = []
 
 
-@shared_task(base=TenantTask, name="tests.jobs.note")
-def note(tenant_id: str, key: str) -> None:
+def note(lease: jobs.Lease) -> None:
     """Record the key and the current tenant."""
-    done.append((tenant_id, key, str(current_tenant_id())))
+    done.append((lease.tenant_id, lease.key, current_tenant_id()))
+    lease.finish()
 
 
 class Busy(KonstructError):
@@ -40,14 +36,12 @@ class Busy(KonstructError):
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> jobs.JobKind:
     """A kind of job that only records its keys."""
-    monkeypatch.setattr(kinds, "KINDS", known := {})
-    monkeypatch.setattr(claims, "KINDS", known)
-    monkeypatch.setattr(tasks, "KINDS", known)
-    monkeypatch.setattr(claims, "_last", {})
+    monkeypatch.setattr(jobs, "KINDS", {})
+    monkeypatch.setattr(jobs, "_last", {})
     done.clear()
     return jobs.JobKind(
         name="note",
-        task=note.name,
+        do=note,
         queue="notes",
         max_attempts=3,
         first_backoff=2.0,
@@ -161,7 +155,7 @@ def test_suspended_and_failed_jobs_are_not_claimed(notes: jobs.JobKind, tenant_a
 def test_worker_runs_due_jobs_inside_their_tenant(
     notes: jobs.JobKind, tenants: list[Tenant]
 ) -> None:
-    expected = {(str(tenant.id), str(*put(notes, tenant)), str(tenant.id)) for tenant in tenants}
+    expected = {(tenant.id, *put(notes, tenant), tenant.id) for tenant in tenants}
     for _ in range(4):
         tasks.work("note")
     assert len(done) == 3
@@ -175,12 +169,12 @@ def test_sweep_enqueues_tasks_for_jobs_without_one(
     monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, *_, **__: woken.append(kind.name))
     put(notes, tenants[0], 3)
     put(notes, tenants[1], 2)
-    monkeypatch.setattr(claims, "_queue_length", lambda queue: 1)
+    monkeypatch.setattr(jobs, "_queue_length", lambda queue: 1)
     assert (jobs.sweep(), woken) == (4, ["note"] * 4)
-    monkeypatch.setattr(claims, "_queue_length", lambda queue: 300)
+    monkeypatch.setattr(jobs, "_queue_length", lambda queue: 300)
     assert jobs.sweep() == 1
-    monkeypatch.setattr(claims, "_queue_length", lambda queue: 0)
-    monkeypatch.setattr(claims, "MAX_SWEPT_JOBS", 2)
+    monkeypatch.setattr(jobs, "_queue_length", lambda queue: 0)
+    monkeypatch.setattr(jobs, "MAX_SWEPT_JOBS", 2)
     assert jobs.sweep() == 2
 
 
@@ -191,8 +185,8 @@ def test_an_entry_wakes_one_worker_after_its_commit(
     queue.clear()
     with django_capture_on_commit_callbacks(execute=True):
         put(notes, tenant_a)
-        assert claims._queue_length(notes.queue) == 0
-    assert claims._queue_length(notes.queue) == 1
+        assert jobs._queue_length(notes.queue) == 0
+    assert jobs._queue_length(notes.queue) == 1
     message = queue.get_nowait()
     assert (message.headers["task"], message.payload[0][0]) == (jobs.WORK, "note")
     message.ack()
@@ -212,7 +206,7 @@ def test_failure_is_retried_later(
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
         Job.objects.update(attempts=attempts)
-        assert notes.begin(key)
+        assert notes.lease(key)
         assert not notes.record_failure(key, error)
     failed = entry_of(tenant_a)
     assert (failed.attempts, failed.begun_at, failed.sweep_at) == (
@@ -235,7 +229,7 @@ def test_job_that_cannot_succeed_fails(
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
         Job.objects.update(attempts=attempts)
-        assert notes.begin(key)
+        assert notes.lease(key)
         assert notes.record_failure(key, error)
     assert entry_of(tenant_a).last_error.startswith("An error inside Konstruct")
     assert claimed(notes) == []
@@ -246,14 +240,15 @@ def test_leased_job_is_claimed_again_after_the_time_limit(
 ) -> None:
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
-        assert notes.begin(key)
-    age(tenant_a, sweep_at=60 * SECOND)
+        assert notes.lease(key)
+    age(tenant_a, sweep_at=60 * SECOND, leased_until=60 * SECOND)
     assert claimed(notes) == []
-    age(tenant_a, sweep_at=django_settings.TASK_TIME_LIMIT * SECOND)
+    limit = django_settings.TASK_TIME_LIMIT * SECOND
+    age(tenant_a, sweep_at=limit, leased_until=limit)
     assert claimed(notes) == [key]
     with tenant_scope(tenant_a.id):
         notes.finish(key)
-        assert not notes.begin(key)
+        assert not notes.lease(key)
         assert not notes.record_failure(key, ValueError("late"))
         assert not Job.objects.exists()
 

@@ -9,22 +9,23 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import OperationalError, ProgrammingError, connections
 
+from tenants import jobs
 from tenants.context import connection, public_scope, tenant_scope
-from tenants.jobs import JobKind, Lease, LeaseLost, Outcome, WorkerLost, lease, worker
+from tenants.jobs import JobKind, Lease, LeaseLost, Outcome, WorkerLost
 from tenants.models import Job, Tenant
 from tenants.servers import servers
 from tests import database
 from tests.jobs import claimed, expire_leases
 
 pytestmark = pytest.mark.django_db(transaction=True)
-KIND = JobKind("leased-in-tests", task="", queue="", max_attempts=3)
+KIND = JobKind("leased-in-tests", do="", queue="", max_attempts=3)
 LANE = uuid4()
 
 
-def put(tenant: Tenant, count: int = 1) -> list[UUID]:
+def put(tenant: Tenant, count: int = 1, lane: UUID | None = None) -> list[UUID]:
     keys = [uuid4() for _ in range(count)]
     with tenant_scope(tenant.id):
-        KIND.enqueue_many(keys)
+        KIND.enqueue_many(keys, lane=lane)
     return keys
 
 
@@ -42,11 +43,11 @@ def in_other_threads(count: int, function: Any) -> list[Any]:
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A worker process that renews its leases only on request."""
-    started = worker._Process()
-    monkeypatch.setattr(worker, "_process", started)
-    worker.renew()
+    started = jobs._Process()
+    monkeypatch.setattr(jobs, "_process", started)
+    jobs.renew_worker()
     yield started
-    worker.give_back_all()
+    jobs.give_back_all()
 
 
 def expire(process: Any) -> None:
@@ -64,7 +65,7 @@ def test_one_of_many_workers_gets_the_lease(tenant_a: Tenant) -> None:
 
     def begin() -> bool:
         with tenant_scope(tenant_a.id):
-            return KIND.begin(key) is not None
+            return KIND.lease(key) is not None
 
     assert sum(in_other_threads(8, begin)) == 1
     with tenant_scope(tenant_a.id):
@@ -72,33 +73,37 @@ def test_one_of_many_workers_gets_the_lease(tenant_a: Tenant) -> None:
 
 
 def test_one_job_of_a_lane_is_leased_at_a_time(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    keys, others = put(tenant_a, 8), put(tenant_b)
+    keys, others = put(tenant_a, 8, LANE), put(tenant_b, lane=LANE)
     left = list(keys)
 
     def begin() -> bool:
         with tenant_scope(tenant_a.id):
-            return KIND.begin(left.pop(), LANE) is not None
+            return KIND.lease(left.pop()) is not None
 
     assert sum(in_other_threads(8, begin)) == 1
     with tenant_scope(tenant_b.id):
-        assert KIND.begin(others[0], LANE) is not None
+        assert KIND.lease(others[0]) is not None
     with tenant_scope(tenant_a.id):
-        (leased,) = Job.objects.filter(lane=LANE)
+        (leased,) = Job.objects.filter(leased_until__isnull=False)
         (free, *_) = set(keys) - {leased.key}
-        assert KIND.begin(free, LANE) is None
-        # A hanging worker loses its lane with its lease.
+        assert KIND.lease(free) is None
+        # The job of a hanging worker keeps its lane until it is leased again.
         expire_leases()
-        assert KIND.begin(free, LANE) is not None
-        assert KIND.begin(leased.key, LANE) is None
+        assert KIND.lease(free) is None
+        again = KIND.lease_next(free, lane=LANE)
+        assert again is not None
+        assert again.key == leased.key
+        again.finish()
+        assert KIND.lease(free) is not None
 
 
 def test_lost_lease_prevents_writes(tenant_a: Tenant) -> None:
     (key,) = put(tenant_a)
     with tenant_scope(tenant_a.id):
-        late = KIND.begin(key)
+        late = KIND.lease(key)
         assert late is not None
         expire_leases()
-        current = KIND.begin(key)
+        current = KIND.lease(key)
         assert current is not None
         assert current.token > late.token
         for write in (late.check, late.finish):
@@ -116,16 +121,18 @@ def test_lost_lease_prevents_writes(tenant_a: Tenant) -> None:
 def test_an_error_ends_the_lease_and_the_attempt_counts(tenant_a: Tenant) -> None:
     (key,) = put(tenant_a)
     with tenant_scope(tenant_a.id):
-        with pytest.raises(ValueError, match="broken"), KIND.lease_job(key):
+        first = KIND.lease(key)
+        assert first is not None
+        with pytest.raises(ValueError, match="broken"), KIND.attempt(first):
             raise ValueError("broken")
         row = Job.objects.get()
         assert (row.attempts, row.leased_until, row.begun_at is None) == (1, None, False)
-        assert claimed(KIND) == [key]
-        again = KIND.begin(key)
+        again = jobs.claim(KIND)
         assert again is not None
+        assert again.key == key
         again.refuse_lost()  # the first worker may have died for another reason
         again.abandon()
-        third = KIND.begin(key)
+        third = KIND.lease(key)
         assert third is not None
         with pytest.raises(WorkerLost):
             third.refuse_lost()
@@ -143,7 +150,7 @@ def test_run_returns_the_outcome_of_the_attempt(tenant_a: Tenant) -> None:
         return True
 
     with tenant_scope(tenant_a.id):
-        assert KIND.run(key, fail, lane=LANE) is Outcome.FAILED
+        assert KIND.run(key, fail) is Outcome.FAILED
         job = KIND.jobs([key]).get()
         assert (job.attempts, job.begun_at, job.leased_until) == (1, None, None)
         assert "ValueError" in job.last_error
@@ -157,11 +164,11 @@ def test_run_returns_the_outcome_of_the_attempt(tenant_a: Tenant) -> None:
 def test_a_process_that_renews_keeps_its_leases(tenant_a: Tenant, process: Any) -> None:
     (key,) = put(tenant_a)
     with tenant_scope(tenant_a.id):
-        assert KIND.begin(key) is not None
+        assert KIND.lease(key) is not None
         assert Job.objects.get().worker == process.id
-    worker.renew()
+    jobs.renew_worker()
     expire(process)
-    worker.renew()  # late, but no other process has ended it
+    jobs.renew_worker()  # late, but no other process has ended it
     with tenant_scope(tenant_a.id):
         assert Job.objects.get().worker == process.id
 
@@ -171,14 +178,14 @@ def test_a_process_keeps_its_leases_when_a_renewal_failed(
 ) -> None:
     (key,) = put(tenant_a)
     with tenant_scope(tenant_a.id):
-        assert KIND.begin(key) is not None
+        assert KIND.lease(key) is not None
     before = process.id
     with monkeypatch.context() as patch:
-        patch.setattr(worker, "server_scope", Mock(side_effect=OperationalError("lost")))
-        worker.renew()
+        patch.setattr(jobs, "server_scope", Mock(side_effect=OperationalError("lost")))
+        jobs.renew_worker()
     assert process.known == set()
     expire(process)
-    worker.renew()
+    jobs.renew_worker()
     assert (process.id, process.known) == (before, set(servers()))
     with tenant_scope(tenant_a.id):
         assert Job.objects.get().worker == before
@@ -189,26 +196,26 @@ def test_jobs_of_a_process_that_expired_are_due_at_once(
 ) -> None:
     late = {}
     for tenant in (tenant_a, tenant_b):
-        (key,) = put(tenant)
+        (key,) = put(tenant, lane=LANE)
         with tenant_scope(tenant.id):
-            late[key] = KIND.begin(key, LANE)
+            late[key] = KIND.lease(key)
     assert claimed(KIND) == []
     expire(process)
-    other = worker._Process()
+    other = jobs._Process()
     with monkeypatch.context() as patch:
-        patch.setattr(worker, "_process", other)
-        worker.renew()  # a process ends the leases of others from its second turn on
+        patch.setattr(jobs, "_process", other)
+        jobs.renew_worker()  # a process ends the leases of others from its second turn on
         assert claimed(KIND) == []
-        worker.renew()
+        jobs.renew_worker()
         assert set(claimed(KIND)) == set(late)
-        worker.give_back_all()
+        jobs.give_back_all()
     # The process continues, finds its leases expired, and starts again.
     was = process.id
-    worker.renew()
+    jobs.renew_worker()
     assert process.id != was
     with tenant_scope(tenant_a.id):
         row = Job.objects.get()
-        assert (row.worker, row.lane, row.leased_until) == (None, None, None)
+        assert (row.worker, row.lane, row.leased_until) == (None, LANE, None)
         with pytest.raises(LeaseLost):
             late[row.key].check()
 
@@ -216,11 +223,11 @@ def test_jobs_of_a_process_that_expired_are_due_at_once(
 def test_a_process_that_stops_gives_its_attempts_back(tenant_a: Tenant, process: Any) -> None:
     begun, waiting = put(tenant_a, 2)
     with tenant_scope(tenant_a.id):
-        held = KIND.begin(begun)
+        held = KIND.lease(begun)
         assert held is not None
-        assert KIND.begin(waiting) is not None
+        assert KIND.lease(waiting) is not None
         KIND.record_failure(waiting, ValueError("no"))
-    assert worker.give_back_all() == 1
+    assert jobs.give_back_all() == 1
     with tenant_scope(tenant_a.id):
         row = Job.objects.get(key=begun)
         assert (row.attempts, row.begun_at, row.worker) == (0, None, None)
@@ -234,7 +241,7 @@ def test_no_tenant_reaches_workers_and_other_tenants_leases(
 ) -> None:
     (key,) = put(tenant_a)
     with tenant_scope(tenant_a.id):
-        assert KIND.begin(key) is not None
+        assert KIND.lease(key) is not None
     with tenant_scope(tenant_b.id), connection.cursor() as cursor:
         for call in ("renew_worker(%s, interval '-1 hour', false)", "give_back_jobs(%s)"):
             cursor.execute(f"SELECT public.{call}", [process.id])
@@ -260,11 +267,11 @@ def test_every_abandoned_lease_is_ended_once(monkeypatch: pytest.MonkeyPatch) ->
 
     def end(values: dict[str, Any]) -> None:
         if not ended:
-            lease._abandoned.append(second)  # another thread fails at the same time
+            jobs._abandoned.append(second)  # another thread fails at the same time
         ended.append(values)
 
-    monkeypatch.setattr(lease, "_abandoned", [first])
-    monkeypatch.setattr(lease, "_abandon", end)
-    monkeypatch.setattr(lease, "tenant_scope", lambda _: nullcontext())
-    lease.end_abandoned()
+    monkeypatch.setattr(jobs, "_abandoned", [first])
+    monkeypatch.setattr(jobs, "_abandon", end)
+    monkeypatch.setattr(jobs, "tenant_scope", lambda _: nullcontext())
+    jobs.end_abandoned()
     assert ended == [first, second]

@@ -5,20 +5,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from celery import shared_task
 from django.db import connections
 
-from tenants import jobs, tasks
+from tenants import jobs
 from tenants.context import tenant_scope
-from tenants.jobs import claims
-from tenants.jobs import kind as kinds
 from tenants.limits.fair_shares import FairShares
 from tenants.models import Tenant
-from tenants.serving import TenantTask
 from tests.konstruct.running import eventually
 
 FEW_SLOTS = 5
@@ -28,30 +25,28 @@ done: list[UUID] = []
 released = threading.Event()
 
 
-@shared_task(base=TenantTask, name="tests.work.wait")
-def wait(tenant_id: str, key: str) -> None:
+def wait(lease: jobs.Lease) -> None:
     """Block until the test continues it."""
-    begun.append(UUID(tenant_id))
+    begun.append(lease.tenant_id)
     assert released.wait(60)
-    done.append(UUID(tenant_id))
+    done.append(lease.tenant_id)
+    lease.finish()
 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[jobs.JobKind]:
     """A kind of job that waits for `released`, in a process with a few slots."""
-    known: dict[str, jobs.JobKind] = {}
-    for module in (kinds, claims, tasks):
-        monkeypatch.setattr(module, "KINDS", known)
-    monkeypatch.setattr(claims, "_last", {})
+    monkeypatch.setattr(jobs, "KINDS", {})
+    monkeypatch.setattr(jobs, "_last", {})
     monkeypatch.setattr(jobs.JobKind, "wake", lambda *_, **__: None)
-    tasks.slots.cache_clear()
-    tasks.slots("waits").shares = FairShares(FEW_SLOTS, 1)
+    jobs.slots.cache_clear()
+    jobs.slots("waits").shares = FairShares(FEW_SLOTS, 1)
     begun.clear()
     done.clear()
     released.clear()
-    yield jobs.JobKind("wait", task=wait.name, queue="waits")
+    yield jobs.JobKind("wait", do=wait, queue="waits", time_limit=timedelta(minutes=1))
     released.set()
-    tasks.slots.cache_clear()
+    jobs.slots.cache_clear()
 
 
 def put(kind: jobs.JobKind, tenant: Tenant, count: int) -> None:
@@ -61,7 +56,7 @@ def put(kind: jobs.JobKind, tenant: Tenant, count: int) -> None:
 
 def work_in_thread(is_swept: bool = False) -> threading.Thread:
     def run() -> None:
-        tasks.work("wait", is_swept=is_swept)
+        jobs.work(jobs.KINDS["wait"], is_swept=is_swept)
         connections.close_all()
 
     thread = threading.Thread(target=run)
@@ -85,9 +80,9 @@ def test_the_slots_of_a_queue_are_created_once(
         time.sleep(0.01)
         return object()
 
-    monkeypatch.setattr(tasks, "Slots", create)
+    monkeypatch.setattr(jobs, "Slots", create)
     with ThreadPoolExecutor(8) as threads:
-        assert len(set(threads.map(tasks.slots, ["a queue"] * 8))) == 1
+        assert len(set(threads.map(jobs.slots, ["a queue"] * 8))) == 1
     assert created == ["a queue"]
 
 
@@ -105,7 +100,7 @@ def test_a_tenant_with_much_leaves_slots_to_another(
     finish(threads)
     # The remaining threads ran all other jobs.
     assert Counter(done) == {tenant_a.id: 20, tenant_b.id: 1}
-    assert tasks.slots("waits").shares.in_flight() == 0
+    assert jobs.slots("waits").shares.in_flight() == 0
 
 
 def test_a_worker_gives_way_to_others_after_the_time_of_a_task(
@@ -116,15 +111,15 @@ def test_a_worker_gives_way_to_others_after_the_time_of_a_task(
     settings.TASK_TIME_LIMIT = 0
     released.set()
     put(waits, tenant_a, 2)
-    tasks.work("wait")
+    jobs.work(jobs.KINDS["wait"])
     assert (woken, len(done)) == (["default"], 1)
 
 
 def test_stopping_process_claims_no_job(
     waits: jobs.JobKind, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "_is_stopping", threading.Event())
+    monkeypatch.setattr(jobs, "_is_stopping", threading.Event())
     put(waits, tenant_a, 1)
-    tasks.stop_claiming()
-    tasks.work("wait")
+    jobs.stop_claiming()
+    jobs.work(jobs.KINDS["wait"])
     assert begun == []

@@ -23,7 +23,6 @@ from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import current_server, tenant_scope
 from tenants.exceptions import KonstructError, TenantMoving
-from tenants.jobs import kind
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.moving import CopyDiffers, Moved, move_tenant
 from tenants.schemas import provisioning
@@ -114,11 +113,11 @@ def test_a_tenant_that_is_moved_is_refused_for_a_moment(
     assert client.get("/api/v1/agents/")["Retry-After"] == "3"
     with pytest.raises(TenantMoving):
         require_serving(tenant.id)
-    assert jobs.claim(kind.KINDS["reply"]) is None
+    assert jobs.claim(jobs.KINDS["reply"]) is None
     with database.as_owner():
         assert moving.settle_moves() == 1
     assert require_serving(tenant.id).server == MAIN
-    assert jobs.claim(kind.KINDS["reply"]) is not None
+    assert jobs.claim(jobs.KINDS["reply"]) is not None
 
 
 def test_process_with_the_old_place_of_a_tenant_writes_nothing(

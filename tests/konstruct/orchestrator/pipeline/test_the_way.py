@@ -34,7 +34,7 @@ Committed = Callable[[], AbstractContextManager[Any]]
 
 @pytest.fixture(autouse=True)
 def _model() -> None:
-    """Load the embedding model first: a turn with a thread ends after MAX_THREAD_SECONDS."""
+    """Load the embedding model first."""
     get_embedder()
 
 

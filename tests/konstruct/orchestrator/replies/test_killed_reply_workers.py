@@ -46,6 +46,7 @@ WORKERS = """
     from konstruct.orchestrator.replies import queue
     from memory.embedding.embedder import load_before_fork
     from tenants.context import tenant_scope
+    from tenants.tasks import work
 
     def ending(function, when, how):
         def wrapped(*args, **options):
@@ -70,7 +71,7 @@ WORKERS = """
             rendering.deliver(tenant_id=job["tenant"], message_id=job["id"])
         else:
             tasks.HANDLERS["slack"] = ending(tasks.HANDLERS["slack"], "before", "kill")
-            tasks.process(job["tenant"], "slack", job["id"])
+            work("arrival")
 
     load_before_fork()
     object.__setattr__(queue.REPLIES, "first_backoff", 600.0)  # longer than a test
@@ -212,7 +213,7 @@ def test_one_killed_worker_only_delays_the_message(
     assert workers(**job) == -signal.SIGKILL
     with tenant_scope(program_a.tenant.id):
         assert expire_leases() == 1
-    assert workers(**{**job, "module": ""}) == 0
+    assert workers(**{**job, "module": "", "id": second}) == 0
     with tenant_scope(program_a.tenant.id):
         replies = Message.objects.filter(in_reply_to__isnull=False).order_by("number")
         assert [str(reply.in_reply_to_id) for reply in replies] == [first, second]

@@ -79,10 +79,10 @@ def test_a_thread_is_worked_on_by_one_at_a_time(
         pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
         return Message.objects.filter(in_reply_to=message).exists()
 
-    with queue.REPLIES.lease_job(message.id, Thread.of(message).lane) as lease:
-        assert lease is not None
-        assert in_another_process(handle) is False
-        lease.abandon()
+    lease = queue.REPLIES.lease(message.id)
+    assert lease is not None
+    assert in_another_process(handle) is False
+    lease.abandon()
     assert in_another_process(handle) is True
 
 

@@ -15,7 +15,6 @@ from django_redis import get_redis_connection
 
 from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
-from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import snapshot
 from konstruct.orchestrator.replies.queue import Status
@@ -237,7 +236,7 @@ def test_concurrent_approvals_and_executions_run_the_tool_once(
             decide(call, True)
             with tenant_scope(message.tenant_id):
                 barrier.wait(60)
-                tool_calls.run_approved(snapshot.read_snapshot(konstruct_message(message)).calls)
+                tool_calls.run_approved(snapshot.read_snapshot(message.id).calls)
         except Exception as error:
             errors.append(error)
         finally:
