@@ -18,7 +18,6 @@ from memory.conversations.short_term import (
     clear_window,
     get_recent_messages,
 )
-from memory.conversations.window_store import WindowCopy
 from tenants.context import asynchronous
 
 
@@ -42,7 +41,7 @@ def append_turns(
         InvalidArgument: the last turn has no message_id, or user_id or the window is invalid.
     """
     collected: list[Turn] = []
-    key = WindowCopy.of(tenant_id, agent_id, user_id).key
+    key = windows.UserWindow.of(tenant_id, agent_id, user_id).key
     for turn in turns:
         role = windows.TurnRole(key, turn, collected)
         append_message(tenant_id, agent_id, user_id, role, turn.content, window)

@@ -1,10 +1,11 @@
-"""Measure the cost of a reply without its language model, in this and an earlier version.
+"""Measure the cost of a message without its language model, in this and an earlier version.
 
     python -m benchmarks.replies.cost [--replies 100] [--baseline ad96dc1]
 
 Each version runs in its own process with its own requirements, Postgres and Valkey, one after the
-other, as `konstruct_app` with policies on. The built-in responder answers. The script counts
-messages to Postgres that wait for an answer, including locks. CPU time is that of the worker; other
+other, as `konstruct_app` with policies on. The message is accepted in process, a worker claims it,
+the built-in responder answers, and both turns are embedded. The script counts messages to Postgres
+that wait for an answer, including locks. CPU time is that of the process, without Postgres; other
 load on the machine changes it little.
 """
 
@@ -25,14 +26,14 @@ def main() -> None:
     versions = [earlier_version(arguments.baseline), this_version()]
     measured = [of_version(version, arguments.replies) for version in versions]
     print(
-        f"{'a reply, median':32}"
+        f"{'a message, median':34}"
         + "".join(f"{version.name:>10}" for version in versions)
         + "     ratio"
     )
     for name in measured[0]:
         values = [times[name] for times in measured]
         figures = "".join(f"{value:10.2f}" for value in values)
-        print(f"  {name:30}{figures}{values[-1] / values[0]:10.2f}")
+        print(f"  {name:32}{figures}{values[-1] / values[0]:10.2f}")
 
 
 def of_version(version: Version, replies: int) -> dict[str, float]:

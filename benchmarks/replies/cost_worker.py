@@ -4,6 +4,8 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ counted = first_of("benchmarks.tools.proxies", "proxies").counted
 throwaway = first_of("benchmarks.tools.throwaway", "throwaway")
 
 WARM_UP = 10
+PARTS = ("accept", "reply", "embedding")
+FIGURES = ("messages to Postgres", "CPU ms", "ms")
 
 
 def main() -> None:
@@ -25,7 +29,11 @@ def main() -> None:
     throwaway.set_up()
     from django.db import connection
 
-    from konstruct.orchestrator import pipeline
+    import konstruct.orchestrator.tasks  # noqa: F401 (the worker of an earlier version finds them)
+    from memory.models import Message
+    from memory.tasks import embed_and_store
+    from tenants.context import tenant_scope
+    from tenants.tasks import work
 
     with throwaway.throwaway_tenant() as tenant_id:
         agent_id, _ = rest.prepare(tenant_id, 200)
@@ -35,18 +43,31 @@ def main() -> None:
             place.update(HOST="127.0.0.1", PORT=port)
             place["OPTIONS"] = {**place["OPTIONS"], "sslmode": "disable"}
             send = rest.in_process(tenant_id, agent_id)["send"]
-            times: dict[str, list[float]] = {"messages to Postgres": [], "CPU ms": [], "ms": []}
+            figures: dict[str, list[float]] = {}
             for number in range(WARM_UP + replies):
-                sent: Any = send(number)
-                message, _ = sent
-                before = count(), time.process_time(), time.perf_counter()
-                pipeline.handle(tenant_id=tenant_id, message_id=message.id)
-                after = count(), time.process_time(), time.perf_counter()
-                if number >= WARM_UP:
-                    for name, first, last in zip(times, before, after, strict=True):
-                        times[name].append((last - first) * (1 if "to" in name else 1000))
+                message = measured(figures, "accept", count, partial(send, number))[0]
+                measured(figures, "reply", count, partial(work, "reply"))
+                with tenant_scope(tenant_id):
+                    reply = Message.objects.get(in_reply_to=message.id)
+                ids = [str(message.id), str(reply.id)]
+                measured(figures, "embedding", count, partial(embed_and_store, str(tenant_id), ids))
             connection.close()
-    print(json.dumps({name: statistics.median(values) for name, values in times.items()}))
+    medians = {name: statistics.median(values[WARM_UP:]) for name, values in figures.items()}
+    medians["CPU ms of all"] = sum(medians[f"CPU ms of {part}"] for part in PARTS)
+    print(json.dumps(medians))
+
+
+def measured(
+    figures: dict[str, list[float]], part: str, count: Callable[[], int], do: Callable[[], Any]
+) -> Any:
+    """Do a part of a message, and add its figures."""
+    before = count(), time.process_time(), time.perf_counter()
+    done = do()
+    after = count(), time.process_time(), time.perf_counter()
+    for name, first, last in zip(FIGURES, before, after, strict=True):
+        value = last - first if "Postgres" in name else 1000 * (last - first)
+        figures.setdefault(f"{name} of {part}", []).append(value)
+    return done
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def record_turns(
     """Record turns of the user and the agent, who alternate."""
     from konstruct.orchestrator.extraction import queue
     from konstruct.orchestrator.messages import Thread
-    from memory.conversations.short_term import rebuild_window
+    from memory.conversations.short_term import delete_window
     from memory.conversations.transcript import record_message
     from memory.indexing import embedding_jobs
     from tenants import transaction
@@ -58,7 +58,7 @@ def record_turns(
                 created_at=began + timedelta(seconds=position * SECONDS_BETWEEN_TURNS),
             )
         queue.enqueue(tenant_id, [Thread(agent_id, user_id, thread_id)])
-    rebuild_window(tenant_id, agent_id, user_id)
+    delete_window(tenant_id, agent_id, user_id)
     while embedding_jobs.drain(tenant_id).more:
         pass
 

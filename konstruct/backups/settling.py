@@ -15,6 +15,7 @@ from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.consistency import Report, verify
+from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies.queue import REPLIES
 from tenants import journal, transaction
@@ -148,6 +149,7 @@ def settle(
         jobs_given_up = _give_up_jobs()
         LoginSession.objects.all().delete()
         erasures = replay(entries_of_tenant)
+        thread_cache.write_all(tenant.pk)
     report = verify(tenant.pk, tenant.slug, repair=repair)
     if report.findings:
         kinds = ", ".join(sorted({finding.kind for finding in report.findings}))

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.orchestrator import pipeline, usage
+from konstruct.orchestrator import pipeline, thread_cache, usage
 from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.replies import queue
 from tenants.jobs import Lease
@@ -15,6 +15,12 @@ from tenants.serving import TenantTask
 def measure_usage() -> int:
     """Measure the usage of tenants with an old measurement. Safe to run twice."""
     return usage.measure_due()
+
+
+@shared_task
+def write_thread_states() -> bool:
+    """Write the keys of open states of threads, if the cache has lost them. Safe to run twice."""
+    return thread_cache.write_after_flush()
 
 
 @shared_task(base=TenantTask)

@@ -14,13 +14,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models.functions import Now
-from django_redis import get_redis_connection
 
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.messages import Thread, lock_windows
-from konstruct.orchestrator.models import Escalation, HistoryMerge, ToolCall
+from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy.erasure.rows import LOCK_EMBEDDING
-from memory.conversations import short_term, thread_window, window_store
+from memory.conversations import short_term, thread_window
 from memory.models import Message
 from memory.scopes import scope_number
 from tenants import transaction
@@ -29,11 +28,6 @@ from tenants.audit.models import Action, ActorKind
 from tenants.context import connection, execute, fetch_all, fetch_column, required_tenant_id
 from tenants.locking import MERGE, owner_lock
 from tenants.personal_data import Merge, PersonalData, personal_tables
-from tenants.redis_keys import (
-    escalation_status_key,
-    memory_short_key,
-    pending_tool_confirm_key,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +78,7 @@ def carry_out(move: HistoryMerge, *, min_age: timedelta | None = None) -> bool:
                 if _lock_if_current(move):
                     _run_statements(move, _for_agent, _parameters(move, agent_id))
         _move_rows_of_user(move)
-        _rebuild_windows(move)
+        _delete_windows(move)
         age = MIN_AGE if min_age is None else min_age
         old_enough = HistoryMerge.objects.open().filter(pk=move.pk, created_at__lte=Now() - age)
         return bool(old_enough.update(done_at=Now(), last_error=""))
@@ -104,7 +98,7 @@ def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
             return False
         ids, numbers = (list(column) for column in zip(*batch, strict=True))
         execute(LOCK_EMBEDDING, {"ids": ids})
-        _mark_threads(move)
+        _write_thread_states(move)
         _run_statements(move, _for_messages, {**parameters, "ids": ids, "numbers": numbers})
     return True
 
@@ -113,7 +107,7 @@ def _move_rows_of_user(move: HistoryMerge) -> None:
     with transaction.atomic():
         if not _lock_if_current(move):
             return
-        _mark_threads(move)
+        _write_thread_states(move)
         moved = _run_statements(
             move, _for_user, {"from": move.from_user, "to": move.user_id, "by": str(move)}
         )
@@ -184,27 +178,22 @@ def _lock_if_current(move: HistoryMerge) -> bool:
 # --- The cache ------------------------------------------------------------------------------------
 
 
-def _mark_threads(move: HistoryMerge) -> None:
-    """Invalidate cached copies of threads with escalations and tool calls that move."""
+def _write_thread_states(move: HistoryMerge) -> None:
+    """Write the cached states of threads with escalations and tool calls that move, on commit."""
+    for state in thread_cache.STATES:
+        threads = state.open_rows().filter(user_id=move.from_user).order_by()
+        for thread_id in threads.values_list("thread_id", flat=True).distinct():
+            state.write_on_commit(required_tenant_id(), thread_id)
+
+
+def _delete_windows(move: HistoryMerge) -> None:
+    """Delete the cached windows of both users: readers write them from the transcript."""
     tenant_id = required_tenant_id()
-    for model, key in ((Escalation, escalation_status_key), (ToolCall, pending_tool_confirm_key)):
-        threads = model._default_manager.filter(user_id=move.from_user)
-        for thread_id in threads.values_list("thread_id", flat=True).order_by().distinct():
-            thread_cache.invalidate(key(tenant_id, thread_id))
-
-
-def _rebuild_windows(move: HistoryMerge) -> None:
-    """Rebuild the cached windows of both users from the transcript."""
-    tenant_id, client = required_tenant_id(), get_redis_connection("default")
     agents = Message.objects.filter(user_id=move.user_id).values_list("agent_id", flat=True)
     for agent_id in list(agents.order_by().distinct()):
-        with _lock_windows(move, agent_id):
-            if not Message.objects.filter(agent_id=agent_id, user_id=move.from_user).exists():
-                client.unlink(memory_short_key(tenant_id, agent_id, move.from_user))
-            key = memory_short_key(tenant_id, agent_id, move.user_id)
-            if window_store.read(key):
-                short_term.rebuild_window(tenant_id, agent_id, move.user_id)
-    thread_window.invalidate_all_threads(tenant_id)
+        for user_id in (move.from_user, move.user_id):
+            short_term.delete_window(tenant_id, agent_id, user_id)
+    thread_window.delete_all_threads(tenant_id)
 
 
 # --- Locks ----------------------------------------------------------------------------------------

@@ -14,9 +14,8 @@ from django.utils import timezone
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator.retention_rules import apply_due_changes
-from konstruct.privacy.erasure.messages import rebuild_cached_window
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
-from memory.conversations import thread_window
+from memory.conversations import short_term, thread_window
 from memory.indexing.service import remove_from_word_index
 from memory.models import Message
 from memory.scopes import scope_number
@@ -103,8 +102,8 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
         messages += len(batch)
         of_batch = {user_id for _, _, user_id in batch}
         for user_id in sorted(of_batch):
-            rebuild_cached_window(agent_id, user_id)
-        thread_window.invalidate_all_threads(required_tenant_id())
+            short_term.delete_window(required_tenant_id(), agent_id, user_id)
+        thread_window.delete_all_threads(required_tenant_id())
         users |= of_batch
     with transaction.atomic():
         values = {"agent": agent_id, "before": before, "users": list(users)}
@@ -152,7 +151,7 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
             tenant_id = required_tenant_id()
             keys = [memory_short_key(tenant_id, agent_id, user_id) for user_id in set(users)]
             get_redis_connection("default").unlink(*keys)
-            thread_window.invalidate_all_threads(tenant_id)
+            thread_window.delete_all_threads(tenant_id)
         yield batch
 
 

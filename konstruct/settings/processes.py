@@ -97,6 +97,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 30.0, "queue": "sweeps"},
     },
+    "write_thread_states": {
+        "task": "konstruct.orchestrator.tasks.write_thread_states",
+        "schedule": 10.0,
+        "options": {"expires": 10.0, "queue": "sweeps"},
+    },
 }
 
 LOG_LEVEL = text("LOG_LEVEL", "INFO")

@@ -6,30 +6,121 @@ newer than the database changes no prompt. Nothing expires.
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 from uuid import UUID
 
 from redis.exceptions import RedisError
 
-from memory.arguments import count_argument, role_argument
+from memory.arguments import count_argument, id_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
-from memory.conversations.conversation import Conversation, Turn, decode
-from memory.conversations.window_store import (
-    MAX_ATTEMPTS,
-    WindowCopy,
-    is_current,
-    log_cache_outage,
-)
+from memory.conversations.conversation import Conversation, Turn, TurnPosition
+from memory.conversations.window_store import Window, decode_all, is_current
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
+from memory.models import WindowClear
 from tenants import transaction
-from tenants.context import asynchronous, known_tenant
+from tenants.context import asynchronous, known_tenant, tenant_scope
+from tenants.exceptions import UnknownTenant
+from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class UserWindow(Window):
+    """The window of an agent and a user.
+
+    Without a conversation if an id is no UUID: no transcript can have it, and the window exists in
+    the cache only.
+    """
+
+    key: str
+    conversation: Conversation | None
+
+    @classmethod
+    def of(cls, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
+        tenant, agent = _as_uuid(tenant_id), _as_uuid(agent_id)
+        id_argument("user_id", user_id)
+        key = memory_short_key(tenant or tenant_id, agent or agent_id, user_id)
+        if tenant is None or agent is None:
+            return cls(key, None)
+        return cls(key, Conversation(tenant, agent, user_id))
+
+    @classmethod
+    def to_write(cls, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
+        """Return a window of a tenant.
+
+        Raises:
+            InvalidTenantId: tenant_id is not a UUID.
+            UnknownTenant: agent_id is not a UUID, and there is no such tenant.
+        """
+        window = cls.of(tenant_id, agent_id, user_id)
+        if window.conversation is None:
+            with known_tenant(tenant_id):
+                WindowClear.objects.exists()
+        return window
+
+    def in_tenant(self) -> AbstractContextManager[object]:
+        """Enter the tenant, so that code of one tenant cannot reach another's window."""
+        if self.conversation is None:
+            return nullcontext()
+        return tenant_scope(self.conversation.tenant_id)
+
+    def transcript(self, size: int) -> tuple[list[Turn], str]:
+        """Return the turns of the window from the transcript, and the last clear's token."""
+        if self.conversation is not None:
+            with suppress(UnknownTenant), known_tenant(self.conversation.tenant_id):
+                clear = self.conversation.last_clear()
+                return self.conversation.recent_turns(size, after=clear), clear.token
+        return [], ""
+
+    def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
+        """Return how many of the messages the window may have, and the last clear's token.
+
+        All of them if there is no conversation.
+        """
+        if self.conversation is not None:
+            with suppress(UnknownTenant), known_tenant(self.conversation.tenant_id):
+                return self.conversation.count_current(message_ids)
+        return len(message_ids), ""
+
+    def clear_token(self) -> str:
+        """Return the token of the last clear.
+
+        Raises:
+            UnknownTenant: no such tenant.
+        """
+        if self.conversation is None:
+            return ""
+        with known_tenant(self.conversation.tenant_id):
+            return self.conversation.count_current([])[1]
+
+    def position_of(self, turn: Turn) -> TurnPosition | None:
+        """Return the position of the turn in the transcript; None if it is not there."""
+        if self.conversation is None or _as_uuid(turn.message_id) is None:
+            return None
+        with known_tenant(self.conversation.tenant_id):
+            return self.conversation.position_of(turn.message_id)
+
+    @contextmanager
+    def log_outage(self) -> Iterator[None]:
+        """Run the block, which changes the copy. Log a line instead of an error of the cache."""
+        try:
+            yield
+        except RedisError as error:
+            logger.warning("window %s was not appended to: %s", self.key, error)
+
+
+def _as_uuid(value: UUID | str) -> UUID | None:
+    try:
+        return UUID(str(value))
+    except ValueError:
+        return None
 
 
 def get_recent_messages(
@@ -51,7 +142,7 @@ def get_recent_messages(
         InvalidKeyPart: an id cannot be part of a cache key.
     """
     n = count_argument("n", n, minimum=0)
-    window = WindowCopy.of(tenant_id, agent_id, user_id)
+    window = UserWindow.of(tenant_id, agent_id, user_id)
     if n == 0:
         return []
     size = max(n, WINDOW)
@@ -60,8 +151,7 @@ def get_recent_messages(
             return window.read(size)[-n:]
         except RedisError as error:
             logger.warning("window %s is read from the transcript: %s", window.key, error)
-            turns, _ = window.transcript(size)
-            return [turn.as_dict() for turn in turns[-n:]]
+            return [turn.as_dict() for turn in window.transcript(size)[0][-n:]]
 
 
 aget_recent_messages = asynchronous(get_recent_messages)
@@ -91,25 +181,12 @@ def append_message(
     if not isinstance(content, str):
         raise InvalidArgument(f"content={content!r} is not text")
     turn = Turn(role=role_argument(role), content=content)
-    target = WindowCopy.to_write(tenant_id, agent_id, user_id)
+    target = UserWindow.to_write(tenant_id, agent_id, user_id)
     if isinstance(role, TurnRole) and role.collect(target.key, content):
         return
     new_id_argument("user_id", user_id)
-    with target.in_tenant(), log_cache_outage(target):
-        for _ in range(MAX_ATTEMPTS):
-            turn = replace(turn, clear=target.clear_token())
-            if window_store.append(target.key, [turn], window=size):
-                return
-            expected = window_store.read(target.key)
-            # Another writer may have written the copy since, with a turn that only the copy has.
-            # This call sees the copy that was read, or a later one, which is not replaced.
-            if window_store.append(target.key, [turn], window=size):
-                return
-            written = target.write_transcript(size, more_turns=[turn], expected=expected)
-            # A concurrent clear covers the written transcript, and not this turn.
-            if written and target.clear_token() == turn.clear:
-                return
-        target.invalidate()
+    with target.in_tenant(), target.log_outage():
+        target.append([replace(turn, clear=target.clear_token())], size)
 
 
 aappend_message = asynchronous(append_message)
@@ -173,23 +250,17 @@ def append_turns(
     for turn in turns:
         if not turn.message_id:
             raise InvalidArgument(f"{turn!r} has no message_id: see append_message")
-    target = WindowCopy.to_write(tenant_id, agent_id, user_id)
+    target = UserWindow.to_write(tenant_id, agent_id, user_id)
     if not turns:
         return
-    with target.in_tenant(), log_cache_outage(target):
+    with target.in_tenant(), target.log_outage():
         position = target.position_of(last or turns[-1])
         if position is not None and position.is_cleared:
             return
         before = ""
         if position is not None:
             before = str(position.previous_id or window_store.NO_PREVIOUS_TURN)
-        # Turns without a position are not in the transcript.
-        missing = turns if position is None else []
-        for _ in range(MAX_ATTEMPTS):
-            appended = window_store.append(target.key, turns, window=size, before=before)
-            if appended or target.write_transcript(size, more_turns=missing, changed=turns):
-                return
-        target.invalidate()
+        target.append(turns, size, before)
 
 
 aappend_turns = asynchronous(append_turns)
@@ -205,35 +276,33 @@ def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> N
     Raises:
         UnknownTenant: no such tenant.
     """
-    window = WindowCopy.of(tenant_id, agent_id, user_id)
+    window = UserWindow.of(tenant_id, agent_id, user_id)
     if window.conversation is None:
-        window_store.invalidate(window.key)
+        window_store.delete(window.key)
         return
     with known_tenant(tenant_id) as tenant:
         window.conversation.clear()
         threads = thread_window.threads_of(window.conversation.agent_id, user_id)
-        transaction.on_commit(partial(_invalidate_copies, tenant, window.key, threads))
+        transaction.on_commit(partial(_delete_copies, tenant, window.key, threads))
 
 
 aclear_window = asynchronous(clear_window)
 
 
-def _invalidate_copies(tenant_id: UUID, key: str, threads: Sequence[str]) -> None:
+def _delete_copies(tenant_id: UUID, key: str, threads: Sequence[str]) -> None:
     try:
-        window_store.invalidate(key)
-        thread_window.invalidate_threads(tenant_id, threads)
+        window_store.delete(key)
+        thread_window.delete_threads(tenant_id, threads)
     except RedisError as error:
         logger.warning("window %s is cleared; the cache still has its copy: %s", key, error)
 
 
-def rebuild_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
-    """Replace the window by the transcript.
+def delete_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
+    """Delete the copy in the cache: the next reader writes it from the transcript.
 
     Turns that were only appended to the window are lost.
     """
-    window = WindowCopy.of(tenant_id, agent_id, user_id)
-    with window.in_tenant():
-        window.rebuild()
+    window_store.delete(UserWindow.of(tenant_id, agent_id, user_id).key)
 
 
 def is_end_of_transcript(entries: Sequence[bytes], conversation: Conversation) -> bool:
@@ -242,8 +311,7 @@ def is_end_of_transcript(entries: Sequence[bytes], conversation: Conversation) -
     Turns that were only appended to the window are in no transcript, and may have displaced others.
     """
     clear = conversation.last_clear()
-    turns = [turn for turn in map(decode, entries) if turn is not None]
-    current = [turn for turn in turns if is_current(turn, clear.token)]
+    current = [turn for turn in decode_all(entries) if is_current(turn, clear.token)]
     ids = [turn["message_id"] for turn in current if "message_id" in turn]
     expected = conversation.recent_turns(max(WINDOW, len(ids)), after=clear)
     if not ids:
@@ -252,15 +320,15 @@ def is_end_of_transcript(entries: Sequence[bytes], conversation: Conversation) -
 
 
 def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
-    """Rebuild a window if it is not the end of its transcript any more.
+    """Delete the copy in the cache if it is not the end of its transcript any more.
 
     Call it after writing to the transcript without `append_turns`. While the cache is down, a line
     is logged.
     """
-    window = WindowCopy.of(tenant_id, agent_id, user_id)
+    window = UserWindow.of(tenant_id, agent_id, user_id)
     if window.conversation is None:
         return
-    with window.in_tenant(), log_cache_outage(window):
+    with window.in_tenant(), window.log_outage():
         entries = window_store.read(window.key)
         if entries and not is_end_of_transcript(entries, window.conversation):
-            window.rebuild()
+            window_store.delete(window.key)

@@ -6,7 +6,7 @@ that a user's cleared window covers.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 from uuid import UUID
@@ -18,8 +18,8 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, id_argument
 from memory.conf import WINDOW
 from memory.conversations import window_store
-from memory.conversations.conversation import Turn, decode
-from memory.conversations.window_store import MAX_ATTEMPTS
+from memory.conversations.conversation import Turn
+from memory.conversations.window_store import Window, decode_all
 from memory.models import Message, WindowClear
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import session_key, thread_windows_pattern
@@ -64,15 +64,52 @@ class ThreadTurn(Turn):
         return {**super().as_dict(), "user_id": self.user_id, "answered_by": self.answered_by}
 
 
-def invalidate_all_threads(tenant_id: UUID | str) -> None:
-    """Invalidate the windows of all threads of a tenant; readers rebuild them.
+@dataclass(frozen=True)
+class ThreadWindow(Window):
+    """The window of a thread of the current tenant."""
+
+    key: str
+    thread_id: str
+    channel: str
+
+    @classmethod
+    def of(cls, thread_id: str, channel: str) -> Self:
+        return cls(session_key(required_tenant_id(), thread_id), thread_id, channel)
+
+    def transcript(self, size: int) -> tuple[list[Turn], str]:
+        """Return the last turns of the thread, oldest first; no clear has a token."""
+        rows = self.turns()[:size]
+        return [ThreadTurn.of(row) for row in reversed(rows)], ""
+
+    def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
+        """Return how many of the messages are in the transcript and not cleared."""
+        return self.turns().filter(pk__in=message_ids).count(), ""
+
+    def turns(self) -> QuerySet[Message]:
+        """Return the turns of the thread that no cleared window covers, newest first."""
+        clears = WindowClear.objects.filter(
+            Q(last_number__gte=OuterRef("number")) | Q(created_at__gt=OuterRef("created_at")),
+            agent_id=OuterRef("agent_id"),
+            user_id=OuterRef("user_id"),
+        )
+        rows = Message.objects.filter(
+            ~Exists(clears),
+            tenant_id=required_tenant_id(),
+            thread_id=id_argument("thread_id", self.thread_id),
+            channel=self.channel,
+        )
+        return rows.order_by("-created_at", "-number")
+
+
+def delete_all_threads(tenant_id: UUID | str) -> None:
+    """Delete the windows of all threads of a tenant in the cache; readers write them again.
 
     For erasing, moving and retention, after they have changed the transcript.
     """
     with tenant_scope(tenant_id):
         client = get_redis_connection("default")
         for key in client.scan_iter(match=thread_windows_pattern(required_tenant_id()), count=1000):
-            window_store.invalidate(key.decode())
+            window_store.delete(key.decode())
 
 
 def get_thread_turns(
@@ -89,15 +126,12 @@ def get_thread_turns(
     """
     n = count_argument("n", n, minimum=0)
     with tenant_scope(tenant_id):
+        window = ThreadWindow.of(thread_id, channel)
         try:
-            key = _key(thread_id)
-            entries = window_store.read(key)
-            turns = _decode_all(entries)
-            if not _are_current(turns, thread_id, channel):
-                turns = _rebuild(key, thread_id, channel, entries)
+            turns = window.read(WINDOW)
         except RedisError as error:
             logger.warning("thread %s is read from the transcript: %s", thread_id, error)
-            turns = [turn.as_dict() for turn in last_turns_of_thread(thread_id, channel)]
+            turns = [turn.as_dict() for turn in window.transcript(WINDOW)[0]]
     # Two simultaneous turns may be appended in the other order.
     turns.sort(key=lambda turn: str(turn.get("at", "")))
     return turns[-n:] if n else []
@@ -110,26 +144,22 @@ def append_to_thread(tenant_id: UUID | str, message: Message) -> None:
     logged, and the next turn finds the gap.
     """
     with tenant_scope(tenant_id):
-        before = _turns(message.thread_id, message.channel).filter(
+        window = ThreadWindow.of(message.thread_id, message.channel)
+        before = window.turns().filter(
             Q(created_at__lt=message.created_at)
             | Q(created_at=message.created_at, number__lt=message.number)
         )
         previous = before.values_list("pk", flat=True).first()
         try:
-            key = _key(message.thread_id)
-            if not window_store.append(
-                key,
-                [ThreadTurn.of(message)],
-                window=WINDOW,
-                before=str(previous or window_store.NO_PREVIOUS_TURN),
-            ):
-                _rebuild(key, message.thread_id, message.channel, window_store.read(key))
+            window.append(
+                [ThreadTurn.of(message)], WINDOW, str(previous or window_store.NO_PREVIOUS_TURN)
+            )
         except RedisError as error:
             logger.warning("thread %s was not appended to: %s", message.thread_id, error)
 
 
-def invalidate_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
-    """Invalidate the windows of these threads; readers rebuild them.
+def delete_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
+    """Delete the windows of these threads in the cache; readers write them again.
 
     Call it after the commit that changed the transcript.
 
@@ -138,7 +168,7 @@ def invalidate_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None
     """
     with tenant_scope(tenant_id):
         for thread_id in thread_ids:
-            window_store.invalidate(_key(thread_id))
+            window_store.delete(session_key(required_tenant_id(), thread_id))
 
 
 def threads_of(agent_id: UUID, user_id: str) -> list[str]:
@@ -149,61 +179,6 @@ def threads_of(agent_id: UUID, user_id: str) -> list[str]:
 
 def is_end_of_thread(entries: Sequence[bytes], thread_id: str, channel: str) -> bool:
     """Return whether the entries of a window are the end of its thread in the transcript."""
-    ids = {turn.get("message_id") for turn in _decode_all(entries)}
-    if not ids:
-        return True  # it was invalidated; the next reader rebuilds it
-    return ids == {
-        turn.message_id for turn in last_turns_of_thread(thread_id, channel)[-len(ids) :]
-    }
-
-
-def last_turns_of_thread(thread_id: str, channel: str) -> list[ThreadTurn]:
-    """Return the last turns of a thread of the current tenant, oldest first."""
-    return [ThreadTurn.of(row) for row in reversed(_turns(thread_id, channel)[:WINDOW])]
-
-
-def _turns(thread_id: str, channel: str) -> QuerySet[Message]:
-    """Return the turns of a thread that no cleared window covers, newest first."""
-    clears = WindowClear.objects.filter(
-        Q(last_number__gte=OuterRef("number")) | Q(created_at__gt=OuterRef("created_at")),
-        agent_id=OuterRef("agent_id"),
-        user_id=OuterRef("user_id"),
-    )
-    rows = Message.objects.filter(
-        ~Exists(clears),
-        tenant_id=required_tenant_id(),
-        thread_id=id_argument("thread_id", thread_id),
-        channel=channel,
-    )
-    return rows.order_by("-created_at", "-number")
-
-
-def _are_current(turns: Sequence[Mapping[str, Any]], thread_id: str, channel: str) -> bool:
-    """Return whether there are turns, all of them in the transcript and not cleared."""
-    ids = {turn["message_id"] for turn in turns if "message_id" in turn}
-    if not ids:
-        return False
-    return _turns(thread_id, channel).filter(pk__in=ids).count() == len(ids)
-
-
-def _rebuild(
-    key: str, thread_id: str, channel: str, expected: Sequence[bytes]
-) -> list[dict[str, Any]]:
-    """Write the window from the transcript; repeat it if another writer changed the window."""
-    for _ in range(MAX_ATTEMPTS):
-        turns = last_turns_of_thread(thread_id, channel)
-        entries = [turn.encode() for turn in turns]
-        if window_store.write(key, entries, window=WINDOW, expected=expected):
-            break
-        expected = window_store.read(key)
-    else:
-        window_store.invalidate(key)
-    return [turn.as_dict() for turn in turns]
-
-
-def _decode_all(entries: Iterable[bytes]) -> list[dict[str, Any]]:
-    return [turn for turn in map(decode, entries) if turn is not None]
-
-
-def _key(thread_id: str) -> str:
-    return session_key(required_tenant_id(), thread_id)
+    ids = {turn.get("message_id") for turn in decode_all(entries)}
+    turns, _ = ThreadWindow.of(thread_id, channel).transcript(len(ids))
+    return ids == {turn.message_id for turn in turns}

@@ -4,16 +4,15 @@ While an escalation is open, the agent does not answer in the thread. Messages o
 stored, remembered and held. A person answers them in the admin and resolves the escalation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from typing import Final, Self
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import JSONObject, Now
 
-from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.exceptions import (
     EscalationNotFound,
     EscalationOver,
@@ -31,13 +30,13 @@ from konstruct.orchestrator.messages import (
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.notifications import notify
 from konstruct.orchestrator.replies import delivery, queue
+from konstruct.orchestrator.thread_cache import ThreadState
 from memory import short_term
 from memory.arguments import content_argument, id_argument, text_argument
 from memory.conversations import transcript
 from memory.conversations.conversation import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
-from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import execute, required_tenant_id
 from tenants.redis_keys import escalation_status_key
@@ -48,14 +47,11 @@ Outcome = Escalation.Outcome
 # The permission to answer escalations, and the authentication backend that checks it.
 ANSWER_PERMISSION = "orchestrator.change_escalation"
 AUTH_BACKEND = "django.contrib.auth.backends.ModelBackend"
-# Values in the cache: "person" with the id of the message that caused the escalation, or "agent"
-# with the id of the agent.
-PERSON, AGENT = "person", "agent"
 
 
 @dataclass(frozen=True, slots=True)
 class EscalationState:
-    """An open escalation or handover, as the cache stores it."""
+    """An open escalation or handover."""
 
     to_agent_id: UUID | None = None
     """The agent that answers; None if a person answers."""
@@ -67,35 +63,42 @@ class EscalationState:
         """Whether a person answers."""
         return self.to_agent_id is None
 
+    @classmethod
+    def of(cls, value: Mapping[str, str | None] | None) -> Self | None:
+        """Return the state of the annotation `OPEN_ESCALATION` of a message."""
+        if value is None:
+            return None
+        agent_id = value["to_agent_id"]
+        return cls(None if agent_id is None else UUID(agent_id), value["message_id"] or "")
+
+
+# An annotation of messages: the open escalation or handover of the thread.
+OPEN_ESCALATION: Final = Subquery(
+    Escalation.objects.open()
+    .filter(**{name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")})
+    .values(found=JSONObject(to_agent_id="to_agent_id", message_id="message_id"))[:1]
+)
+
 
 def current_escalation(thread: Thread) -> EscalationState | None:
-    """Return the thread's open escalation or handover from the cache; None if there is none."""
-    key = escalation_status_key(required_tenant_id(), thread.thread_id)
-    rows = thread_cache.read_through(key, partial(_open_escalations, thread.thread_id))
-    value = rows.get(str(scope_number(thread.agent_id, thread.user_id)))
-    if value is None:
-        return None
-    kind, _, id_text = value.partition(" ")
-    if kind == AGENT:
-        return EscalationState(to_agent_id=UUID(id_text))
-    return EscalationState(message_id=id_text)
+    """Return the thread's open escalation or handover; None if there is none."""
+    row = Escalation.objects.open().filter(**thread.as_filter)
+    values = row.values_list("to_agent_id", "message_id").first()
+    return None if values is None else EscalationState(values[0], str(values[1] or ""))
 
 
-def invalidate_cache(thread: Thread) -> None:
-    """Invalidate the cached escalation until the transaction ends. Call it before the change."""
-    thread_cache.invalidate(escalation_status_key(required_tenant_id(), thread.thread_id))
+# The key of a thread has "person" with the id of the message that caused the escalation, or "agent"
+# with the id of the agent.
+ESCALATIONS: Final = ThreadState(
+    escalation_status_key,
+    lambda: Escalation.objects.open().only("agent_id", "user_id", "to_agent_id", "message_id"),
+    lambda row: f"agent {row.to_agent_id}" if row.to_agent_id else f"person {row.message_id or ''}",
+)
 
 
-def _open_escalations(thread_id: str) -> thread_cache.CachedRows:
-    rows: thread_cache.CachedRows = {}
-    columns = ("agent_id", "user_id", "to_agent_id", "message_id")
-    for escalation in Escalation.objects.open().filter(thread_id=thread_id).only(*columns):
-        scope = str(scope_number(escalation.agent_id, escalation.user_id))
-        if escalation.to_agent_id:
-            rows[scope] = f"{AGENT} {escalation.to_agent_id}"
-        else:
-            rows[scope] = f"{PERSON} {escalation.message_id or ''}".strip()
-    return rows
+def write_key(thread: Thread) -> None:
+    """Write the thread's escalation into the cache when the current transaction is committed."""
+    ESCALATIONS.write_on_commit(required_tenant_id(), thread.thread_id)
 
 
 # --- Reasons to escalate --------------------------------------------------------------------------
@@ -167,7 +170,7 @@ def open_escalation(
         existing = lock_open_escalation(thread)
         if existing is not None and existing.to_agent_id is None:
             return existing, False
-        invalidate_cache(thread)
+        write_key(thread)
         if existing is not None:
             end(existing, Outcome.TO_PERSON, by=name or OpenedBy(opened_by).label)
         escalation = Escalation.objects.create(
@@ -237,7 +240,7 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
     with transaction.atomic():
         escalation = _lock_open(escalation_id)
         thread = Thread.of(escalation)
-        invalidate_cache(thread)
+        write_key(thread)
         for pending in held_replies(thread):
             message = konstruct_message(pending.message)
             if let_agent_answer:

@@ -18,7 +18,7 @@ from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import NothingToHandOver
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.detection import find_phrase
-from konstruct.orchestrator.handoff.escalations import invalidate_cache
+from konstruct.orchestrator.handoff.escalations import write_key
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import queue
@@ -279,7 +279,7 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
         handover = escalations.lock_open_escalation(thread)
         if handover is None or handover.to_agent_id != agent.id:
             return False
-        invalidate_cache(thread)
+        write_key(thread)
         escalations.end(handover, Outcome.HANDED_BACK, by=agent.name)
         previous = _previous_handover(handover)
         if previous is not None:
@@ -311,7 +311,7 @@ def _open_handover(
     message: KonstructMessage | None = None,
 ) -> Escalation:
     """Open the handover, and release the messages that are held for a person."""
-    invalidate_cache(thread)
+    write_key(thread)
     channel = escalations.channel_of(thread) if message is None else message.channel
     if existing is not None:
         escalations.end(existing, Outcome.HANDED_ON, by=name)

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.handoff.detection import yes_or_no
-from konstruct.orchestrator.handoff.escalations import EscalationState, current_escalation
+from konstruct.orchestrator.handoff.escalations import OPEN_ESCALATION, EscalationState
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, ToolCall
 from konstruct.orchestrator.tools import tool_calls
@@ -81,7 +81,7 @@ class Snapshot:
 def read_snapshot(message_id: UUID) -> Snapshot:
     """Read a message and the data of its reply.
 
-    Two statements and a read of the cache; one more statement with tool calls, options of the
+    Two statements; one more with tool calls, options of the
     program, an earlier reply, or a plain yes or no.
 
     Raises:
@@ -106,6 +106,7 @@ def _messages() -> QuerySet[Any]:
     of_thread = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
     escalations = Escalation.objects.filter(**of_thread)
     return Message.objects.annotate(
+        open_escalation=OPEN_ESCALATION,
         has_reply=Exists(Message.objects.filter(in_reply_to_id=OuterRef("pk"))),
         has_options=Exists(AnswerOptions.objects.filter(message_id=OuterRef("pk"))),
         has_calls=Exists(ToolCall.objects.filter(message_id=OuterRef("pk"))),
@@ -121,7 +122,7 @@ def _messages() -> QuerySet[Any]:
 
 
 def _snapshot(row: Any, thread: Thread) -> Snapshot:
-    message, escalation = konstruct_message(row), current_escalation(thread)
+    message, escalation = konstruct_message(row), EscalationState.of(row.open_escalation)
     handover_id = None if escalation is None else escalation.to_agent_id
     agents = Agent.objects.with_version().in_bulk({thread.agent_id, handover_id} - {None})
     handover_agent = agents.get(handover_id) if handover_id else None

@@ -15,7 +15,7 @@ from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.handoff import escalations, handovers
-from konstruct.orchestrator.handoff.escalations import OpenedBy, current_escalation
+from konstruct.orchestrator.handoff.escalations import OPEN_ESCALATION, EscalationState, OpenedBy
 from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.snapshot import Consent, Snapshot, read_snapshot
@@ -277,11 +277,11 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
     """
     message = snapshot.message
     with lock_windows([snapshot.thread], lease):
-        if not _has_same_owner(message):
+        user_id, escalation = _owner_and_escalation(message)
+        if user_id != message.user_id:
             queue.REPLIES.cancel_attempt(message.id)
             return None  # another attempt answers it in its new thread
         if draft.prompt is not None:
-            escalation = current_escalation(snapshot.thread)
             if (
                 escalation is not None
                 and escalation.is_to_person
@@ -295,11 +295,11 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
         return record_reply(message, draft)
 
 
-def _has_same_owner(message: KonstructMessage) -> bool:
-    user_id = Message.objects.filter(pk=message.id).values_list("user_id", flat=True).first()
-    if user_id is None:
+def _owner_and_escalation(message: KonstructMessage) -> tuple[str, EscalationState | None]:
+    row = Message.objects.filter(pk=message.id).values_list("user_id", OPEN_ESCALATION).first()
+    if row is None:
         raise MessageNotFound(f"No user's message has the id {message.id}.")
-    return user_id == message.user_id
+    return row[0], EscalationState.of(row[1])
 
 
 def record_reply(message: KonstructMessage, draft: Draft) -> Message:

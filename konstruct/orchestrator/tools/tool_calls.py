@@ -6,7 +6,6 @@ killed workers and repeated deliveries execute a call once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,17 +13,16 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion
-from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
-from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
+from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.notifications import notify_many
 from konstruct.orchestrator.replies import queue
+from konstruct.orchestrator.thread_cache import ThreadState
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from konstruct.orchestrator.usage import admit_memories
 from memory.models import Message
-from memory.scopes import scope_number
 from tenants import traces, transaction
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.limits.quotas import QuotaExceeded
@@ -77,7 +75,7 @@ def record(
     reasons = (reason for state, reason in HELD_FOR_BY_STATE.items() if state in states)
     held_for = next(reasons, None)
     with transaction.atomic():
-        _invalidate_cache(message.thread_id)
+        WAITING_CALLS.write_on_commit(message.tenant_id, message.thread_id)
         ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
         if held_for is not None:
             queue.hold(message, held_for)
@@ -147,10 +145,9 @@ def only_waiting_call(message: KonstructMessage) -> UUID | None:
 
     None if no call waits, or more than one.
     """
-    key = pending_tool_confirm_key(required_tenant_id(), message.thread_id)
-    rows = thread_cache.read_through(key, partial(_waiting_call_ids, message.thread_id))
-    call_ids = rows.get(_scope(message.agent_id, message.user_id), "").split()
-    return UUID(call_ids[0]) if len(call_ids) == 1 else None
+    waiting = ToolCall.objects.waiting().filter(**Thread.of(message).as_filter)
+    call_ids = list(waiting.values_list("pk", flat=True)[:2])
+    return call_ids[0] if len(call_ids) == 1 else None
 
 
 # --- Deciding -------------------------------------------------------------------------------------
@@ -245,7 +242,7 @@ def _require_same_decision(call: ToolCall, approve: bool) -> None:
 
 def _store_decision(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") -> None:
     """Store the decision, and release the message after the decision on its last call."""
-    _invalidate_cache(call.thread_id)
+    WAITING_CALLS.write_on_commit(call.tenant_id, call.thread_id)
     message = konstruct_message(call.message)
     _save_decision(call, state, by=by, result=result)
     is_held = PendingReply.objects.held(HeldFor.CONSENT).filter(pk=message.id).exists()
@@ -385,21 +382,12 @@ def _question(agent: Agent, name: str, arguments: Any) -> str:
     return tool.question(arguments)
 
 
-def _waiting_call_ids(thread_id: str) -> thread_cache.CachedRows:
-    calls = ToolCall.objects.waiting().filter(thread_id=thread_id).order_by("created_at", "pk")
-    rows: thread_cache.CachedRows = {}
-    for agent_id, user_id, pk in calls.values_list("agent_id", "user_id", "pk"):
-        scope = _scope(agent_id, user_id)
-        rows[scope] = f"{rows.get(scope, '')} {pk}".strip()
-    return rows
-
-
-def _scope(agent_id: UUID, user_id: str) -> str:
-    return str(scope_number(agent_id, user_id))
-
-
-def _invalidate_cache(thread_id: str) -> None:
-    thread_cache.invalidate(pending_tool_confirm_key(required_tenant_id(), thread_id))
+# The key of a thread has the ids of the calls of each scope, the first one first.
+WAITING_CALLS: Final = ThreadState(
+    pending_tool_confirm_key,
+    lambda: ToolCall.objects.waiting().order_by("created_at", "pk"),
+    lambda call: str(call.pk),
+)
 
 
 def _decided_by(message: KonstructMessage) -> str:

@@ -30,7 +30,7 @@ from konstruct.privacy.erasure.redaction import (
 )
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from memory.conf import HANDOVER_CHANNEL
-from memory.conversations import short_term, thread_window, window_store
+from memory.conversations import short_term, thread_window
 from memory.conversations.transcript import copy_id
 from memory.indexing.service import remove_from_word_index
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
@@ -38,7 +38,7 @@ from memory.scopes import scope_number
 from tenants import journal
 from tenants.audit.models import ListExport, MessageErasure
 from tenants.context import connection, fetch_value, required_tenant_id
-from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
+from tenants.redis_keys import idempotency_key, partial_reply_key
 from tenants.schemas.left_overs import drop_left_overs
 
 # Approximate number of messages that are removed in one transaction, with their replies.
@@ -264,17 +264,9 @@ def _delete_from_cache(cached: Mapping[str, Any] | None) -> None:
         return
     tenant_id = required_tenant_id()
     for agent_id, user_id in cached["users"]:
-        rebuild_cached_window(UUID(agent_id), user_id)
-    thread_window.invalidate_threads(tenant_id, cached["threads"])
+        short_term.delete_window(tenant_id, agent_id, user_id)
+    thread_window.delete_threads(tenant_id, cached["threads"])
     keys = [
         key(tenant_id, pk) for pk in cached["ids"] for key in (idempotency_key, partial_reply_key)
     ]
     get_redis_connection("default").unlink(*keys)
-
-
-def rebuild_cached_window(agent_id: UUID, user_id: str) -> None:
-    """Rebuild the window from the transcript, if the cache has one."""
-    tenant_id = required_tenant_id()
-    with lock_windows([Thread(agent_id, user_id, "")]):
-        if window_store.read(memory_short_key(tenant_id, agent_id, user_id)):
-            short_term.rebuild_window(tenant_id, agent_id, user_id)

@@ -1,61 +1,64 @@
-"""Cached copies of tables: never older than the table, also after races and kills."""
+"""The keys of open states of threads: from the event until the state ends."""
+
+import json
 
 import pytest
 from django_redis import get_redis_connection
-from redis.exceptions import RedisError
 
 from konstruct.orchestrator import thread_cache
-from konstruct.orchestrator.thread_cache import invalidate, read_through
+from konstruct.orchestrator.handoff import escalations
+from konstruct.orchestrator.handoff.escalations import OpenedBy
+from konstruct.orchestrator.messages import Thread
+from memory.models import Message
+from memory.scopes import scope_number
 from tenants import transaction
+from tenants.context import tenant_scope
+from tenants.redis_keys import escalation_status_key
+from tests.konstruct.conftest import Program
 
-KEY = "t:escalation:x"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def of_table(answer: dict[str, str], asked: list[int]) -> dict[str, str]:
-    asked.append(1)
-    return answer
+@pytest.fixture
+def thread(program_a: Program) -> Thread:
+    program_a.send("Hello", thread_id="t")
+    with tenant_scope(program_a.tenant.id):
+        return Thread.of(Message.objects.get())
 
 
-def test_the_table_is_asked_once() -> None:
-    calls: list[int] = []
-    for _ in range(3):
-        assert read_through(KEY, lambda: of_table({"1": "a"}, calls)) == {"1": "a"}
-    assert len(calls) == 1
-    assert 0 < get_redis_connection("default").ttl(KEY) <= thread_cache.TTL_SECONDS
-    get_redis_connection("default").flushdb()
-    assert read_through(KEY, lambda: of_table({}, calls)) == {}
-    assert len(calls) == 2
+def read(program: Program) -> dict[str, str] | None:
+    value = get_redis_connection("default").get(escalation_status_key(program.tenant.id, "t"))
+    return None if value is None else json.loads(value)
 
 
-def test_reader_from_before_a_change_does_not_cache_the_old_row() -> None:
-    def overtaken() -> dict[str, str]:
+def open_escalation(thread: Thread) -> escalations.Escalation:
+    opened, _ = escalations.open_escalation(
+        thread, opened_by=OpenedBy.PROGRAM, reason="It is urgent."
+    )
+    return opened
+
+
+def test_a_key_exists_from_the_commit_until_the_state_ends(
+    program_a: Program, thread: Thread
+) -> None:
+    with tenant_scope(program_a.tenant.id):
         with transaction.atomic():
-            invalidate(KEY)
-        return {"1": "old"}
-
-    read_through(KEY, overtaken)
-    assert read_through(KEY, lambda: {"1": "new"}) == {"1": "new"}
-
-
-def test_readers_use_the_table_between_a_change_and_its_commit() -> None:
-    calls: list[int] = []
-    read_through(KEY, lambda: {"1": "old"})
-    with transaction.atomic():
-        invalidate(KEY)
-        for _ in range(2):
-            assert read_through(KEY, lambda: of_table({"1": "new"}, calls)) == {"1": "new"}
-        # A process killed here leaves the mark, and no copy.
-        assert get_redis_connection("default").get(KEY) == thread_cache.CHANGING_MARKER
-    assert len(calls) == 2
-    assert get_redis_connection("default").get(KEY) is None
+            opened = open_escalation(thread)
+            assert read(program_a) is None
+        scope = str(scope_number(thread.agent_id, thread.user_id))
+        assert read(program_a) == {scope: "person"}
+        key = escalation_status_key(program_a.tenant.id, "t")
+        assert get_redis_connection("default").ttl(key) == -1
+        escalations.resolve(opened.pk, by="eva", let_agent_answer=True)
+        assert read(program_a) is None
 
 
-def test_without_the_cache_the_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(name: str) -> None:
-        raise RedisError("away")
-
-    monkeypatch.setattr(thread_cache, "get_redis_connection", away)
-    with transaction.atomic():
-        invalidate(KEY)
-    assert read_through(KEY, lambda: {"1": "a"}) == {"1": "a"}
+def test_the_keys_are_written_again_after_a_flush(program_a: Program, thread: Thread) -> None:
+    with tenant_scope(program_a.tenant.id):
+        open_escalation(thread)
+        before = read(program_a)
+        get_redis_connection("default").flushdb()
+        assert thread_cache.write_after_flush()
+        assert before is not None
+        assert read(program_a) == before
+        assert not thread_cache.write_after_flush()

@@ -177,9 +177,11 @@ def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
         append_message(tenant_a.id, agent.id, user_id, "user", "alone since")
     with tenant_scope(tenant_a.id):
         RetentionRule.objects.create(days=30)
-    shorten = retention.rebuild_cached_window
+    delete = retention.short_term.delete_window
     monkeypatch.setattr(
-        retention, "rebuild_cached_window", lambda *of: None if of[1] == "maria" else shorten(*of)
+        retention.short_term,
+        "delete_window",
+        lambda *of: None if of[2] == "maria" else delete(*of),
     )
     assert [removed.users for removed in applied(tenant_a)] == [2]
     cache = get_redis_connection("default")

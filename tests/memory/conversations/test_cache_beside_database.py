@@ -13,7 +13,7 @@ from memory.conversations.short_term import (
     append_message,
     append_turns,
     clear_window,
-    rebuild_window,
+    delete_window,
 )
 from memory.conversations.thread_window import append_to_thread, get_thread_turns
 from memory.conversations.transcript import record_message
@@ -188,6 +188,6 @@ def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
     for tenant in (tenant_a, tenant_b):
         add_exchange(tenant.id, "last", f"{tenant.slug} last")
         live = contents(tenant.id)
-        rebuild_window(tenant.id, AGENT, USER)
+        delete_window(tenant.id, AGENT, USER)
         assert sorted(live) == sorted(contents(tenant.id))
         assert {text.split()[0] for text in live if " " in text} == {tenant.slug}

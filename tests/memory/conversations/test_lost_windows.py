@@ -116,16 +116,12 @@ def test_reader_from_before_a_clear_cannot_undo_it(
     monkeypatch.setattr(Conversation, "recent_turns", read_and_be_overtaken)
     if reader == "get":
         get_recent_messages(tenant_a.id, AGENT, USER)
-        expected = []
     elif reader == "append_message":
-        append_message(tenant_a.id, AGENT, USER, "user", "new")
-        expected = ["new"]
+        append_message(tenant_a.id, AGENT, USER, "user", "at the same time")
     else:
         append_turns(tenant_a.id, AGENT, USER, late)
-        expected = []
     assert cleared == [True]
-    assert [t for t in contents(tenant_a.id) if t in ("q1", "a1")] == []
-    assert [t for t in contents(tenant_a.id) if t == "new"] == [t for t in expected if t == "new"]
+    assert contents(tenant_a.id) == []
 
 
 def test_without_the_cache_the_transcript_is_read(tenant_a, add_exchange, cache_away, caplog):

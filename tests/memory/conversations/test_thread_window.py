@@ -13,8 +13,8 @@ from memory.conversations import window_store
 from memory.conversations.short_term import clear_window
 from memory.conversations.thread_window import (
     append_to_thread,
+    delete_all_threads,
     get_thread_turns,
-    invalidate_all_threads,
     is_end_of_thread,
 )
 from memory.conversations.transcript import record_message
@@ -125,7 +125,7 @@ def test_reader_from_before_a_clear_cannot_write_the_old_window(
 def test_all_of_a_tenants_are_forgotten_and_rebuilt(tenant_a: Tenant, tenant_b: Tenant) -> None:
     for tenant in (tenant_a, tenant_b):
         add_to_thread(tenant, f"Hi {tenant.slug}")
-    invalidate_all_threads(tenant_a.id)
+    delete_all_threads(tenant_a.id)
     client = get_redis_connection("default")
     assert b"Hi" not in b"".join(client.lrange(key_of(tenant_a), 0, -1))
     assert b"Hi" in b"".join(client.lrange(key_of(tenant_b), 0, -1))

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS
 from konstruct.channels.notifications.sending import has_recipients, send, send_test
-from konstruct.orchestrator.handoff.escalations import invalidate_cache
+from konstruct.orchestrator.handoff.escalations import write_key
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation, Notification, NotificationRecipient
 from konstruct.orchestrator.notifications import notify
@@ -27,7 +27,7 @@ def escalate_long_ago(program: Program) -> Escalation:
     ask(program, "Hello", thread_id="old")
     thread = Thread(program.agent.id, "maria", "old")
     with transaction.atomic():
-        invalidate_cache(thread)
+        write_key(thread)
         escalation = Escalation.objects.create(
             **thread.as_filter,
             channel="rest",
