@@ -150,14 +150,18 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
 
 
 @contextmanager
-def known_tenant(tenant_id: UUID | str, *, reads_only: bool = False) -> Iterator[UUID]:
+def known_tenant(
+    tenant_id: UUID | str, *, reads_only: bool = False, savepoint: bool = True
+) -> Iterator[UUID]:
     """Run the block inside the tenant; raise UnknownTenant if the tenant has no tables.
 
     The block is a transaction, or a savepoint, so that an unknown tenant does not abort the
     caller's transaction.
 
     Args:
+        tenant_id: the tenant.
         reads_only: roll it back at the end, with the settings that the block has made.
+        savepoint: False for a block that only reads: no savepoint in a transaction of this tenant.
 
     Raises:
         InvalidTenantId: it is not a UUID.
@@ -165,10 +169,13 @@ def known_tenant(tenant_id: UUID | str, *, reads_only: bool = False) -> Iterator
         UnknownTenant: no such tenant, or one that `manage.py migrate` has not reached.
     """
     try:
-        with tenant_scope(tenant_id) as entered, transaction.atomic(using=current_server()):
-            yield entered
-            if reads_only:
-                transaction.set_rollback(True, using=current_server())
+        outer = current_tenant_id()
+        with tenant_scope(tenant_id) as entered:
+            is_outside = savepoint or outer != entered
+            with transaction.atomic(using=current_server(), savepoint=is_outside):
+                yield entered
+                if reads_only:
+                    transaction.set_rollback(True, using=current_server())
     except ProgrammingError as error:
         if isinstance(error.__cause__, UndefinedTable):
             raise UnknownTenant(f"no tenant with migrated tables has the id {tenant_id}") from error

@@ -74,7 +74,10 @@ class UserWindow(Window):
     def transcript(self, size: int) -> tuple[list[Turn], str]:
         """Return the turns of the window from the transcript, and the last clear's token."""
         if self.conversation is not None:
-            with suppress(UnknownTenant), known_tenant(self.conversation.tenant_id):
+            with (
+                suppress(UnknownTenant),
+                known_tenant(self.conversation.tenant_id, savepoint=False),
+            ):
                 clear = self.conversation.last_clear()
                 return self.conversation.recent_turns(size, after=clear), clear.token
         return [], ""
@@ -85,7 +88,10 @@ class UserWindow(Window):
         All of them if there is no conversation.
         """
         if self.conversation is not None:
-            with suppress(UnknownTenant), known_tenant(self.conversation.tenant_id):
+            with (
+                suppress(UnknownTenant),
+                known_tenant(self.conversation.tenant_id, savepoint=False),
+            ):
                 return self.conversation.count_current(message_ids)
         return len(message_ids), ""
 
@@ -97,14 +103,14 @@ class UserWindow(Window):
         """
         if self.conversation is None:
             return ""
-        with known_tenant(self.conversation.tenant_id):
+        with known_tenant(self.conversation.tenant_id, savepoint=False):
             return self.conversation.count_current([])[1]
 
     def position_of(self, turn: Turn) -> TurnPosition | None:
         """Return the position of the turn in the transcript; None if it is not there."""
         if self.conversation is None or _as_uuid(turn.message_id) is None:
             return None
-        with known_tenant(self.conversation.tenant_id):
+        with known_tenant(self.conversation.tenant_id, savepoint=False):
             return self.conversation.position_of(turn.message_id)
 
     @contextmanager

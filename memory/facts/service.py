@@ -312,7 +312,7 @@ class LongTermMemory:
         count_argument("limit", limit)
         similarity_argument("threshold", threshold)
         vector = _query_vector(query, query_embedding)
-        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+        with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = filter_facts(
                 tenant,
                 agent_id=agent_id,
@@ -339,7 +339,7 @@ class LongTermMemory:
         These are allergies and preferences, by their slots; if the user has at most SMALL_SET
         facts, all of them.
         """
-        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+        with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = filter_facts(tenant, agent_id=agent_id, user_id=user_id, shared=False)
             is_preference = Q(slot__iregex=PREFERENCE_SLOTS)
             rows = rows.defer("embedding").alias(
@@ -363,7 +363,7 @@ class LongTermMemory:
     ) -> list[MemoryEntry]:
         """Return the newest facts, newest first; filtered as in `search`."""
         count_argument("limit", limit)
-        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+        with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = filter_facts(tenant, agent_id=agent_id, user_id=user_id, filters=filters, at=at)
             return [*rows.order_by("-created_at", "-memory_id")[:limit]]
         return []
@@ -373,7 +373,7 @@ class LongTermMemory:
     ) -> MemoryEntry | None:
         """Return a fact as it is, or as it was at a time; None if it is (or was) not valid."""
         fact_id = uuid_argument("memory_id", memory_id)
-        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+        with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)
             return rows.as_of(time_argument("at", at)).order_by("-valid_from").first()
         return None
@@ -384,7 +384,7 @@ class LongTermMemory:
         Including expired ones; [] if the tenant has no such fact.
         """
         fact_id = uuid_argument("memory_id", memory_id)
-        with suppress(UnknownTenant), known_tenant(tenant_id) as tenant:
+        with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             return [*MemoryEntry.objects.of_tenant(tenant).versions_of(fact_id)]
         return []
 
