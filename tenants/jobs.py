@@ -302,20 +302,15 @@ _CLAIM = _LEASE.format(
     LIMIT 1
     """  # noqa: S608 (a constant)
 )
-# Jobs of the current tenant, also ones that are not due yet.
-_LEASE_KEYS = _LEASE.format(
+# Jobs of the current tenant: these, also if they are not due yet; or the one of a lane that is due
+# longest.
+_LEASE_OF_TENANT = _LEASE.format(
     f"""
     {_FREE}
-      AND tenant_id = %(tenant_id)s AND key = ANY (%(keys)s::uuid[]) AND held_for = ''
-    FOR UPDATE SKIP LOCKED
-    """
-)
-_LEASE_LANE = _LEASE.format(
-    f"""
-    {_FREE}
-      AND tenant_id = %(tenant_id)s AND held_for = '' AND due_at <= statement_timestamp()
+      AND tenant_id = %(tenant_id)s AND held_for = ''
       AND (key = ANY (%(keys)s::uuid[]) OR lane = %(lane)s)
-    ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+      AND (%(lane)s::uuid IS NULL OR due_at <= statement_timestamp())
+    ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     """
 )
 # Sent only while the attempt is traced.
@@ -437,27 +432,25 @@ class JobKind:
         Returns:
             None if the job is gone, given up or held, or if it, or a job of its lane, is leased.
         """
-        leases = self._lease(_LEASE_KEYS, [key])
-        return leases[0] if leases else None
-
-    def lease_many(self, keys: Collection[UUID]) -> list[Lease]:
-        """Lease the jobs with these keys that `lease` would lease. They have no lanes."""
-        return self._lease(_LEASE_KEYS, keys) if keys else []
+        return self._lease_one(key)
 
     def lease_next(self, key: UUID, *, lane: UUID) -> Lease | None:
         """Lease the job that is due longest, of a lane and this key, as `lease` does."""
-        leases = self._lease(_LEASE_LANE, [key], lane)
-        return leases[0] if leases else None
+        return self._lease_one(key, lane)
 
-    def _lease(
-        self, statement: str, keys: Collection[UUID], lane: UUID | None = None
-    ) -> list[Lease]:
-        values = {**self._values(keys, lane=lane), **self.lease_values()}
+    def lease_many(self, keys: Collection[UUID]) -> list[Lease]:
+        """Lease the jobs with these keys that `lease` would lease, and that have no lanes."""
+        values = {**self._values(keys), **self.lease_values(), "limit": len(keys)}
+        return [Lease(*row) for row in fetch_all(_LEASE_OF_TENANT, values)] if keys else []
+
+    def _lease_one(self, key: UUID, lane: UUID | None = None) -> Lease | None:
+        values = {**self._values([key], lane=lane), **self.lease_values(), "limit": 1}
         try:
             with transaction.atomic():
-                return [Lease(*row) for row in fetch_all(statement, values)]
+                row = fetch_row(_LEASE_OF_TENANT, values)
         except IntegrityError:
-            return []  # another worker has just leased another job of the lane
+            return None  # another worker has just leased another job of the lane
+        return None if row is None else Lease(*row)
 
     def lease_values(self) -> dict[str, Any]:
         """Return the values of a statement that leases jobs of this kind."""

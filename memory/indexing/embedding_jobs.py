@@ -126,15 +126,17 @@ def _process(jobs: JobQuerySet, limit: int) -> DrainResult:
     stored = taken = 0
     # Ends: at the limit, or when other workers have all remaining jobs.
     while taken < limit:
-        waiting = jobs.order_by("sweep_at").values_list("key", "attempts")
-        batch = list(waiting[: min(OUTBOX_BATCH, limit - taken)])
-        # Messages that failed, or whose worker died, are tried alone, and leased alone.
-        fresh = [key for key, attempts in batch if not attempts]
-        leases = EMBEDDINGS.lease_many(fresh or [key for key, _ in batch[:1]])
-        if not leases:
+        size = min(OUTBOX_BATCH, limit - taken)
+        with transaction.atomic():
+            batch = list(jobs.order_by("sweep_at").values_list("key", "attempts")[:size])
+            # Messages that failed, or whose worker died, are tried alone, and leased alone.
+            fresh = [key for key, attempts in batch if not attempts]
+            leases = EMBEDDINGS.lease_many(fresh or [key for key, _ in batch[:1]])
+        if leases:
+            stored += _store_leased(leases)
+            taken += len(leases)
+        if not leases or len(leases) == len(batch) < size:
             return DrainResult(stored, more=False)
-        stored += _store_leased(leases)
-        taken += len(leases)
     return DrainResult(stored, more=True)
 
 

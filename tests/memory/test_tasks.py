@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from konstruct.celery import app
-from konstruct.orchestrator.tasks import measure_usage
+from konstruct.orchestrator.tasks import measure_usage, write_thread_states
 from memory import tasks
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.indexing import embedding_jobs
@@ -69,7 +69,7 @@ def test_a_large_outbox_is_done_in_turns_with_other_tenants(
 
 def test_beat_and_queues_know_the_tasks(settings):
     scheduled = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
-    assert scheduled == {sweep.name, measure_usage.name}
+    assert scheduled == {sweep.name, measure_usage.name, write_thread_states.name}
     assert settings.CELERY_BEAT_SCHEDULE["measure_usage"]["options"]["queue"] == "sweeps"
     for task, queue in ((embed_and_store, "embeddings"), (sweep, "sweeps")):
         assert app.amqp.router.route({}, task.name)["queue"].name == queue

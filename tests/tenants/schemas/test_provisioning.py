@@ -140,7 +140,7 @@ def test_a_deletion_waits_for_a_worker_that_holds_a_job(as_owner: AsOwner) -> No
     with as_owner():
         tenant = provisioning.create_tenant(slug="worked-on")
     with tenant_scope(tenant.id):
-        JobKind("held-in-tests", task="", queue="", max_attempts=1).enqueue_many([uuid4()])
+        JobKind("held-in-tests", do="", queue="", max_attempts=1).enqueue_many([uuid4()])
     url = database.url_of("owner", tenant.server)
     with psycopg.connect(url) as worker, psycopg.connect(url, autocommit=True) as watcher:
         worker.execute("SELECT set_config('app.current_tenant', %s, false)", [str(tenant.id)])
