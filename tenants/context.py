@@ -169,10 +169,9 @@ def known_tenant(
         UnknownTenant: no such tenant, or one that `manage.py migrate` has not reached.
     """
     try:
-        outer = current_tenant_id()
         with tenant_scope(tenant_id) as entered:
-            is_outside = savepoint or outer != entered
-            with transaction.atomic(using=current_server(), savepoint=is_outside):
+            is_needed = savepoint or not tenant_connection().has_transaction
+            with transaction.atomic(using=current_server(), savepoint=is_needed):
                 yield entered
                 if reads_only:
                     transaction.set_rollback(True, using=current_server())

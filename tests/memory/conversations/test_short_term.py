@@ -17,7 +17,7 @@ from memory.exceptions import InvalidArgument
 from memory.models import Message
 from tenants import transaction
 from tenants.context import tenant_scope
-from tenants.exceptions import InvalidKeyPart, InvalidTenantId, UnknownTenant
+from tenants.exceptions import InvalidKeyPart, InvalidTenantId, TenantPinned, UnknownTenant
 from tests.memory.conversations.window import AGENT, USER, contents, key_of
 
 
@@ -139,7 +139,8 @@ def test_a_tenant_that_does_not_exist_has_no_turns_and_takes_none(db, agent):
 def test_an_unknown_tenant_breaks_no_transaction(tenant_a, add_message):
     with tenant_scope(tenant_a.id), transaction.atomic():
         add_message(tenant_a.id, "before")
-        assert get_recent_messages(uuid4(), AGENT, USER) == []
+        with pytest.raises(TenantPinned, match="end it before entering"):
+            get_recent_messages(uuid4(), AGENT, USER)
         assert Message.objects.count() == 1
 
 
