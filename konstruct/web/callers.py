@@ -46,7 +46,7 @@ class Overloaded(Exception):
 
 @dataclass
 class Caller:
-    """The caller of a request, in its ASGI scope as `konstruct.caller`."""
+    """The caller of a request, in its ASGI scope under "konstruct.caller"."""
 
     digest: str
     """Of the credentials; "" without any."""
