@@ -12,16 +12,21 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final
 from weakref import WeakValueDictionary
 
+from corsheaders.middleware import CorsMiddleware
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.core.handlers.asgi import ASGIRequest
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpResponse
 
-from konstruct.api.http.middleware import ApiKeyTenantMiddleware
+from konstruct.api.http.middleware import (
+    ApiKeyTenantMiddleware,
+    ProblemMiddleware,
+    RequestIdMiddleware,
+)
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
 from tenants.http.client_address import address_of, throttled_address
 from tenants.http.middleware import SessionMiddleware, TenantMiddleware
@@ -128,12 +133,13 @@ def caller_of(scope: Any) -> Caller:
     return Caller(hashlib.sha256(credentials).hexdigest() if credentials else "")
 
 
-def verify(request: Request) -> int:
-    """Set the name of a caller whose key or session is valid. Return the status of the check.
+def verify(request: Request) -> HttpResponse:
+    """Set the name of a caller whose key or session is valid, by the middleware that authenticates.
 
-    It runs the middleware that authenticates. A database that is down is a 503.
+    Return its response: a 503 if a database is down.
     """
-    return int(_authenticate(request).status_code)
+    response: HttpResponse = _authenticate(request)
+    return response
 
 
 def _name_caller(request: Any) -> HttpResponse:
@@ -145,12 +151,13 @@ def _name_caller(request: Any) -> HttpResponse:
     return HttpResponse()
 
 
-# Synchronous, as all of this project's middleware.
-_authenticate: Any = convert_exception_to_response(
-    TenantMiddleware(
-        cast(Any, SessionMiddleware)(AuthenticationMiddleware(ApiKeyTenantMiddleware(_name_caller)))
-    )
-)
+# Middleware that a response needs, and that which authenticates.
+_authenticate: Any = _name_caller
+for _middleware in (
+    *(ApiKeyTenantMiddleware, AuthenticationMiddleware, SessionMiddleware, TenantMiddleware),
+    *(ProblemMiddleware, CorsMiddleware, RequestIdMiddleware),
+):
+    _authenticate = convert_exception_to_response(_middleware(_authenticate))
 
 
 def _slack(request: Request) -> str:

@@ -32,7 +32,6 @@ from konstruct.web.replies import Replies
 from tenants import traces
 from tenants.context import tenant_scope
 from tenants.http.middleware import refuse
-from tenants.postgresql.exceptions import ServerDown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,7 +49,6 @@ BUSY: Final = Problem.of_status(
     "Too many requests are waiting to be answered. Try again in a moment.",
     headers={"Retry-After": "1"},
 )
-RETRY_LATER: Final = {"Retry-After": str(ServerDown.retry_after)}
 
 _gzip = GZipMiddleware(lambda request: HttpResponse())
 
@@ -87,11 +85,11 @@ class Handler(ASGIHandler):
             async with self.callers.turn(request):
                 # Another request with the same credentials may have been verified meanwhile.
                 if not self.callers.recall(caller):
-                    status = await self._in_thread(verify, request)
+                    response = await self._in_thread(verify, request)
                     self.callers.remember(caller)
-                    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+                    if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
                         scope["konstruct.outage"] = getattr(request, "outage", "")
-                        return refusal(request, Problem.of_status(503, headers=RETRY_LATER))
+                        return response
         except Overloaded:
             return refusal(request, BUSY)
         return None
@@ -135,9 +133,8 @@ class Handler(ASGIHandler):
 
     async def _response_of(self, request: Request) -> HttpResponseBase:
         response: Any = await self._in_turn(request, self._respond, request)
-        if response.status_code in REFUSALS:
-            request.caller.name = ""
-        self.callers.remember(request.caller)
+        if response.status_code not in REFUSALS:
+            self.callers.remember(request.caller)
         if (stream := getattr(response, "stream", None)) is not None:
             del response.headers["Content-Length"]  # of the opening only
             chunks = self._stream(request, stream)
@@ -188,10 +185,10 @@ class Handler(ASGIHandler):
         self.callers.remember(request.caller)
         checked = Request({**request.scope, "konstruct.caller": Caller("")}, BytesIO())
         try:
-            status = await self._in_turn(request, verify, checked)
+            response = await self._in_turn(request, verify, checked)
         except Overloaded:
             return True
-        if checked.caller.name or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if checked.caller.name or response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return True
         self.callers.remember(Caller(request.caller.digest))
         return False

@@ -28,9 +28,9 @@ MAX_SLACK_BYTES = module.MAX_SLACK_BODY_BYTES
 
 @pytest.fixture(autouse=True)
 def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    def verify(request: Any) -> int:
+    def verify(request: Any) -> HttpResponse:
         request.caller.name = "" if request.headers.get("Authorization") == "Bearer wrong" else "a"
-        return 200
+        return HttpResponse()
 
     monkeypatch.setattr(handler, "verify", verify)
 

@@ -2,7 +2,8 @@
 
 import contextlib
 import json
-import select
+import resource
+import selectors
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,8 @@ from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import eventually
 
 EVENTS = "Accept: text/event-stream"
-WAITING = 200
+WAITING = 1000
+STREAMS = 200
 HALF_OPEN = 200
 UNLIMITED = {
     f"{prefix}RATE_LIMIT_{limit}": "1000000"
@@ -42,6 +44,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def url(
     environment_of_processes: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     log = tmp_path_factory.mktemp("served") / "log"
     with serving({**environment_of_processes, **UNLIMITED}, log) as address:
         yield address
@@ -134,7 +138,10 @@ def test_waiting_requests_take_no_thread(
     assert httpx.get(f"{url}/health/ready", timeout=60).status_code == 200
     another = send(url, program_a)
     assert httpx.get(f"{url}{MESSAGES}{another}/", headers=key(program_a), timeout=60).is_success
-    assert select.select(waiters, [], [], 0)[0] == []  # all of them were overtaken
+    with selectors.DefaultSelector() as answered:
+        for waiter in waiters:
+            answered.register(waiter, selectors.EVENT_READ)
+        assert answered.select(0) == []  # all of them were overtaken
     assert worker_threads() <= before + settings.WEB_THREADS
     answer(program_a, message_id, "Here I am.")
     for waiter in waiters:
@@ -206,7 +213,7 @@ def test_idle_streams_take_no_thread(
     url: str, program_a: Program, crowd: contextlib.ExitStack
 ) -> None:
     before, streams = worker_threads(), dict[str, socket.socket]()
-    for number in range(WAITING):
+    for number in range(STREAMS):
         turns = [{"role": "user", "content": f"Message {number}"}]
         body = json.dumps({"model": "ada", "user": "maria", "messages": turns, "stream": True})
         sent = head(program_a, "POST", "/v1/chat/completions", "Content-Type: application/json")
@@ -218,7 +225,7 @@ def test_idle_streams_take_no_thread(
     assert worker_threads() <= before + settings.WEB_THREADS
     with tenant_scope(program_a.tenant.id):
         messages = list(Message.objects.values_list("id", "content"))
-    assert len(messages) == WAITING
+    assert len(messages) == STREAMS
     for message_id, content in messages:
         with delivery.stream_reply(program_a.tenant.id, message_id, 1) as publish:
             assert publish is not None
