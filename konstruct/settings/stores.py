@@ -79,7 +79,11 @@ _PATIENCE = {
     "tcp_user_timeout": "30000",
 }
 for _server, _database in DATABASES.items():
-    _database["OPTIONS"] = {**_PATIENCE, **_database.get("OPTIONS", {})}
+    _database["OPTIONS"] = {
+        **_PATIENCE,
+        **_database.get("OPTIONS", {}),
+        "server_side_binding": True,
+    }
     if DATABASE_POOL_SIZE:
         _database["OPTIONS"]["pool"] = pool_options(_server, DATABASE_POOL_SIZE, _CONN_MAX_AGE)
 # Called before a connection is opened; starts the embedded Postgres where there is no URL.

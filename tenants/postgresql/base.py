@@ -23,8 +23,6 @@ from django.db import (
     connections,
 )
 from django.db.backends.base.base import NO_DB_ALIAS
-from django.db.backends.postgresql.base import ServerBindingCursor
-from django.db.backends.postgresql.features import DatabaseFeatures
 from django_tenants.postgresql_backend import base
 from psycopg import sql
 from psycopg.errors import UndefinedTable
@@ -76,12 +74,6 @@ def statement_limit(seconds: int) -> Iterator[None]:
         _statement_limit.reset(token)
 
 
-class Features(DatabaseFeatures):
-    """The features of a connection with OPTIONS["server_side_binding"]."""
-
-    uses_server_side_binding = True
-
-
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection that is in one schema, and in a tenant only if the schema is the tenant's.
 
@@ -94,14 +86,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     pinned_tenant: UUID | None = None
     server: str = DEFAULT_DB_ALIAS
     ops_class = TenantOperations
-    features_class = Features
     include_public_schema: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # The settings of the open transaction, and those at each of its savepoints.
+        # The settings of the open transaction. Empty: a rollback to a savepoint may have undone it.
         self._entered = ""
-        self._entered_at: dict[str, str] = {}
         self.introspection = OwnSchemaIntrospection(self)
         self.execute_wrappers.append(partial(_run_in_tenant, ref(self)))
 
@@ -160,16 +150,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Whether `atomic` is open. As with ``durable=True``, Django's test cases do not count."""
         return bool(self.atomic_blocks) and not self.atomic_blocks[-1]._from_testcase
 
-    @contextmanager
-    def own_schema_only(self) -> Iterator[None]:
-        """Leave the public schema out of the search_path."""
-        include_public = self.include_public_schema
-        self.include_public_schema = False
-        try:
-            yield
-        finally:
-            self.include_public_schema = include_public
-
     def _handle_search_path(self, cursor: Any = None) -> None:
         """Nothing: transactions set the search_path, not django-tenants' cursors."""
 
@@ -197,7 +177,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
             level = self.connection.isolation_level
             begin = f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}" if level else "BEGIN"
             statements = [begin, *_statement_limit.get(), wanted, *further]
-            self._entered_at.clear()
         elif status == TransactionStatus.INTRANS and wanted != self._entered:
             statements = [wanted, *further]
         if statements:
@@ -224,17 +203,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         # The driver sends no BEGIN: `enter` does.
         if autocommit:
             super()._set_autocommit(True)
-
-    def _savepoint(self, sid: str) -> None:
-        super()._savepoint(sid)
-        self._entered_at[sid] = self._entered
-
-    def _savepoint_rollback(self, sid: str) -> None:
-        super()._savepoint_rollback(sid)
-        self._entered = self._entered_at.get(sid, "")
-
-    def get_connection_params(self) -> dict[str, Any]:
-        return {**super().get_connection_params(), "cursor_factory": ServerBindingCursor}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connect = partial(super().get_new_connection, conn_params)

@@ -29,7 +29,7 @@ class TenantOperations(DatabaseOperations):
 
 
 class OwnSchemaIntrospection(DatabaseIntrospection):
-    """Hides the public schema, with which a tenant's search_path ends.
+    """Lists the tables of a tenant's own schema, without those of public.
 
     Otherwise a table that a tenant lacks would count as existing if public has it.
     """
@@ -37,21 +37,9 @@ class OwnSchemaIntrospection(DatabaseIntrospection):
     connection: Any  # our DatabaseWrapper, which imports this module
 
     def get_table_list(self, cursor: Any) -> Any:
-        with self.connection.own_schema_only():
+        include_public = self.connection.include_public_schema
+        self.connection.include_public_schema = False
+        try:
             return super().get_table_list(cursor)
-
-    def get_table_description(self, cursor: Any, table_name: str) -> Any:
-        with self.connection.own_schema_only():
-            return super().get_table_description(cursor, table_name)
-
-    def get_sequences(self, cursor: Any, table_name: str, table_fields: Any = ()) -> Any:
-        with self.connection.own_schema_only():
-            return super().get_sequences(cursor, table_name, table_fields)
-
-    def get_relations(self, cursor: Any, table_name: str) -> Any:
-        with self.connection.own_schema_only():
-            return super().get_relations(cursor, table_name)
-
-    def get_constraints(self, cursor: Any, table_name: str) -> Any:
-        with self.connection.own_schema_only():
-            return super().get_constraints(cursor, table_name)
+        finally:
+            self.connection.include_public_schema = include_public
