@@ -361,7 +361,7 @@ class ListExport(TenantModel):
         verbose_name = "export"
 
     def __str__(self) -> str:
-        return f"{self.list_name} {self.created_at:%Y-%m-%d %H:%M}"
+        return str(self.pk)
 
 
 class ListExportPart(TenantModel):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from tests.end_to_end.deployment import SLUGS, Deployment, Tenant
+from tests.end_to_end.deployment import SLUGS, Deployment, Tenant, eventually
 from tests.servers.llm import Request
 
 pytestmark = pytest.mark.long
@@ -175,3 +175,26 @@ def test_no_admin_page_shows_anything_of_another_tenant(
                     text += browser.get(row[1]).text
         assert foreign_words(text, tenant, conversations.tenants) == []
         assert secret_of(tenant) in text
+
+
+def test_a_list_is_exported_by_a_worker_and_downloaded_once(
+    deployment: Deployment, conversations: Spoken
+) -> None:
+    tenant = conversations.tenants[0]
+    host = f"{tenant.slug}.localhost:{deployment.port}"
+    with httpx.Client(
+        base_url=deployment.url, headers={"Host": host}, timeout=90, follow_redirects=True
+    ) as browser:
+        log_in(browser)
+        token = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+        page = browser.post("/admin/memory/message/export/?role__exact=user", data=token)
+        assert page.status_code == 200
+        eventually(lambda: "data-download" in browser.get(page.url).text, "no file was written")
+        (address,) = re.findall(
+            r'href="(/admin/exports/[^"]+/download/)"', browser.get(page.url).text
+        )
+        file = browser.get(address)
+        assert file.headers["Content-Disposition"].startswith('attachment; filename="message-')
+        assert foreign_words(file.text, tenant, conversations.tenants) == []
+        assert secret_of(tenant) in file.text
+        assert "The file was downloaded" in browser.get(address).text
