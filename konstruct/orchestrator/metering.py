@@ -5,8 +5,7 @@ statement each. If the process is killed in between, the outcome is unknown. Dai
 of the tenant's days. Prices are those of the settings at the time of the call.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -25,7 +24,6 @@ from konstruct.orchestrator.usage import ADD
 from memory.context import tokens
 from memory.models import Message
 from tenants.context import execute
-from tenants.exceptions import reason_of
 
 MILLION: Final = 1_000_000
 REPLY: Final = "reply"
@@ -99,32 +97,6 @@ def cost(prompt_tokens: int, completion_tokens: int) -> Decimal:
 def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
     """Return the number of tokens of a prompt, by cl100k_base."""
     return sum(tokens.count(str(message["content"])) for message in messages)
-
-
-@contextmanager
-def record_call(messages: Sequence[Mapping[str, Any]], **fields: Any) -> Iterator[Call]:
-    """Record a call of a language model in the block.
-
-    Call it outside of a transaction, so that a rollback does not remove the record. The block sets
-    the tokens of the answer with `Call.count`. If it raises, the call has failed.
-
-    Args:
-        messages: the prompt.
-        fields: the fields of `ModelCall` that are known before the call.
-    """
-    call_id = ModelCall.objects.create(**fields).pk
-    call = Call()
-    outcome = CallOutcome.FAILED
-    try:
-        yield call
-        outcome = CallOutcome.DONE
-    except Exception as error:
-        call.error = reason_of(error)
-        if isinstance(error, LLMError):
-            call.count_failure(messages, error)
-        raise
-    finally:
-        finish_call(call_id, outcome, call, cost=call.cost)
 
 
 def finish_call(call_id: UUID, outcome: CallOutcome, call: Call, *, cost: Decimal) -> None:

@@ -4,7 +4,8 @@
 changes the replies of all agents.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -19,10 +20,12 @@ from konstruct.llm.completions import (
     make_storable,
     total_usage,
 )
-from konstruct.llm.exceptions import LLMReplyInvalid
+from konstruct.llm.exceptions import LLMError, LLMReplyInvalid
 from konstruct.orchestrator import builder, metering
 from konstruct.orchestrator.builder import AgentForReply, limited_options
+from konstruct.orchestrator.models import CallOutcome, ModelCall
 from tenants.context import current_tenant_id
+from tenants.exceptions import reason_of
 
 
 class Runnable(builder.Persona, Protocol):
@@ -99,7 +102,7 @@ def run_agent(
         options=limited_options(agent, asked.options),
     )
     if settings.LLM_POOL_URL and current_tenant_id() is not None:
-        with metering.record_call(
+        with _record_call(
             messages,
             model=agent.model or settings.LLM_MODEL or agent.model_tier,
             endpoint=host_of(settings.LLM_POOL_URL),
@@ -112,6 +115,32 @@ def run_agent(
     if asked.on_completion is not None:
         asked.on_completion(completion)
     return completion.text
+
+
+@contextmanager
+def _record_call(messages: Sequence[Mapping[str, Any]], **fields: Any) -> Iterator[metering.Call]:
+    """Record a call of a language model in the block.
+
+    Call it outside of a transaction, so that a rollback does not remove the record. The block sets
+    the tokens of the answer with `Call.count`. If it raises, the call has failed.
+
+    Args:
+        messages: the prompt.
+        fields: the fields of `ModelCall` that are known before the call.
+    """
+    call_id = ModelCall.objects.create(**fields).pk
+    call = metering.Call()
+    outcome = CallOutcome.FAILED
+    try:
+        yield call
+        outcome = CallOutcome.DONE
+    except Exception as error:
+        call.error = reason_of(error)
+        if isinstance(error, LLMError):
+            call.count_failure(messages, error)
+        raise
+    finally:
+        metering.finish_call(call_id, outcome, call, cost=call.cost)
 
 
 _run_agent = run_agent
