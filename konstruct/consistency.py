@@ -39,8 +39,8 @@ from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.replies.queue import REPLIES
 from memory.conf import UNANSWERED_CHANNELS
 from memory.conversations import embedding_queue, short_term, thread_window, window_store
-from memory.conversations.conversation import Conversation, decode
 from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations.window_store import Conversation, decode
 from memory.facts import SYSTEM, retract
 from memory.models import (
     FactEvidence,

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from memory.conf import WINDOW
 from memory.conversations import short_term as windows
-from memory.conversations.conversation import Turn
 from memory.conversations.short_term import (
     aappend_message,
     aclear_window,
@@ -18,6 +17,7 @@ from memory.conversations.short_term import (
     clear_window,
     get_recent_messages,
 )
+from memory.conversations.window_store import Turn
 from tenants.context import asynchronous
 
 

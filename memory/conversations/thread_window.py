@@ -18,8 +18,7 @@ from redis.exceptions import RedisError
 from memory.arguments import count_argument, id_argument
 from memory.conf import WINDOW
 from memory.conversations import window_store
-from memory.conversations.conversation import Turn
-from memory.conversations.window_store import Window, decode_all
+from memory.conversations.window_store import Turn, Window, decode_all
 from memory.models import Message, WindowClear
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import session_key, thread_windows_pattern

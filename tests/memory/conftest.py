@@ -10,9 +10,9 @@ import pytest
 from django.db import connections
 from django.test import override_settings
 
-from memory.conversations.conversation import Turn
 from memory.conversations.short_term import append_turns
 from memory.conversations.transcript import record_message
+from memory.conversations.window_store import Turn
 from memory.models import Message
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")

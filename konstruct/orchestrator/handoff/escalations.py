@@ -34,7 +34,7 @@ from konstruct.orchestrator.thread_cache import ThreadState
 from memory import short_term
 from memory.arguments import content_argument, id_argument, text_argument
 from memory.conversations import transcript
-from memory.conversations.conversation import Turn
+from memory.conversations.window_store import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
 from tenants import transaction

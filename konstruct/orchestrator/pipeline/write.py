@@ -25,8 +25,8 @@ from memory import short_term
 from memory import tasks as memory_tasks
 from memory.context.prompt import Prompt
 from memory.conversations import transcript
-from memory.conversations.conversation import Turn
 from memory.conversations.transcript import copy_for_agent, copy_id
+from memory.conversations.window_store import Turn
 from memory.models import Message, Role
 from memory.text.chunking import estimated_pieces
 from tenants import transaction

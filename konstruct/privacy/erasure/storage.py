@@ -16,7 +16,7 @@ from django.db import InternalError, OperationalError
 from django_redis import get_redis_connection
 
 from konstruct.privacy.erasure.person import OF_PERSON, Person
-from memory.conversations.conversation import decode
+from memory.conversations.window_store import decode
 from tenants.cache_file import rewrite_cache_file
 from tenants.context import execute, fetch_column, fetch_value, tenant_connection
 from tenants.redis_keys import (

@@ -9,9 +9,9 @@ from django.contrib.auth import get_user_model
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from memory.conf import EMBEDDING_DIMENSIONS
-from memory.conversations.conversation import Turn
 from memory.conversations.short_term import append_turns
 from memory.conversations.transcript import record_message
+from memory.conversations.window_store import Turn
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope

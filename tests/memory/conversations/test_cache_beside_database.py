@@ -8,7 +8,6 @@ import pytest
 from django_redis import get_redis_connection
 
 from memory.conversations import window_store
-from memory.conversations.conversation import Turn
 from memory.conversations.short_term import (
     append_message,
     append_turns,
@@ -17,6 +16,7 @@ from memory.conversations.short_term import (
 )
 from memory.conversations.thread_window import append_to_thread, get_thread_turns
 from memory.conversations.transcript import record_message
+from memory.conversations.window_store import Turn
 from memory.models import Message, PendingEmbedding, WindowClear
 from tenants import transaction
 from tenants.context import tenant_scope

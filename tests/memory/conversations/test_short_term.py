@@ -6,13 +6,13 @@ from uuid import uuid4
 import pytest
 from django_redis import get_redis_connection
 
-from memory.conversations.conversation import Turn
 from memory.conversations.short_term import (
     append_message,
     append_turns,
     clear_window,
     get_recent_messages,
 )
+from memory.conversations.window_store import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message
 from tenants import transaction

@@ -20,7 +20,7 @@ from konstruct.orchestrator.replies.delivery import text_so_far, watch
 from konstruct.orchestrator.tasks import handle_message
 from memory import recall, short_term
 from memory import tasks as memory_tasks
-from memory.conversations.conversation import Turn
+from memory.conversations.window_store import Turn
 from memory.embeddings import embed
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.long_term import store_embedding
