@@ -61,6 +61,67 @@ MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
 # No session store: no channel has a graph, and the id of a channel's thread may equal that of a
 # graph's thread, which belongs to other users.
 context = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
+REPLY_SECONDS: Final = histogram(
+    "konstruct_reply_seconds",
+    "From the acceptance of a message to its reply, with the time that it waited.",
+)
+
+
+def handle(*, tenant_id: UUID, message_id: UUID, lease: Lease | None = None) -> None:
+    """Answer a message.
+
+    One message of a thread is leased at a time, the one that is due longest. Without a lease, the
+    message and the other due ones of its thread are leased and answered, unless another worker
+    answers in the thread.
+
+    Args:
+        tenant_id: the tenant.
+        message_id: a message of a user.
+        lease: of the claimed message. If it was held, its overdue tool calls expire first.
+
+    Raises:
+        MessageNotFound: the tenant has no such message.
+    """
+    with tenant_scope(tenant_id):
+        if lease is not None:
+            answer(lease)
+            return
+        lane = Thread.of(load_message(message_id)).lane
+        tool_calls.expire_overdue(message_id)
+        # Ends: each iteration answers the message that is due longest, or delays it.
+        while (lease := queue.REPLIES.lease_next(message_id, lane=lane)) is not None:
+            with queue.REPLIES.attempt(lease):
+                answer(lease)
+
+
+def answer(lease: Lease) -> None:
+    """Answer one message, or record the failure and the time of the next attempt.
+
+    The attempt is counted first: a message that kills its worker fails like any other.
+
+    Raises:
+        MessageNotFound: the message does not exist.
+    """
+    if lease.held_for:
+        if not tool_calls.expire_overdue(lease.key):
+            queue.REPLIES.hold(lease.key, lease.held_for, max_time=queue.CONSENT_TIME)
+        return
+    with transaction.atomic():
+        snapshot = read_snapshot(lease.key)
+    message = snapshot.message
+
+    def reply(lease: Lease) -> None:
+        draft = snapshot.reply or respond(snapshot, lease)
+        if draft is not None:
+            write.write_reply(snapshot, draft, lease)
+            if message.created_at is not None:
+                waited = timezone.now() - message.created_at
+                REPLY_SECONDS.of().observe(waited.total_seconds())
+
+    outcome = queue.REPLIES.run(lease, reply, on_failure=partial(write.record_failure, message))
+    # A program that sent the message by REST waits for the reply itself.
+    if outcome not in (None, Outcome.FAILED):
+        delivery.announce(message.tenant_id, message.id)
 
 
 def respond(snapshot: Snapshot, lease: Lease) -> Draft | None:
@@ -141,7 +202,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
             )
             completion = runner.complete(message, asked, prompt.messages)
     if isinstance(completion, Completion):
-        return Draft.from_completion(completion, agent, prompt)
+        return Draft(agent, completion.text, prompt, completion.usage, completion.finish_reason)
     return completion
 
 
@@ -326,66 +387,3 @@ def exchanges(calls: Sequence[ToolCall], max_tokens: int) -> Iterator[dict[str, 
 
 def _name(tool: Mapping[str, Any]) -> str:
     return str(tool["function"]["name"])
-
-
-REPLY_SECONDS: Final = histogram(
-    "konstruct_reply_seconds",
-    "From the acceptance of a message to its reply, with the time that it waited.",
-)
-
-
-def handle(*, tenant_id: UUID, message_id: UUID, lease: Lease | None = None) -> None:
-    """Answer a message.
-
-    One message of a thread is leased at a time, the one that is due longest. Without a lease, the
-    message and the other due ones of its thread are leased and answered, unless another worker
-    answers in the thread.
-
-    Args:
-        tenant_id: the tenant.
-        message_id: a message of a user.
-        lease: of the claimed message. If it was held, its overdue tool calls expire first.
-
-    Raises:
-        MessageNotFound: the tenant has no such message.
-    """
-    with tenant_scope(tenant_id):
-        if lease is not None:
-            answer(lease)
-            return
-        lane = Thread.of(load_message(message_id)).lane
-        tool_calls.expire_overdue(message_id)
-        # Ends: each iteration answers the message that is due longest, or delays it.
-        while (lease := queue.REPLIES.lease_next(message_id, lane=lane)) is not None:
-            with queue.REPLIES.attempt(lease):
-                answer(lease)
-
-
-def answer(lease: Lease) -> None:
-    """Answer one message, or record the failure and the time of the next attempt.
-
-    The attempt is counted first: a message that kills its worker fails like any other.
-
-    Raises:
-        MessageNotFound: the message does not exist.
-    """
-    if lease.held_for:
-        if not tool_calls.expire_overdue(lease.key):
-            queue.REPLIES.hold(lease.key, lease.held_for, max_time=queue.CONSENT_TIME)
-        return
-    with transaction.atomic():
-        snapshot = read_snapshot(lease.key)
-    message = snapshot.message
-
-    def reply(lease: Lease) -> None:
-        draft = snapshot.reply or respond(snapshot, lease)
-        if draft is not None:
-            write.write_reply(snapshot, draft, lease)
-            if message.created_at is not None:
-                waited = timezone.now() - message.created_at
-                REPLY_SECONDS.of().observe(waited.total_seconds())
-
-    outcome = queue.REPLIES.run(lease, reply, on_failure=partial(write.record_failure, message))
-    # A program that sent the message by REST waits for the reply itself.
-    if outcome not in (None, Outcome.FAILED):
-        delivery.announce(message.tenant_id, message.id)

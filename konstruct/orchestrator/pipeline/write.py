@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Self
 from uuid import UUID
 
 from konstruct.llm.completions import Completion
@@ -48,11 +47,6 @@ class Draft:
     """Numbers of tokens, as the language model reports them."""
     finish_reason: str = ""
     """Why the language model ended the text: "stop", "length" or "content_filter"; or ""."""
-
-    @classmethod
-    def from_completion(cls, completion: Completion, agent: Agent, prompt: Prompt) -> Self:
-        """Return the draft of a language model's answer to the prompt."""
-        return cls(agent, completion.text, prompt, completion.usage, completion.finish_reason)
 
 
 @dataclass(frozen=True, slots=True)
