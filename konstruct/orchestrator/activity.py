@@ -17,7 +17,6 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import (
     BigIntegerField,
-    BooleanField,
     Case,
     Count,
     Expression,
@@ -25,8 +24,6 @@ from django.db.models import (
     FloatField,
     Func,
     IntegerField,
-    JSONField,
-    Q,
     QuerySet,
     Sum,
     Value,
@@ -52,35 +49,19 @@ BUCKET_LIMITS: Final = tuple(round(0.25 * 2 ** (step / 2), 3) for step in range(
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
 
 
-class _JsonPathExists(Func):
-    function = "jsonb_path_exists"
-    output_field = BooleanField()
-
-
 def source_of_reply() -> Expression:
     """Return an expression over messages for the source of a reply; NULL without a recall event.
 
     "facts": the prompt has facts. "memories": it has recalled messages and no facts. "turns": it
     has recent turns only. "nothing": none of them.
     """
-    has_turns = _JsonPathExists(
-        F("recall_event__prompt"),
-        Cast(Value('$.sections[*] ? (@.name == "session" && @.tokens > 0)'), _JsonPath()),
-    )
     return Case(
         When(recall_event__isnull=True, then=None),
-        When(recall_event__facts__contains=[{"reason": ""}], then=Value("facts")),
-        When(~Q(recall_event__hits=[]), then=Value("memories")),
-        When(has_turns, then=Value("turns")),
+        When(recall_event__fact_count__gt=0, then=Value("facts")),
+        When(recall_event__hit_count__gt=0, then=Value("memories")),
+        When(recall_event__turn_count__gt=0, then=Value("turns")),
         default=Value("nothing"),
     )
-
-
-class _JsonPath(JSONField):
-    """The type jsonpath, for a cast."""
-
-    def db_type(self, connection: Any) -> str:
-        return "jsonpath"
 
 
 @dataclass(slots=True)

@@ -136,8 +136,13 @@ def build_system_prompt(agent: Persona, *clauses: str) -> str:
     Args:
         clauses: further paragraphs, which follow these.
     """
+    return "\n\n".join(own_texts(agent, clauses))
+
+
+def own_texts(agent: Persona, clauses: Sequence[str] = ()) -> list[str]:
+    """Return the paragraphs of a system prompt."""
     parts = (agent.system_prompt, agent.identity, agent.persona, TRANSPARENCY_CLAUSE, *clauses)
-    return "\n\n".join(part.strip() for part in parts if part and part.strip())
+    return [part.strip() for part in parts if part and part.strip()]
 
 
 def system_prompt_with(agent: Persona, clauses: Sequence[str]) -> str:

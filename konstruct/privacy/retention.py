@@ -14,6 +14,7 @@ from django.utils import timezone
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator.retention_rules import apply_due_changes
+from konstruct.privacy.erasure.prompts import erase_from_prompts
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from memory.conversations import short_term, thread_window
 from memory.indexing.service import remove_from_word_index
@@ -134,6 +135,7 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
             after = max((created_at, number) for *_, created_at, number in found)
             ids, numbers, users = (list(column) for column in zip(*batch, strict=True))
             scopes = [scope_number(agent_id, user_id) for user_id in set(users)]
+            erase_from_prompts([Message(pk=pk, user_id=user_id) for pk, _, user_id, *_ in found])
             delete_rows_of_messages(cursor, ids, _ignore_count)
             remove_from_word_index(numbers, scopes=scopes)
             delete_messages(cursor, ids, _ignore_count)

@@ -436,7 +436,6 @@ def _beside(
 
 def _turns(rows: QuerySet[Message]) -> QuerySet[Message]:
     reply = Message.objects.filter(in_reply_to=OuterRef("pk")).values("pk")[:1]
-    trace = PendingEmbedding.objects.filter(message=OuterRef("pk"), recall_trace__isnull=False)
     exclusions = RecallExclusion.objects.filter(message=OuterRef("pk"))
     return rows.defer("content").annotate(
         shown=Left("content", SHOWN_CHARACTERS),
@@ -446,5 +445,5 @@ def _turns(rows: QuerySet[Message]) -> QuerySet[Message]:
         embedding_error=Subquery(jobs_of("embedding", OuterRef("pk")).values("last_error")),
         is_excluded=Exists(exclusions.filter(start__isnull=True)),
         has_excluded_words=Exists(exclusions),
-        has_trace=Exists(RecallEvent.objects.filter(reply=OuterRef("pk"))) | Exists(trace),
+        has_trace=Exists(RecallEvent.objects.filter(reply=OuterRef("pk"))),
     )

@@ -29,6 +29,7 @@ from memory.context.prompt import (
     PromptItem,
     PromptParts,
     reserved_tokens,
+    turn_source,
 )
 from memory.context.search import is_follow_up, relevant_facts, with_turn_before
 from memory.context.task import Task, TaskArgument
@@ -225,7 +226,10 @@ class ContextManager:
             session_messages=turns,
             memories=[
                 *(
-                    PromptItem(list_item(f"{EARLIER}{turn['role']}: {turn_text(turn)}"))
+                    PromptItem(
+                        list_item(f"{EARLIER}{turn['role']}: {turn_text(turn)}"),
+                        message_id=turn_source(turn),
+                    )
                     for turn in earlier
                 ),
                 *(PromptItem(list_item(f"{KNOWN}{fact.content}"), fact=fact) for fact in always),

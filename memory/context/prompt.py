@@ -1,6 +1,6 @@
 """A prompt: its parts, the parts that fit into the budget, and the reasons to omit others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -107,6 +107,8 @@ class Prompt:
     shares: dict[SectionName, int]
     sent: Sequence[Mapping[str, Any]] | None = None
     """The messages as they are sent; None: those of `chat_sections`."""
+    own_texts: tuple[str, ...] = ()
+    """The texts of the system prompt that no person and no program has written."""
 
     @property
     def messages(self) -> list[Mapping[str, Any]]:
@@ -125,9 +127,21 @@ class Prompt:
         """The maximum number of tokens of the system prompt's text."""
         return self.shares["system"] - MESSAGE_OVERHEAD_TOKENS
 
-    def with_messages(self, sent: Sequence[Mapping[str, Any]]) -> "Prompt":
+    def with_messages(
+        self, sent: Sequence[Mapping[str, Any]], own_texts: Iterable[str] = ()
+    ) -> "Prompt":
         """Return the same prompt with other messages to send."""
-        return replace(self, sent=sent)
+        return replace(self, sent=sent, own_texts=tuple(own_texts))
+
+    @property
+    def source_ids(self) -> list[UUID]:
+        """The ids of the messages and facts in the prompt, in its order; not the task's."""
+        ids: list[Any] = [turn_source(turn) for turn in self.fitted.messages]
+        for memory in self.included:
+            ids.append(memory.message_id)
+            if memory.fact is not None:
+                ids += [memory.fact.memory_id, *memory.fact.message_ids]
+        return list(dict.fromkeys(filter(None, map(as_uuid, ids))))
 
     @property
     def included(self) -> list[PromptItem]:
@@ -199,6 +213,19 @@ class Prompt:
                 for name, messages in sections.items()
             ],
         }
+
+
+def turn_source(turn: Mapping[str, Any]) -> UUID | None:
+    """Return the id of the message of a turn. After a handover, its `message_id` is a copy's."""
+    return as_uuid(turn.get("source_id") or turn.get("message_id"))
+
+
+def as_uuid(value: Any) -> UUID | None:
+    """Return a UUID, or None if the value is not one."""
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except (TypeError, ValueError, AttributeError):
+        return None
 
 
 def reserved_tokens(instructions: str) -> int:

@@ -1,10 +1,8 @@
 """The queue of embeddings: each new message has a job until its vectors and words are written."""
 
-import json
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from tenants.context import execute
@@ -29,8 +27,8 @@ WITH queued AS (
     FROM unnest(%(ids)s::uuid[]) AS id
     ON CONFLICT DO NOTHING
 )
-INSERT INTO memory_pendingembedding (message_id, recall_trace)
-SELECT id, %(trace)s::jsonb FROM unnest(%(ids)s::uuid[]) AS id
+INSERT INTO memory_pendingembedding (message_id)
+SELECT id FROM unnest(%(ids)s::uuid[]) AS id
 ON CONFLICT DO NOTHING
 """
 
@@ -39,7 +37,6 @@ def enqueue(
     message_ids: Collection[UUID],
     *,
     delay: timedelta = timedelta(0),
-    recall_trace: Mapping[str, Any] | None = None,
 ) -> None:
     """Enqueue the embeddings of messages of the current tenant that are not queued yet.
 
@@ -48,9 +45,7 @@ def enqueue(
     Args:
         message_ids: of the messages.
         delay: time until the sweep wakes a worker. The caller sends its own task before that.
-        recall_trace: the recall for the one message, a reply. It becomes a RecallEvent.
     """
     if message_ids:
-        trace = None if recall_trace is None else json.dumps(recall_trace)
-        values = {"ids": list(message_ids), "delay": delay, "trace": trace}
-        execute(_ENQUEUE, {**values, "traceparent": traceparent()})
+        values = {"ids": list(message_ids), "delay": delay, "traceparent": traceparent()}
+        execute(_ENQUEUE, values)

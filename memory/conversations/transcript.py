@@ -64,7 +64,6 @@ def record_message(
     in_reply_to: UUID | str | None = None,
     answered_by: UUID | str | None = None,
     created_at: datetime | None = None,
-    recall_trace: dict[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
     usage: Mapping[str, int] | None = None,
     finish_reason: str = "",
@@ -79,7 +78,6 @@ def record_message(
         answered_by: the agent that wrote this reply, which may be in another agent's thread.
         created_at: the original time, for imported turns; by default now(), by Postgres,
             or the time of the last turn or clear of the conversation if that is later.
-        recall_trace: the recall for this reply; becomes a RecallEvent when the reply is embedded.
         metadata: labels of the program, up to the size in memory.conf.
         usage: tokens that the language model reports for this reply.
         finish_reason: why the language model ended this reply: "stop", "length" or
@@ -121,7 +119,7 @@ def record_message(
             message.save(force_insert=True)
             write_attributes([message])
             record_names([message])
-            embedding_queue.enqueue([message.pk], delay=OUTBOX_GRACE, recall_trace=recall_trace)
+            embedding_queue.enqueue([message.pk], delay=OUTBOX_GRACE)
             if message.role == Role.ASSISTANT and not appended:
                 transaction.on_commit(
                     partial(refresh_window, tenant_id, message.agent_id, message.user_id)

@@ -4,7 +4,6 @@ The evidence of the old value is excluded, and the replies that used the fact an
 The functions work in the current tenant, in the transaction of the correction.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -19,8 +18,7 @@ from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.context import connection
 
-# Number of the newest recall events, of the fact's user or of all users, that are searched for uses
-# of the fact.
+# Number of the newest recall events of the fact's user that are searched for uses of the fact.
 MAX_EVENTS: Final = 10_000
 SUBJECT: Final = "recall exclusions"
 
@@ -42,25 +40,21 @@ WITH cited AS MATERIALIZED (
     SELECT id, agent_id, user_id, start, "end", %(evidence_of)s, %(reason)s, %(author_kind)s,
            %(author_id)s, %(author_name)s
     FROM cited ON CONFLICT DO NOTHING
-), event AS MATERIALIZED (
-    SELECT reply_id, facts, hits FROM memory_recallevent
-    WHERE {of_user}
-    ORDER BY created_at DESC LIMIT %(most)s
-), used (reply_id, facts, hits) AS (
-    SELECT * FROM event
+), prompt AS (
+    (SELECT reply_id, sources FROM memory_recallevent
+     WHERE user_id = ANY(ARRAY(SELECT user_id FROM cited) || %(user)s::text)
+     ORDER BY created_at DESC LIMIT %(most)s)
     UNION ALL
-    SELECT message_id, recall_trace -> 'facts', recall_trace -> 'hits' FROM memory_pendingembedding
-    WHERE recall_trace IS NOT NULL
+    SELECT event.reply_id, event.sources FROM memory_promptsource AS source
+    JOIN memory_recallevent AS event ON event.id = source.event_id
+    WHERE source.source_id = %(fact)s OR source.source_id IN (SELECT id FROM cited)
 )
 SELECT reply.id, reply.content FROM memory_message AS reply
 WHERE reply.role = 'assistant' AND (
     reply.in_reply_to_id IN (SELECT id FROM cited)
     OR reply.id IN (
-        SELECT reply_id FROM used
-        WHERE facts @> %(fact)s::jsonb OR EXISTS (
-            SELECT FROM cited
-            WHERE hits @> jsonb_build_array(jsonb_build_object('message_id', cited.id::text))
-        )
+        SELECT reply_id FROM prompt
+        WHERE sources && (ARRAY(SELECT id FROM cited) || %(fact)s::uuid)
     )
 )
 """
@@ -182,7 +176,7 @@ def exclude_corrected(
     """
     values = {
         "evidence_of": fact.memory_id,
-        "fact": json.dumps([{"memory_id": str(fact.fact_id), "reason": ""}]),
+        "fact": fact.fact_id,
         "user": fact.user_id,
         "most": MAX_EVENTS,
         "reason": reason,
@@ -190,9 +184,8 @@ def exclude_corrected(
         "author_id": author.id,
         "author_name": author.name,
     }
-    of_user = "true" if fact.user_id is None else "user_id = %(user)s"
     with connection.cursor() as cursor:
-        cursor.execute(_EXCLUDE_EVIDENCE.format(of_user=of_user), values)
+        cursor.execute(_EXCLUDE_EVIDENCE, values)
         stems = wrong_stems(fact, new_content) or set(lexemes(fact.content))
         replies = [pk for pk, content in cursor.fetchall() if _has_half_of(content, stems)]
         if replies:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.expressions import DatabaseDefault
 
 from memory.arguments import content_argument, id_argument, uuid_argument
@@ -17,29 +17,23 @@ from memory.exceptions import InvalidArgument
 from memory.facts.versions import Unchanged
 from memory.ids import new_id_argument
 from memory.models.attributes import metadata_values
-from memory.models.conversations import RecallEvent
+from memory.models.conversations import PromptSource, RecallEvent
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactState, MemoryEntry
 from tenants.context import current_tenant_id, fetch_all
 
-# Number of the newest recalls that are searched for a fact about no user, which may be in any
-# prompt.
-MAX_RECALLS_SEARCHED: Final = 20_000
-
-
 # Number of the last replies to a person whose prompts are searched for facts.
 MAX_REPLIES_SEARCHED: Final = 500
 _USES: Final = """
-    SELECT fact ->> 'memory_id', count(*),
+    SELECT fact.id, count(*),
            (array_agg(event.reply_id ORDER BY event.created_at DESC))[1], max(event.created_at)
     FROM unnest(%(users)s::text[]) AS person (id)
     CROSS JOIN LATERAL (
-        SELECT reply_id, created_at, facts FROM memory_recallevent
+        SELECT reply_id, created_at, sources FROM memory_recallevent
         WHERE user_id = person.id AND created_at < %(before)s::timestamptz
         ORDER BY created_at DESC LIMIT %(most)s
     ) AS event
-    CROSS JOIN LATERAL jsonb_array_elements(event.facts) AS fact
-    WHERE fact ->> 'reason' = '' AND fact ->> 'memory_id' = ANY(%(facts)s::text[])
+    JOIN unnest(%(facts)s::uuid[]) AS fact (id) ON fact.id = ANY(event.sources)
     GROUP BY 1
 """
 
@@ -169,28 +163,17 @@ def fact_uses(
         before: only replies before this moment.
     """
     values = {
-        "facts": list(map(str, memory_ids)),
+        "facts": list(memory_ids),
         "users": list(user_ids),
         "before": before or "infinity",
         "most": MAX_REPLIES_SEARCHED,
     }
     rows = fetch_all(_USES, values) if memory_ids else []
-    return {UUID(memory_id): FactUses(*uses) for memory_id, *uses in rows}
+    return {memory_id: FactUses(*uses) for memory_id, *uses in rows}
 
 
 def recalls_with(fact: MemoryEntry) -> QuerySet[RecallEvent]:
-    """Return the recall events of the replies with the fact in their prompt, as a lazy query.
-
-    They are those of the fact's agent and user since it was stored. For a fact about no user, the
-    newest MAX_RECALLS_SEARCHED of the agent, or of all agents, are searched.
-    """
-    events = RecallEvent.objects.filter(created_at__gte=fact.created_at)
-    if fact.agent_id is not None:
-        events = events.filter(agent_id=fact.agent_id)
-    if fact.user_id is not None:
-        events = events.filter(user_id=fact.user_id)
-    else:
-        newest = events.order_by("-created_at", "id").values("pk")[:MAX_RECALLS_SEARCHED]
-        events = RecallEvent.objects.filter(pk__in=newest)
-    # Without a reason: the fact was in the prompt.
-    return events.filter(facts__contains=[{"memory_id": str(fact.fact_id), "reason": ""}])
+    """Return the recall events of the replies with the fact in their prompt, as a lazy query."""
+    others = PromptSource.objects.filter(source_id=fact.fact_id).values("event_id")
+    of_fact = Q(user_id=fact.user_id, sources__contains=[fact.fact_id]) | Q(pk__in=others)
+    return RecallEvent.objects.filter(of_fact)

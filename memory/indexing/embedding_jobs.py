@@ -10,7 +10,7 @@ it fails no other message.
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db.models import F, Q
@@ -21,7 +21,7 @@ from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
 from memory.indexing.service import embed_messages, index_messages
-from memory.models import Message, PendingEmbedding, RecallEvent
+from memory.models import PendingEmbedding
 from tenants import traces, transaction
 from tenants.context import connection, known_tenant, required_tenant_id, tenant_scope
 from tenants.exceptions import detail_of, reason_of
@@ -188,7 +188,7 @@ def _store(leases: Sequence[Lease]) -> int:
     """
     tokens = {lease.key: lease.token for lease in leases}
     pending = PendingEmbedding.objects.filter(pk__in=list(tokens)).select_related("message")
-    messages = {row.pk: row.message for row in pending.defer("recall_trace")}
+    messages = {row.pk: row.message for row in pending}
     parents = [lease.traceparent for lease in leases if lease.key in messages]
     with (
         BATCH_SECONDS.of().time(),
@@ -203,9 +203,6 @@ def _store(leases: Sequence[Lease]) -> int:
             unlocked = pending.select_for_update(skip_locked=True, of=("self",))
             rows = list(unlocked.filter(pk__in=finished & messages.keys()))
             index_messages([row.message for row in rows], embedded)
-            RecallEvent.objects.bulk_create(
-                _recall_event(row.message, row.recall_trace) for row in rows if row.recall_trace
-            )
             pending.filter(pk__in=[row.pk for row in rows]).delete()
             finished.difference_update(pending.values_list("pk", flat=True))
             EMBEDDINGS.finish_many(finished)
@@ -214,25 +211,3 @@ def _store(leases: Sequence[Lease]) -> int:
         if lease.key not in finished:
             lease.abandon()
     return len(rows)
-
-
-def _recall_event(reply: Message, trace: dict[str, Any]) -> RecallEvent:
-    """Return the recall event of the reply, from the trace that was recorded with the reply.
-
-    It belongs to the agent that answered, which may be another than the thread's own.
-    """
-    return RecallEvent(
-        agent_id=reply.answered_by_id or reply.agent_id,
-        user_id=reply.user_id,
-        reply=reply,
-        query=trace["query"],
-        hits=trace["hits"],
-        cut=trace["cut"],
-        injected=trace["injected"],
-        # Traces in archives of earlier versions may lack these two.
-        facts=trace.get("facts", []),
-        prompt=trace.get("prompt"),
-        abstained=trace["abstained"],
-        embedding_model=trace["embedding_model"],
-        milliseconds=trace["milliseconds"],
-    )

@@ -2,6 +2,7 @@
 
 import uuid
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import migrations, models
 from django.db.models import deletion
@@ -34,6 +35,7 @@ PRIVILEGES = {
     "memory_scope": ["INSERT"],
     "memory_posting": ["INSERT"],
     "memory_recallevent": ["INSERT"],
+    "memory_promptsource": ["INSERT"],
     "memory_windowclear": ["INSERT"],
     "memory_indexedmessage": ["INSERT"],
     "memory_memoryentry": ["INSERT", "UPDATE", "DELETE"],
@@ -436,14 +438,6 @@ class Migration(migrations.Migration):
                         help_text="When it was accepted.",
                     ),
                 ),
-                (
-                    "recall_trace",
-                    models.JSONField(
-                        blank=True,
-                        help_text="The recall of this reply, which becomes a recall event.",
-                        null=True,
-                    ),
-                ),
             ],
             options={
                 "verbose_name": "pending embedding",
@@ -534,6 +528,7 @@ class Migration(migrations.Migration):
                     "id",
                     models.UUIDField(
                         db_default=RandomUUID(),
+                        default=uuid.uuid4,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -550,20 +545,85 @@ class Migration(migrations.Migration):
                         to="memory.message",
                     ),
                 ),
-                ("query", models.TextField(help_text="The search query.")),
                 (
-                    "hits",
-                    models.JSONField(help_text="Search results, with the score of each channel."),
-                ),
-                (
-                    "cut",
-                    models.JSONField(
-                        help_text="Search results that were left out, with the reasons."
+                    "sources",
+                    ArrayField(
+                        base_field=models.UUIDField(),
+                        db_default=models.Value(
+                            [], output_field=ArrayField(base_field=models.UUIDField(), size=None)
+                        ),
+                        default=list,
+                        help_text="The messages and facts in the prompt, in its order; zero: erased since.",
+                        size=None,
                     ),
                 ),
                 (
-                    "injected",
-                    models.JSONField(help_text="The memories in the prompt, verbatim."),
+                    "left_out",
+                    ArrayField(
+                        base_field=models.UUIDField(),
+                        db_default=models.Value(
+                            [], output_field=ArrayField(base_field=models.UUIDField(), size=None)
+                        ),
+                        default=list,
+                        help_text="The messages and facts that were found and are not in the prompt.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "packed",
+                    models.BinaryField(
+                        help_text="Scores, and the texts of the prompt as references to the sources."
+                    ),
+                ),
+                (
+                    "unmatched",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        blank=True,
+                        help_text="Texts of the prompt that are no source, such as those of a program. They are erased with any source.",
+                        null=True,
+                        size=None,
+                    ),
+                ),
+                (
+                    "hit_count",
+                    models.SmallIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Number of search results.",
+                    ),
+                ),
+                (
+                    "cut_count",
+                    models.SmallIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Number of the best search results that were left out.",
+                    ),
+                ),
+                (
+                    "injected_count",
+                    models.SmallIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Number of memories in the prompt.",
+                    ),
+                ),
+                (
+                    "fact_count",
+                    models.SmallIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Number of facts in the prompt.",
+                    ),
+                ),
+                (
+                    "turn_count",
+                    models.SmallIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Number of recent turns in the prompt.",
+                    ),
                 ),
                 ("abstained", models.BooleanField(help_text="No memory was relevant enough.")),
                 ("embedding_model", models.TextField(help_text="Model and digest of its weights.")),
@@ -573,21 +633,6 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         db_default=models.Func(function="now", output_field=models.DateTimeField()),
                         help_text="When it was stored.",
-                    ),
-                ),
-                (
-                    "facts",
-                    models.JSONField(
-                        db_default=models.Value([], output_field=models.JSONField()),
-                        default=list,
-                        help_text="Facts that were found, with their similarity, and the reasons if they were left out.",
-                    ),
-                ),
-                (
-                    "prompt",
-                    models.JSONField(
-                        help_text="The prompt as it was sent, with the tokens of each section and the amount left out. Empty: the reply is from before prompts were stored.",
-                        null=True,
                     ),
                 ),
             ],
@@ -604,6 +649,42 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(fields=["user_id", "created_at", "id"], name="recall_event_user"),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PromptSource",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "event_id",
+                        "source_id",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("source_id", models.UUIDField(help_text="The message or the fact.")),
+                (
+                    "event",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The recall event with the prompt.",
+                        on_delete=deletion.PROTECT,
+                        related_name="prompt_sources",
+                        to="memory.recallevent",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "source of a prompt",
+                "verbose_name_plural": "sources of prompts",
+                "indexes": [models.Index(fields=["source_id"], name="prompt_source")],
             },
         ),
         migrations.CreateModel(
@@ -1678,7 +1759,8 @@ class Migration(migrations.Migration):
                 "PendingEmbedding": "A message that has no vectors and words yet; deleted when they are written.",
                 "PersonName": "A name that messages of a user have had, so that people are found by it. Append-only.",
                 "Posting": "The weight of one lexeme in one message: the lexical index. Append-only.",
-                "RecallEvent": "The messages and facts that were recalled for a reply, with their scores. Append-only.",
+                "PromptSource": "A message or a fact of another person, or of nobody, in the prompt of a reply. Append-only.",
+                "RecallEvent": "The recall for a reply and its prompt, as ids, scores and references. Append-only.",
                 "RecallExclusion": "A message, or some words of it, that recall leaves out until the exclusion is removed.",
                 "Scope": "The integer that identifies an agent and a user in the index of recall. Append-only.",
                 "WindowClear": "A cleared window. Turns up to this message are not added to it again. Append-only.",

@@ -8,6 +8,7 @@ from memory.models.conversations import (
     Message,
     PendingEmbedding,
     Posting,
+    PromptSource,
     RecallEvent,
     Role,
     Scope,

@@ -1,7 +1,9 @@
 """Tables of a tenant's memory. Grants of Postgres protect the append-only ones from changes."""
 
 from typing import Final
+from uuid import UUID
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.utils.translation import gettext
@@ -12,7 +14,7 @@ from memory.fields import IdentityField, RealField, pack_columns
 from memory.models.facts import MemoryAttribute as MemoryAttribute
 from memory.models.facts import MemoryEntry as MemoryEntry
 from memory.models.querysets import MessageQuerySet, ScopedQuerySet
-from tenants.fields import json_list, optional_id, optional_text, random_id
+from tenants.fields import optional_id, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, Merge, PersonalData
 
@@ -255,8 +257,8 @@ _SELECT_PENDING: Final = f"""
     WHERE {OF_MESSAGES_OF_USER} ORDER BY pending.message_id
 """  # noqa: S608
 _INSERT_PENDING: Final = """
-    INSERT INTO memory_pendingembedding (message_id, created_at, recall_trace)
-    SELECT message_id, created_at, recall_trace
+    INSERT INTO memory_pendingembedding (message_id, created_at)
+    SELECT message_id, created_at
     FROM jsonb_populate_recordset(NULL::memory_pendingembedding, %(rows)s::jsonb)
     ON CONFLICT DO NOTHING
 """
@@ -286,9 +288,6 @@ class PendingEmbedding(TenantModel):
         Message, on_delete=models.PROTECT, primary_key=True, related_name="pending_embedding"
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
-    recall_trace = models.JSONField(
-        null=True, blank=True, help_text="The recall of this reply, which becomes a recall event."
-    )
 
     personal_data = PersonalData(
         message="message_id",
@@ -496,10 +495,31 @@ class IndexedMessage(TenantModel):
         return gettext("message %(message)s") % {"message": self.message_number}
 
 
-class RecallEvent(AgentUserModel):
-    """The messages and facts that were recalled for a reply, with their scores. Append-only."""
+# Unmatched texts of a prompt may quote its sources, of which one may be of another person.
+_SELECT_EVENTS: Final = f"""
+    SELECT to_jsonb(event) - 'tenant_id' || CASE WHEN %(user)s::text IS NOT NULL AND EXISTS (
+        SELECT FROM memory_promptsource WHERE event_id = event.id
+    ) THEN '{{"unmatched": null}}' ELSE '{{}}' END::jsonb
+    FROM memory_recallevent AS event WHERE {OF_USER} ORDER BY id
+"""  # noqa: S608  (our constants)
 
-    id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
+
+def _id_list(help_text: str) -> "ArrayField[list[UUID], list[UUID]]":
+    empty = models.Value([], output_field=ArrayField(models.UUIDField()))
+    return ArrayField(models.UUIDField(), default=list, db_default=empty, help_text=help_text)
+
+
+def _count(help_text: str) -> "models.SmallIntegerField[int, int]":
+    return models.SmallIntegerField(default=0, db_default=0, help_text=help_text)
+
+
+class RecallEvent(AgentUserModel):
+    """The recall for a reply and its prompt, as ids, scores and references. Append-only.
+
+    `memory.context.recall_events` writes them, and `recall_traces` joins them with the sources.
+    """
+
+    id = random_id()
     reply = models.OneToOneField(
         Message,
         on_delete=models.PROTECT,
@@ -508,23 +528,30 @@ class RecallEvent(AgentUserModel):
         related_name="recall_event",
         help_text="The reply that was written with these memories.",
     )
-    query = models.TextField(help_text="The search query.")
-    hits = models.JSONField(help_text="Search results, with the score of each channel.")
-    cut = models.JSONField(help_text="Search results that were left out, with the reasons.")
-    injected = models.JSONField(help_text="The memories in the prompt, verbatim.")
-    facts = json_list(
-        help_text="Facts that were found, with their similarity, and the reasons if they were left"
-        " out."
+    sources = _id_list("The messages and facts in the prompt, in its order; zero: erased since.")
+    left_out = _id_list("The messages and facts that were found and are not in the prompt.")
+    packed = models.BinaryField(
+        help_text="Scores, and the texts of the prompt as references to the sources."
     )
-    prompt = models.JSONField(
+    unmatched = ArrayField(
+        models.TextField(),
         null=True,
-        help_text="The prompt as it was sent, with the tokens of each section and the amount left "
-        "out. Empty: the reply is from before prompts were stored.",
+        blank=True,
+        help_text="Texts of the prompt that are no source, such as those of a program. They are "
+        "erased with any source.",
     )
+    hit_count = _count("Number of search results.")
+    cut_count = _count("Number of the best search results that were left out.")
+    injected_count = _count("Number of memories in the prompt.")
+    fact_count = _count("Number of facts in the prompt.")
+    turn_count = _count("Number of recent turns in the prompt.")
     abstained = models.BooleanField(help_text="No memory was relevant enough.")
     embedding_model = models.TextField(help_text="Model and digest of its weights.")
     milliseconds = models.FloatField(help_text="Duration of the recall.")
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
+
+    # Set by `memory.context.recall_traces.with_queries`: the search query.
+    query: str
 
     objects = ScopedQuerySet.as_manager()
 
@@ -533,7 +560,8 @@ class RecallEvent(AgentUserModel):
         agent="agent_id",
         message="reply_id",
         key="id",
-        export=Export(kind="recall_events", position=11),
+        # Erasures change rows.
+        export=Export(kind="recall_events", position=11, select=_SELECT_EVENTS, is_mutable=True),
         retention="reply_id IS NULL AND created_at < %(before)s",
     )
 
@@ -551,7 +579,49 @@ class RecallEvent(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return self.query[:60]
+        return gettext("recall for reply %(reply)s") % {"reply": self.reply_id}
+
+
+class PromptSource(TenantModel):
+    """A message or a fact of another person, or of nobody, in the prompt of a reply. Append-only.
+
+    The sources that belong to the user of the reply are found by the user: with a row for each turn
+    of the window, an event would take twice as much space.
+    """
+
+    pk = models.CompositePrimaryKey("event_id", "source_id")
+    event = models.ForeignKey(
+        RecallEvent,
+        on_delete=models.PROTECT,
+        related_name="prompt_sources",
+        db_index=False,
+        help_text="The recall event with the prompt.",
+    )
+    source_id = models.UUIDField(help_text="The message or the fact.")
+
+    personal_data = PersonalData(
+        message="source_id",
+        where="event_id IN (SELECT id FROM memory_recallevent WHERE "  # noqa: S608
+        f"{RecallEvent.personal_data.of_person})",
+        derived="event_id IN (SELECT id FROM memory_recallevent WHERE reply_id = ANY(%(ids)s))",
+        agent="(SELECT agent_id FROM memory_recallevent WHERE id = event_id)",
+        retention="event_id IN (SELECT id FROM memory_recallevent WHERE "  # noqa: S608
+        f"{RecallEvent.personal_data.retention})",
+        export=Export(
+            kind="prompt_sources",
+            position=27,
+            key=("event_id", "source_id"),
+            where=f"event_id IN (SELECT id FROM memory_recallevent WHERE {OF_USER})",  # noqa: S608
+        ),
+    )
+
+    class Meta:
+        verbose_name = "source of a prompt"
+        verbose_name_plural = "sources of prompts"
+        indexes = [models.Index(fields=["source_id"], name="prompt_source")]
+
+    def __str__(self) -> str:
+        return str(self.source_id)
 
 
 _SELECT_CLEARS: Final = f"""

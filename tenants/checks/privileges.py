@@ -72,6 +72,7 @@ APPEND_ONLY: Final = (
     "memory_message",
     "memory_messageattribute",
     "memory_posting",
+    "memory_promptsource",
     "memory_recallevent",
     "memory_scope",
     "memory_windowclear",

@@ -18,9 +18,11 @@ from konstruct.api.models import ApiKey, KeyScope
 from konstruct.llm import client as llm_client
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import storage
+from memory.context import recall_events, recall_traces
 from tenants.audit.models import AccessEvent
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
+from tests.memory.recall_traces import is_same
 from tests.servers.llm import LLMServer
 from tests.servers.mail import MailServer, mail_server
 
@@ -34,6 +36,28 @@ def _no_wait_for_tests_beside_it(request: pytest.FixtureRequest) -> Iterator[Non
         if not request.node.get_closest_marker("alone"):
             patch.setattr(storage, "TRANSACTION_TIMEOUT_SECONDS", 0)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _prompts_are_read_as_they_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read each recall event that a test writes from its references, without a statement."""
+    packers: list[Any] = []
+
+    class Packer(recall_events._Packer):
+        def pack(self) -> bytes:
+            packers.append(self)
+            return super().pack()
+
+    def record(trace: Any, **given: Any) -> Any:
+        event = original(trace, **given)
+        packer = packers.pop()
+        read = recall_traces._Reader(event, packer.rows).trace()
+        assert is_same(trace, read) or not packer.is_complete
+        return event
+
+    original = recall_events.record
+    monkeypatch.setattr(recall_events, "_Packer", Packer)
+    monkeypatch.setattr(recall_events, "record", record)
 
 
 @dataclass

@@ -10,19 +10,6 @@ from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.models import ConversationEmbedding, PendingEmbedding
 from tenants.context import tenant_scope
 
-# Ids of a recall, as a reply's row in the outbox has them.
-TRACE = {
-    "query": "Where does my sister live?",
-    "hits": [{"content": "My sister lives in Lisbon.", "score": 0.9}],
-    "cut": [{"content": "The train was late.", "reason": "top_k"}],
-    "injected": ["2024-03-04 Ann: My sister lives in Lisbon."],
-    "facts": [{"content": "Zoe is Ann's sister.", "score": 0.4, "reason": ""}],
-    "prompt": {"model_tier": "fast", "budget": 8000, "tokens": 57, "sections": []},
-    "abstained": False,
-    "embedding_model": "all-MiniLM-L6-v2@6fceb34132ad",
-    "milliseconds": 3.25,
-}
-
 
 def sentence(number: int) -> str:
     """Return a text that is one piece."""

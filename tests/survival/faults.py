@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from uuid import UUID
 
 import psutil
 import psycopg
 import redis
 
 from konstruct.processes import processes_in
+from memory.scopes import scope_number
 from tests.end_to_end.deployment import Deployment, Supervised
 from tests.survival.llm import EchoServer
 
@@ -135,13 +137,15 @@ def poison_outbox(deployment: Deployment, random: Random) -> None:
             " (agent_id, user_id, thread_id, channel, role, content)"
             " SELECT %s, 'poisoner', 't', 'import', 'user', 'poison' FROM generate_series(1, %s)"
             " RETURNING id, tenant_id), pending AS (INSERT INTO memory_pendingembedding"
-            " (message_id, recall_trace)"
-            ' SELECT id, \'{"no": "trace"}\' FROM poisoned)'
+            " (message_id) SELECT id FROM poisoned),"
+            " taken AS (INSERT INTO memory_scope (id, agent_id, user_id)"
+            " VALUES (%s, %s, 'taken') ON CONFLICT DO NOTHING)"
             " INSERT INTO tenants_job (tenant_id, kind, key, due_at, sweep_at)"
             " SELECT tenant_id, 'embedding', id, '2000-01-01', '2000-01-01' FROM poisoned"
             " RETURNING 1",
-            tenant.agent_id,
-            POISONED,
+            *(tenant.agent_id, POISONED),
+            # The number of the poisoner's scope belongs to another one.
+            *(scope_number(UUID(str(tenant.agent_id)), "poisoner"), tenant.agent_id),
         )
 
 

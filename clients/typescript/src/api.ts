@@ -705,7 +705,7 @@ export interface paths {
         };
         /**
          * List the replies that used a fact, newest first
-         * @description Returns the recall events of replies with the fact in their prompt. For a fact about no user, the newest 20,000 recalls are searched.
+         * @description Returns the recall events of replies with the fact in their prompt.
          */
         get: operations["list_fact_replies"];
         put?: never;

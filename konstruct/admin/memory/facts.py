@@ -40,6 +40,7 @@ from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.usage import admit_memories
 from memory.arguments import is_blank
 from memory.conf import SEARCH_FLOOR
+from memory.context.recall_traces import with_queries
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, nearest_facts, recalls_with
@@ -408,9 +409,7 @@ def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
         "former_evidence": [item for item in evidence if item.memory_id != fact.pk],
         "also_said": also_said(fact),
         "events": FactEvent.objects.filter(memory=fact).order_by("-number")[:50],
-        "replies": recalls_with(fact)
-        .only("created_at", "query", "reply_id")
-        .order_by("-created_at")[:20],
+        "replies": with_queries(recalls_with(fact).order_by("-created_at")[:20]),
     }
 
 

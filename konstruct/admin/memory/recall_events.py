@@ -8,7 +8,8 @@ from django.db.models.functions import Left
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
-from memory.models import Message, PendingEmbedding, RecallEvent
+from memory.context.recall_traces import traces
+from memory.models import Message, RecallEvent
 
 # The features that readers can interpret, by weight: their labels and explanations.
 FEATURES: Final = {
@@ -57,11 +58,8 @@ def stored_trace_context(reply_id: UUID) -> dict[str, Any] | None:
     Args:
         reply_id: the id of the reply's message.
     """
-    trace: Any = RecallEvent.objects.filter(reply_id=reply_id).values().first()
-    if trace is None:
-        pending = PendingEmbedding.objects.filter(message_id=reply_id)
-        trace = pending.values_list("recall_trace", flat=True).first()
-    return None if trace is None else trace_context(trace)
+    events = list(RecallEvent.objects.filter(reply_id=reply_id))
+    return trace_context(traces(events)[0]) if events else None
 
 
 def trace_context(trace: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +85,7 @@ def left_out_context(cut: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         cut: the entries of a trace, with `message_id`, `reason`, `score` and `channels`.
     """
     cut = list(cut)
-    ids = [hit["message_id"] for hit in cut if "message_id" in hit]
+    ids = [hit["message_id"] for hit in cut if hit.get("message_id")]
     rows = Message.objects.filter(pk__in=ids).annotate(shown=Left("content", 300))
     messages_by_id = {
         str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
@@ -107,7 +105,7 @@ def memory_context(hit: Mapping[str, Any], message: Mapping[str, Any]) -> dict[s
     names = [name for name in FEATURES if name in channels]
     names += [name for name in channels if name not in FEATURES]
     return {
-        "message_id": str(hit.get("message_id", "")),
+        "message_id": str(hit.get("message_id") or ""),
         "content": message.get("content") or message.get("shown") or hit.get("content", ""),
         "role": message.get("role", ""),
         "name": message.get("name", ""),

@@ -1,10 +1,11 @@
 """The tables of memory. All rows are shown; append-only rows cannot be changed."""
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import Case, F, Func, IntegerField, QuerySet, When
+from django.db.models import Case, F, QuerySet, When
+from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -36,6 +37,8 @@ from memory.models import (
 )
 from tenants.admin.badges import Colours
 from tenants.admin.sites import ReadOnly, tenant_site
+
+MAX_QUERY_CHARACTERS: Final = 200
 
 
 class MemoryAdmin(AgentRowsAdmin):
@@ -180,7 +183,7 @@ class PendingEmbeddingAdmin(JobAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         # An embedding is never given up: it has failed until its next attempt.
         failed_at = Case(When(last_error__gt="", then=F("due_at")))
-        return super().get_queryset(request).annotate(failed_at=failed_at).defer("recall_trace")
+        return super().get_queryset(request).annotate(failed_at=failed_at)
 
     def retry_job(self, row: PendingEmbedding) -> bool:
         return retry_now(row.pk)
@@ -191,7 +194,9 @@ class RecallEventAdmin(MemoryAdmin):
     """Recalls: the memories that were found for a reply, and those that were left out."""
 
     sortable_by = ("created_at",)
-    list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "duration")
+    list_display = (
+        *("created_at", "agent", "user_id", "query", "hit_count", "abstained", "duration"),
+    )
     list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
     fields = (
         *("query", "why", "abstained", "duration", "agent", "user_id", "embedding_model"),
@@ -199,13 +204,13 @@ class RecallEventAdmin(MemoryAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        number = Func(F("hits"), function="jsonb_array_length", output_field=IntegerField())
-        return super().get_queryset(request).annotate(found=number)
+        question = Left("reply__in_reply_to__content", MAX_QUERY_CHARACTERS)
+        return super().get_queryset(request).defer("packed").annotate(question=question)
 
-    @display(description=_("Found"))
-    def found(self, event: Any) -> int:
-        """Number of hits."""
-        return event.found
+    @display(description=_("Query"))
+    def query(self, event: Any) -> str:
+        """The beginning of the message that was answered."""
+        return event.question or ""
 
     @display(description=_("Took"))
     def duration(self, event: RecallEvent) -> str:

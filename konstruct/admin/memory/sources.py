@@ -16,7 +16,7 @@ from konstruct.admin.memory.recall_events import stored_trace_context
 from konstruct.admin.query_parameters import as_uuid
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.conf import ERASED_TEXT, UNANSWERED_CHANNELS
+from memory.conf import ERASED_PART, UNANSWERED_CHANNELS
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry, Message, Role
 from memory.models.facts import FactState
@@ -112,12 +112,14 @@ def with_sources(
         memory |= {"user_id": user_id, "agent_name": agent.name if agent else ""}
     for hit in why["hits"]:
         hit |= changes.message_changes(hit["message_id"])
+        if hit["content"] == ERASED_PART:
+            hit["changes"] = [gettext("erased since")]
         hit["signals"] = score_shares(hit, agent)
     recalled = {hit["message_id"] for hit in why["hits"]}
     shown_turns = [turn for turn in _turns(turns, candidates) if turn["message_id"] not in recalled]
     for turn in shown_turns:
         turn |= changes.message_changes(turn["message_id"])
-        turn["is_erased"] = not turn["message_id"] and ERASED_TEXT in turn["content"]
+        turn["is_erased"] = not turn["message_id"] and ERASED_PART in turn["content"]
     return {
         **why,
         "agent": agent,
@@ -135,7 +137,6 @@ def with_sources(
             }
             for message in sections.get("system", [])
         ],
-        "is_incomplete": replied_at is not None and not why["sections"],
     }
 
 

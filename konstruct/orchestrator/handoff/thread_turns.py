@@ -129,6 +129,7 @@ def _prompt_turn(
         "role": turn["role"],
         "content": content,
         "message_id": message_id,
+        "source_id": turn["message_id"],
         "at": turn.get("at", ""),
     }
 

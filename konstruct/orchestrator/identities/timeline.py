@@ -141,7 +141,8 @@ _SOURCES: Final = (
         id="id",
         action="CASE WHEN abstained THEN 'abstained' ELSE 'recalled' END",
         subject_id="reply_id::text",
-        text="query",
+        text="(SELECT question.content FROM memory_message AS reply JOIN memory_message AS question"
+        " ON question.id = reply.in_reply_to_id WHERE reply.id = reply_id)",
     ),
     _Source(
         EntryKind.FACT,

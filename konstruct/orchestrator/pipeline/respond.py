@@ -272,7 +272,8 @@ def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | Non
         agent, clauses, gathered.instructions, max_system_tokens=prompt.max_system_tokens
     )
     return prompt.with_messages(
-        builder.build_messages_with_memory(asked, fitted.task, fitted.messages, prompt.texts)
+        builder.build_messages_with_memory(asked, fitted.task, fitted.messages, prompt.texts),
+        [*builder.own_texts(agent, clauses), builder.INSTRUCTIONS_OPENING],
     )
 
 

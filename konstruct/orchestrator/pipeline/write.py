@@ -23,6 +23,7 @@ from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
 from memory import tasks as memory_tasks
 from memory.context.prompt import Prompt
+from memory.context.recall_events import record_prompt
 from memory.conversations import transcript
 from memory.conversations.transcript import copy_for_agent, copy_id
 from memory.conversations.window_store import Turn
@@ -297,7 +298,10 @@ def _owner_and_escalation(message: KonstructMessage) -> tuple[str, EscalationSta
 
 
 def record_reply(message: KonstructMessage, draft: Draft) -> Message:
-    """Store the reply and its recall trace; return the existing reply if there is one."""
+    """Store the reply and its recall event; return the existing reply if there is one.
+
+    Call it in a transaction.
+    """
     reply, is_new = transcript.record_message(
         tenant_id=message.tenant_id,
         agent_id=message.agent_id,
@@ -309,11 +313,12 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         content=with_introduction(message, draft),
         in_reply_to=message.id,
         answered_by=draft.agent.id,
-        recall_trace=None if draft.prompt is None else draft.prompt.trace(),
         usage=draft.usage,
         finish_reason=draft.finish_reason,
         appended=True,
     )
+    if is_new and draft.prompt is not None:
+        record_prompt(reply, draft.prompt)
     if is_new:
         usage.count(replies=1, memories=estimated_pieces(reply.content, reply.name))
     return reply

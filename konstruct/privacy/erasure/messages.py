@@ -22,6 +22,7 @@ from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.models import Escalation, PendingReply
 from konstruct.orchestrator.replies import queue
 from konstruct.privacy.erasure.progress import add_rows, now
+from konstruct.privacy.erasure.prompts import erase_from_prompts
 from konstruct.privacy.erasure.redaction import (
     facts_deleted_with,
     quoting_messages,
@@ -203,8 +204,10 @@ def _remove(
     )
     began_at: datetime = fetch_value("SELECT now()")
     with connection.cursor() as cursor:
+        changed = erase_from_prompts([*batch.messages, *facts])
         delete_rows_of_messages(cursor, batch.ids, add)
-        for table, count in redact_copies(batch.messages, facts=facts).items():
+        changed |= redact_copies(batch.messages, facts=facts)
+        for table, count in changed.items():
             add(table, None, count, "changed")
         keys = [str(fact.pk) for fact in facts]
         # Facts without other evidence are removed already.

@@ -1,8 +1,8 @@
-"""Redacts copies of erased messages in rows of other people: recalls, prompts, tool calls.
+"""Redacts copies of erased messages in rows of other people, such as tool calls.
 
-Recalled messages are found by their ids. In texts, the lines of an erased message are replaced,
-together with the name of the speaker before them. Facts that are deleted with the messages are
-redacted in the same way, also in the access log.
+The lines of an erased message are replaced, together with the name of the speaker before them.
+Facts that are deleted with the messages are redacted in the same way, also in the access log.
+Prompts have no copies: `prompts` erases the references.
 """
 
 import json
@@ -14,13 +14,12 @@ from django.db.models import Model
 
 from konstruct.orchestrator.models import AnswerOptions, Escalation, ToolCall
 from konstruct.orchestrator.replies import queue
+from konstruct.privacy.erasure.prompts import erase_from_prompts
 from memory.conf import ERASED_TEXT
 from memory.models import (
     ConversationItem,
     MemoryEntry,
     Message,
-    PendingEmbedding,
-    RecallEvent,
 )
 from memory.models.facts import WITHOUT_OTHER_EVIDENCE
 from tenants.audit.models import AccessEvent
@@ -45,29 +44,14 @@ class CopyColumns(NamedTuple):
     join: str = ""
 
 
-_REPLY = "JOIN memory_message AS reply ON reply.id = copy."
 COPIES: Final = (
-    CopyColumns(
-        RecallEvent,
-        ("query", "hits", "cut", "injected", "facts", "prompt"),
-        thread="reply.thread_id",
-        join=f"LEFT {_REPLY}reply_id",
-    ),
-    CopyColumns(
-        PendingEmbedding,
-        ("recall_trace",),
-        thread="reply.thread_id",
-        user="reply.user_id",
-        agent="reply.agent_id",
-        join=f"{_REPLY}message_id",
-    ),
     CopyColumns(
         AnswerOptions,
         ("history",),
         thread="reply.thread_id",
         user="reply.user_id",
         agent="reply.agent_id",
-        join=f"{_REPLY}message_id",
+        join="JOIN memory_message AS reply ON reply.id = copy.message_id",
     ),
     CopyColumns(ToolCall, ("content", "arguments", "question", "result")),
     CopyColumns(Escalation, ("reason", "note")),
@@ -126,11 +110,11 @@ def redact_copies(
     redact = _redaction(texts, names)
     changed = _redact_access_log(facts)
     for copies in COPIES:
-        with_same_user = copies.model in (RecallEvent, AnswerOptions) or bool(facts)
+        with_same_user = copies.model is AnswerOptions or bool(facts)
         keys = _matching_keys(copies, values, with_same_user=with_same_user)
         for row in copies.model._default_manager.filter(pk__in=keys):
             before = {column: getattr(row, column) for column in copies.columns}
-            after = _redacted(before, ids, redact)
+            after = _redacted(before, redact)
             if after != before:
                 copies.model._default_manager.filter(pk=row.pk).update(**after)
                 table = copies.model._meta.db_table
@@ -160,11 +144,12 @@ def redact_new_copies(
         The numbers of changed rows by table.
     """
     queue.REPLIES.cancel_all_attempts()
+    changed = erase_from_prompts([*messages, *facts], without_users=without_users)
     replies = Message.objects.filter(in_reply_to__isnull=False, created_at__gte=began_at)
     calls = ToolCall.objects.filter(created_at__gte=began_at)
-    if not (replies.exists() or calls.exists()):
-        return {}
-    return redact_copies(messages, facts=facts, without_users=without_users)
+    if replies.exists() or calls.exists():
+        changed |= redact_copies(messages, facts=facts, without_users=without_users)
+    return changed
 
 
 def quoting_messages(message: Message) -> list[str]:
@@ -211,42 +196,14 @@ def _matching_keys(
     )
 
 
-def _redacted(
-    row: Mapping[str, Any], ids: set[str], redact: Callable[[str], str]
-) -> dict[str, Any]:
-    if isinstance(row.get("recall_trace"), Mapping):
-        return {"recall_trace": _redacted(row["recall_trace"], ids, redact)}
+def _redacted(row: Mapping[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
     redacted = {name: _in_texts(value, redact) for name, value in row.items()}
     if "item" in row:  # JSON in a text column
         redacted["item"] = json.dumps(
             _in_texts(json.loads(row["item"]), redact), ensure_ascii=False
         )
         return redacted if json.loads(redacted["item"]) != json.loads(row["item"]) else dict(row)
-    if "hits" not in row:
-        return redacted
-    redacted["hits"] = [
-        _without_neighbours(hit, ids) for hit in redacted["hits"] if not _is_erased(hit, ids)
-    ]
-    redacted["cut"] = [hit for hit in redacted["cut"] if not _is_erased(hit, ids)]
-    # A fact was in the prompt with a quote of a supporting message.
-    redacted["facts"] = [
-        fact
-        for fact in redacted.get("facts") or ()
-        if not _is_erased(fact, ids) and ids.isdisjoint(fact.get("message_ids") or ())
-    ]
-    if any(len(redacted[name]) < len(row.get(name) or ()) for name in ("hits", "facts")):
-        # The message was recalled: the prompt may have any part of it.
-        redacted["injected"], redacted["prompt"] = [], None
     return redacted
-
-
-def _without_neighbours(hit: Mapping[str, Any], ids: set[str]) -> dict[str, Any]:
-    turns = [turn for turn in hit.get("neighbours", ()) if not _is_erased(turn, ids)]
-    return {**hit, "neighbours": turns} if "neighbours" in hit else dict(hit)
-
-
-def _is_erased(entry: Mapping[str, Any], ids: set[str]) -> bool:
-    return not ids.isdisjoint({str(entry.get("message_id")), str(entry.get("memory_id"))})
 
 
 def _lines(text: str) -> list[str]:

@@ -7,6 +7,7 @@ from uuid import UUID
 from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
+from konstruct.privacy.erasure.prompts import erase_from_prompts
 from konstruct.privacy.erasure.redaction import facts_deleted_with, redact_copies, redact_new_copies
 from memory.models import Message
 from tenants import transaction
@@ -95,7 +96,10 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         began_at = fetch_value("SELECT now()")
         messages = list(Message.objects.filter(pk__in=ids))
         facts, users = facts_deleted_with(messages), person.user_ids
-        for table, count in redact_copies(messages, facts=facts, without_users=users).items():
+        own = users if person.agent_id is None else ()  # those of other agents stay
+        erased = erase_from_prompts([*messages, *facts], without_users=own)
+        redacted = redact_copies(messages, facts=facts, without_users=users)
+        for table, count in (erased | redacted).items():
             progress.add_rows(table, None, count, "changed")
         delete_rows_of_messages(cursor, ids, progress.add_rows)
         delete_messages(cursor, ids, progress.add_rows)

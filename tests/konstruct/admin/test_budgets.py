@@ -26,7 +26,7 @@ from tests.messages import statements
 # Pages that only take POST, or only redirect, are not here.
 PAGES = {
     "conversations": ("conversations/", 13),
-    "conversation": ("conversations/{message}/", 26),
+    "conversation": ("conversations/{message}/", 27),
     "memories": ("memories/?agent={agent}&user=maria&q=sister", 22),
     "windows": ("windows/", 9),
     "logins": ("logins/", 10),

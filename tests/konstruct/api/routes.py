@@ -245,7 +245,7 @@ CASES: dict[tuple[str, str], Case] = {
         )
     },
     ("fact-events", "GET"): Case(lambda seed: f"{V1}facts/{seed.rejected}/events/", messages=4),
-    ("fact-replies", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/replies/", messages=5),
+    ("fact-replies", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/replies/", messages=6),
     ("identities", "GET"): Case(at("identities/"), messages=3),
     ("identities", "POST"): Case(
         at("identities/"),
@@ -281,8 +281,8 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("models", "GET"): Case(lambda seed: "/v1/models", messages=3),
     ("model", "GET"): Case(lambda seed: f"/v1/models/{ada(seed)}", messages=3),
-    ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), messages=4),
-    ("recall-event", "GET"): Case(lambda seed: f"{V1}recall-events/{seed.event.id}/", messages=4),
+    ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), messages=5),
+    ("recall-event", "GET"): Case(lambda seed: f"{V1}recall-events/{seed.event.id}/", messages=5),
     ("tool-calls", "GET"): Case(at("tool-calls/", **OF_MARIA), messages=4),
     ("tool-call", "GET"): Case(lambda seed: f"{V1}tool-calls/{seed.call}/", messages=4),
     ("decision", "POST"): Case(

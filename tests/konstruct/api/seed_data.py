@@ -35,19 +35,7 @@ from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run, propose
-
-TRACE: dict[str, Any] = {
-    "query": "What do I drink?",
-    "hits": [
-        {"content": "I drink tea.", "score": 2.5, "probability": 0.5, "gate_value": 0.4},
-    ],
-    "cut": [],
-    "facts": [],
-    "injected": ["[then] user: I drink tea."],
-    "abstained": False,
-    "embedding_model": "test",
-    "milliseconds": 3.5,
-}
+from tests.memory.recall_traces import fact_of, hit_of, store_trace
 
 
 def answer(program: Program, message_id: str | UUID, content: str = "Hi there") -> Message:
@@ -63,10 +51,15 @@ def answer(program: Program, message_id: str | UUID, content: str = "Hi there") 
             role="assistant",
             content=content,
             in_reply_to=message.id,
-            recall_trace={
-                **TRACE,
-                "hits": [{**hit, "message_id": str(message.id)} for hit in TRACE["hits"]],
-            },
+        )
+        store_trace(
+            message.agent_id,
+            message.user_id,
+            reply_id=reply.pk,
+            sources=[message.pk],
+            query=message.content,
+            hits=[hit_of(message)],
+            injected=[f"- user: {message.content}"],
         )
         replies.REPLIES.finish(message.id)
     return reply
@@ -186,9 +179,9 @@ def _save_question(agent: Agent, content: str) -> UUID:
 
 def _store_trace(program: Program, fact: UUID, secret: str) -> None:
     """Store the trace of a reply to vera whose prompt had the fact."""
-    used = [{"memory_id": str(fact), "content": "Vera likes tea.", "score": 0.9, "reason": ""}]
-    values = {**TRACE, "query": f"What does Vera like?{secret}", "facts": used}
-    RecallEvent.objects.create(agent_id=program.agent.id, user_id="vera", **values)
+    used = [fact_of(fact, f"Vera likes tea.{secret}", score=0.9)]
+    query = f"What does Vera like?{secret}"
+    store_trace(program.agent.id, "vera", sources=[fact], query=query, facts=used)
 
 
 def _store_progress(message: Message, thread_id: str) -> UUID:

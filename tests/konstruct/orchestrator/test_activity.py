@@ -18,8 +18,6 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.metered import metered_call
 
 TODAY = datetime.now(UTC).date()
-SESSION = {"sections": [{"name": "session", "tokens": 9}]}
-EMPTY = {"sections": [{"name": "session", "tokens": 0}]}
 
 
 @pytest.fixture
@@ -42,18 +40,15 @@ def exchange() -> Callable[..., Message]:
             created_at=noon + timedelta(seconds=seconds),
             usage=usage,
         )
-        values = {"hits": [], "facts": [], "prompt": EMPTY, **event}
         RecallEvent.objects.create(
             agent_id=program.agent.pk,
             user_id="maria",
             reply=reply,
-            query="?",
-            cut=[],
-            injected=[],
+            packed=b"",
             abstained=False,
             embedding_model="m",
             milliseconds=1.0,
-            **values,
+            **event,
         )
         return reply
 
@@ -64,10 +59,10 @@ def test_replies_are_counted_by_their_source_and_time(
     program_a: Program, exchange: Callable[..., Message]
 ) -> None:
     with tenant_scope(program_a.tenant.id):
-        exchange(program_a, facts=[{"reason": ""}], hits=[{"score": 1}], seconds=1.0)
-        exchange(program_a, facts=[{"reason": "below the floor"}], hits=[{"score": 1}], seconds=4)
-        exchange(program_a, prompt=SESSION, seconds=4)
-        exchange(program_a, prompt=None, seconds=4, channel="slack")
+        exchange(program_a, fact_count=1, hit_count=1, seconds=1.0)
+        exchange(program_a, hit_count=1, turn_count=2, seconds=4)
+        exchange(program_a, turn_count=2, seconds=4)
+        exchange(program_a, seconds=4, channel="slack")
         today = activity(first=TODAY, last=TODAY).total
         of_slack = activity(first=TODAY, last=TODAY, channel="slack").total
     counted = (today.from_facts, today.from_memories, today.from_turns, today.from_nothing)

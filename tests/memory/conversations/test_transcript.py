@@ -37,7 +37,6 @@ def test_message_is_stored_verbatim_with_an_embedding_job(tenant_a):
         tenant_id=tenant_a.id,
         **VALUES,
         name="Ann",
-        recall_trace={"query": "Where?"},
     )
     assert created is True
     with tenant_scope(tenant_a.id):
@@ -55,7 +54,6 @@ def test_message_is_stored_verbatim_with_an_embedding_job(tenant_a):
     assert before - timedelta(minutes=1) < row.created_at < timezone.now() + timedelta(minutes=1)
     assert (pending.message_id, job.key) == (row.id, row.id)
     assert (job.attempts, job.last_error) == (0, "")
-    assert pending.recall_trace == {"query": "Where?"}
     assert job.due_at - pending.created_at < timedelta(minutes=1)
 
 

@@ -26,7 +26,6 @@ from memory.models import (
     FactKind,
     MemoryEntry,
     Message,
-    RecallEvent,
     RecallExclusion,
 )
 from memory.recall import recall
@@ -34,6 +33,7 @@ from tenants import transaction
 from tenants.audit.models import AccessEvent
 from tenants.models import Tenant
 from tests.memory.messages import AGENT, START, add_messages
+from tests.memory.recall_traces import fact_of, store_trace
 from tests.memory.recalled import UNGATED, contents
 
 pytestmark = pytest.mark.usefixtures("inside")
@@ -94,19 +94,7 @@ def reply(tenant: Tenant, text: str, *, fact: UUID | None = None, to: Message | 
     with transaction.atomic():
         index_messages([message])
     if fact is not None:
-        RecallEvent.objects.create(
-            agent_id=AGENT,
-            user_id=USER,
-            reply=message,
-            query="q",
-            hits=[],
-            cut=[],
-            injected=[],
-            facts=[{"memory_id": str(fact), "content": "", "score": 0.5, "reason": ""}],
-            abstained=False,
-            embedding_model="m",
-            milliseconds=1.0,
-        )
+        store_trace(AGENT, USER, reply_id=message.pk, sources=[fact], facts=[fact_of(fact)])
     return message
 
 

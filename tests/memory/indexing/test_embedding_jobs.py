@@ -16,12 +16,11 @@ from memory.models import (
     ConversationEmbedding,
     IndexedMessage,
     Posting,
-    RecallEvent,
 )
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import InvalidTenantId, UnknownTenant
-from tests.memory.pending import TRACE, sentence, stored, waiting
+from tests.memory.pending import sentence, stored, waiting
 
 IDLE = TransactionStatus.IDLE
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
@@ -82,23 +81,6 @@ def test_unknown_tenant_has_no_outbox(db):
         drain("acme")
     with pytest.raises(UnknownTenant):
         drain(uuid4())
-
-
-def test_recalled_memories_become_one_recall_event(tenant_a, add_message):
-    message = add_message(tenant_a.id, "Where does my sister live?")
-    reply = add_message(
-        tenant_a.id,
-        "She lives in Lisbon.",
-        role="assistant",
-        in_reply_to=message.id,
-        recall_trace=TRACE,
-    )
-    drain(tenant_a.id)
-    drain(tenant_a.id)
-    with tenant_scope(tenant_a.id):
-        event = RecallEvent.objects.get()
-    assert (event.reply_id, event.agent_id, event.user_id) == (reply.id, AGENT, "U024BE7LH")
-    assert {field: getattr(event, field) for field in TRACE} == TRACE
 
 
 @pytest.mark.parametrize("text", ["", "\n", "😀", "你好。再见。", "x" * 32_000])

@@ -13,9 +13,9 @@ import pytest
 from konstruct.processes import is_alive
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.indexing.embedding_jobs import drain
-from memory.models import IndexedMessage, RecallEvent
+from memory.models import IndexedMessage
 from tenants.context import tenant_scope
-from tests.memory.pending import TRACE, sentence, stored, waiting
+from tests.memory.pending import sentence, stored, waiting
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -120,7 +120,7 @@ def test_killed_worker_causes_no_loss_and_no_duplicates(
     workers, tenant_a, add_message, where, left
 ):
     for number in range(10):
-        add_message(tenant_a.id, sentence(number), recall_trace=TRACE)
+        add_message(tenant_a.id, sentence(number))
     workers.start(tenant_a.id, where)
     assert workers.wait() == -signal.SIGKILL
     assert len(waiting(tenant_a.id)) == left
@@ -133,7 +133,7 @@ def test_killed_worker_causes_no_loss_and_no_duplicates(
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(10)}
     assert waiting(tenant_a.id) == []
     with tenant_scope(tenant_a.id):
-        assert RecallEvent.objects.count() == IndexedMessage.objects.count() == 10
+        assert IndexedMessage.objects.count() == 10
 
 
 @pytest.mark.data

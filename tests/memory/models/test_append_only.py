@@ -11,12 +11,12 @@ from memory.models import (
     ConversationEmbedding,
     Message,
     PendingEmbedding,
-    RecallEvent,
     Scope,
     WindowClear,
 )
 from tenants import transaction
 from tenants.context import connection, current_server, tenant_scope
+from tests.memory.recall_traces import store_trace
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 # Tables that the application may change: jobs, and facts, which are corrected and deleted.
@@ -40,16 +40,7 @@ def one_of_each(tenant_a, add_message):
                 **scope, content="x", role="user", embedding=[1.0] * 384
             ),
             Scope.objects.create(**scope, id=1),
-            RecallEvent.objects.create(
-                **scope,
-                query="q",
-                hits=[],
-                cut=[],
-                injected=[],
-                abstained=True,
-                embedding_model="m",
-                milliseconds=1.0,
-            ),
+            store_trace(**scope),
             WindowClear.objects.create(**scope, last_number=0),
         ]
     return rows

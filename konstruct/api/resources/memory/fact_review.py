@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.lists import ByCreation, ByNumber, PageQuerySerializer
+from konstruct.api.http.lists import ByNumber, PageQuerySerializer
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import IF_MATCH, ApiView, operation
 from konstruct.api.resources.memory.facts import (
@@ -22,7 +22,7 @@ from konstruct.api.resources.memory.facts import (
     require_fact_match,
     visible_facts,
 )
-from konstruct.api.resources.memory.recall_events import RecallEventSerializer, with_counts
+from konstruct.api.resources.memory.recall_events import RecallEventSerializer, RecallEventsPage
 from memory.facts import confirm, recalls_with, reject, restore, retract
 from memory.models import MemoryEntry
 from memory.models.facts import AuthorKind, FactAction, FactEvent
@@ -177,12 +177,11 @@ class FactRepliesView(BaseFactsView):
     def get(self, request: Request, memory_id: UUID) -> Response:
         """List the replies that used a fact, newest first.
 
-        Returns the recall events of replies with the fact in their prompt. For a fact about no
-        user, the newest 20,000 recalls are searched.
+        Returns the recall events of replies with the fact in their prompt.
         """
         fact = _require_visible(self, memory_id)
-        replies = self.caller.rows(recalls_with(fact))
-        return self.page(with_counts(replies), ByCreation(), RecallEventSerializer)
+        replies = self.caller.rows(recalls_with(fact)).select_related("reply")
+        return self.page(replies, RecallEventsPage(), RecallEventSerializer)
 
 
 def _require_visible(view: ApiView, memory_id: UUID) -> MemoryEntry:

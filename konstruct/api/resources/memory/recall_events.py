@@ -1,8 +1,9 @@
 """Recall events: the memories that were recalled for a reply, and why."""
 
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Func, IntegerField, Q, QuerySet
+from django.db.models import Q
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -11,6 +12,7 @@ from rest_framework.response import Response
 from konstruct.api.http import lists
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
+from memory.context.recall_traces import traces, with_queries
 from memory.models import Message, RecallEvent
 from tenants.audit.models import Action
 
@@ -75,15 +77,12 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializ
     """The recall for one reply, with the reasons."""
 
 
-def with_counts(events: QuerySet[RecallEvent]) -> QuerySet[RecallEvent]:
-    """Return the events with the fields of RecallEventSerializer."""
-    return (
-        events.defer("hits", "cut", "facts", "injected", "prompt")
-        .annotate(
-            hit_count=_length("hits"), cut_count=_length("cut"), injected_count=_length("injected")
-        )
-        .select_related("reply")
-    )
+class RecallEventsPage(lists.ByCreation):
+    """A page of recall events, with their queries."""
+
+    def paginate_queryset(self, queryset: Any, request: Any, view: Any = None) -> Any:
+        """Return the rows of the page."""
+        return with_queries(super().paginate_queryset(queryset, request, view) or ())
 
 
 class RecallEventsQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
@@ -125,7 +124,8 @@ class RecallEventsView(ApiView):
         if message_id := self.query.get("message_id"):
             replies = Message.objects.filter(Q(pk=message_id) | Q(in_reply_to=message_id))
             events = events.filter(reply__in=replies.values("pk"))
-        return self.page(with_counts(events), lists.ByCreation(), RecallEventSerializer)
+        events = events.select_related("reply")
+        return self.page(events, RecallEventsPage(), RecallEventSerializer)
 
 
 @route("recall-events/<uuid:event_id>/", name="recall-event")
@@ -151,8 +151,6 @@ class RecallEventView(ApiView):
         event = get_object_or_404(events, pk=event_id)
         self.caller.require_prompts()
         self.log(event)
+        for name, value in traces([event])[0].items():
+            setattr(event, name, value)
         return Response(self.document(event, RecallEventInFullSerializer))
-
-
-def _length(name: str) -> Func:
-    return Func(name, function="jsonb_array_length", output_field=IntegerField())

@@ -23,6 +23,7 @@ from memory.models import (
     MessageAttribute,
     PersonName,
     Posting,
+    PromptSource,
     RecallEvent,
 )
 from tenants.admin.sites import operator_site, tenant_site
@@ -33,7 +34,9 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run, propose
 
 # Parts of an index, without use for a person; the page of people shows names.
-NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute, MessageAttribute, PersonName}
+NOT_SHOWN = {
+    *(Posting, IndexedMessage, MemoryAttribute, MessageAttribute, PersonName, PromptSource),
+}
 SHOWN = [model for model in apps.get_app_config("memory").get_models() if model not in NOT_SHOWN]
 MESSAGES = "/admin/memory/message/"
 PENDING = "/admin/memory/pendingembedding/"

@@ -114,7 +114,10 @@ def test_erased_prompt_is_shown_as_erased(
     with database.as_owner():
         assert jobs.ERASE_MESSAGES.run_due() == 1
     shown_sources = why(client, reply)
-    assert "a message or a fact that it had was erased since" in shown_sources.text
+    assert (
+        "Where the prompt has [erased], a message or a fact was erased or deleted since."
+        in shown_sources.text
+    )
     assert "No memory:" not in shown_sources.text
     sources = shown_sources.context["why"]
     assert LISBON not in str([sources["hits"], sources["turns"], sources["sections"]])

@@ -166,15 +166,16 @@ def test_recall_event_contains_its_reasons(seed: SeedData) -> None:
         str(seed.reply.id),
     )
     assert (row["query"], row["hit_count"], row["cut_count"], row["injected_count"]) == (
-        "What do I drink?",
+        seed.sent["content"],
         1,
         0,
         1,
     )
     full = seed.program.get(row["url"]).json()
     (hit,) = full["hits"]
-    assert (hit["content"], hit["score"], hit["probability"]) == ("I drink tea.", 2.5, 0.5)
-    assert full["injected"] == ["[then] user: I drink tea."]
+    content = seed.sent["content"]
+    assert (hit["content"], hit["score"], hit["probability"]) == (content, 2.5, 0.5)
+    assert full["injected"] == [f"- user: {content}"]
     assert (full["cut"], full["facts"], full["prompt"]) == ([], [], None)
 
 

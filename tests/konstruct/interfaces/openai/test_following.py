@@ -30,6 +30,7 @@ from tests.konstruct.interfaces.openai.test_tools import (
     results,
     saying,
 )
+from tests.memory.recall_traces import trace_of
 from tests.servers.llm import Answer
 
 __all__ = ["client"]
@@ -309,7 +310,7 @@ def test_instructions_are_neither_remembered_nor_recalled(client: Client) -> Non
         rows = [str(list(table.objects.values())) for table in tables]
         assert [("heliotrope" in row) for row in rows] == [False] * len(tables)
         # The prompt is stored as it was sent.
-        assert "heliotrope" in str(RecallEvent.objects.get().prompt)
+        assert "heliotrope" in str(trace_of(RecallEvent.objects.get())["prompt"])
 
 
 def test_another_tenants_key_reaches_no_agent_of_this_one(

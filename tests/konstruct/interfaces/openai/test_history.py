@@ -21,6 +21,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.openai.conftest import CHAT, Chat
 from tests.konstruct.interfaces.openai.test_chat_completions import error_of
 from tests.konstruct.interfaces.openai.test_tools import Client, calling, client, results, saying
+from tests.memory.recall_traces import trace_of
 
 __all__ = ["client"]
 
@@ -62,7 +63,7 @@ def test_history_is_sent_to_the_model_and_only_the_last_message_is_stored(client
     embedding_jobs.drain(client.program.tenant.id)
     with tenant_scope(client.program.tenant.id):
         assert not AnswerOptions.objects.exists()
-        sections = RecallEvent.objects.get().prompt["sections"]
+        sections = trace_of(RecallEvent.objects.get())["prompt"]["sections"]
     messages = [message for section in sections for message in section["messages"]]
     assert messages == client.llm.requests[-1].body["messages"]
 

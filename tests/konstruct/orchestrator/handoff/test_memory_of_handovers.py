@@ -17,6 +17,7 @@ from tests.konstruct.orchestrator.handoff.handing import (
     hand,
     words,
 )
+from tests.memory.recall_traces import trace_of
 from tests.servers.llm import LLMServer
 
 
@@ -81,7 +82,7 @@ def test_facts_are_those_of_the_agent_that_answers_and_the_trace_is_its(
     drain(tenant)
     event = RecallEvent.objects.get(reply__in_reply_to=invoice_question)
     assert event.agent_id == bert.id
-    assert "Ada alone" not in str(event.facts) + str(event.prompt)
+    assert "Ada alone" not in str(trace_of(event))
 
 
 def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answers(

@@ -23,6 +23,7 @@ from memory.models import Message, PendingEmbedding, RecallEvent, Role
 from tests.jobs import claimable, expire_leases, work
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.conftest import handle
+from tests.memory.recall_traces import trace_of
 from tests.servers.llm import Answer, LLMServer
 
 
@@ -137,9 +138,9 @@ def test_the_prompt_holds_agent_memories_window_and_message(
     assert [turn["role"] for turn in prompt[2:]] == ["user", "assistant"] * 10 + ["user"]
     assert prompt[-1] == {"role": "user", "content": "What is my beagle called?"}
     embedding_outbox.drain(program.tenant.id)
-    event = RecallEvent.objects.get(reply__in_reply_to=question)
-    assert (event.query, event.hits[0]["message_id"]) == (question.content, str(message.id))
-    assert event.injected[0].endswith("Maria: I have adopted a beagle called Rex.")
+    trace = trace_of(RecallEvent.objects.get(reply__in_reply_to=question))
+    assert (trace["query"], trace["hits"][0]["message_id"]) == (question.content, str(message.id))
+    assert trace["injected"][0].endswith("Maria: I have adopted a beagle called Rex.")
 
 
 def test_memory_follows_a_user_across_threads_only(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from memory.conversations.short_term import append_message
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, RecallEvent
 from tests.konstruct.conftest import Program
+from tests.memory.recall_traces import trace_of
 from tests.servers.llm import LLMServer
 
 pytestmark = pytest.mark.slow
@@ -73,8 +75,8 @@ def size(prompt: list[dict[str, str]]) -> int:
     )
 
 
-def last_event() -> RecallEvent:
-    return RecallEvent.objects.order_by("-reply__number")[0]
+def last_event() -> Any:
+    return SimpleNamespace(**trace_of(RecallEvent.objects.order_by("-reply__number")[0]))
 
 
 # --- Content --------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from memory.long_term import store_embedding
 from memory.models import Message, RecallEvent
 from memory.recall import RecallResult
 from tests.konstruct.conftest import Program
+from tests.memory.recall_traces import trace_of
 from tests.servers.llm import LLMServer
 
 SendMessage = Callable[..., Message]
@@ -109,7 +110,7 @@ def test_replaced_builder_makes_the_sent_and_stored_prompt(
         ("assistant", "Noted."),
     ]
     embedding_outbox.drain(program.tenant.id)
-    kept = RecallEvent.objects.order_by("-reply__number")[0].prompt
+    kept = trace_of(RecallEvent.objects.order_by("-reply__number")[0])["prompt"]
     sections = {section["name"]: section for section in kept["sections"]}
     assert [message for section in sections.values() for message in section["messages"]] == sent
     assert sections["system"]["messages"] == sent[:1]
@@ -280,7 +281,7 @@ def test_a_stored_text_is_in_the_prompt_and_in_its_trace(
     memory = llm_server.requests[-1].body["messages"][1]
     assert memory["content"].endswith(f"] user: {text}")
     embedding_outbox.drain(program.tenant.id)
-    (hit,) = RecallEvent.objects.get().hits
+    (hit,) = trace_of(RecallEvent.objects.get())["hits"]
     assert hit["content"] == text
 
 

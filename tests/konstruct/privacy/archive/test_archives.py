@@ -26,6 +26,7 @@ from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questi
 from konstruct.privacy.archive import export_memory, import_memory, read_manifest
 from memory.archive import MemoryManager
 from memory.context import SessionStore
+from memory.context.recall_traces import traces
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.transcript import record_message
 from memory.facts import (
@@ -51,6 +52,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.privacy.conftest import save_session
 from tests.konstruct.privacy.erasure.test_erasure import helped
+from tests.memory.recall_traces import prompt_of, store_trace
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -80,6 +82,8 @@ def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -
         update_agent(agent, persona="Kind.")
         for user_id in ("maria", "bob", None):
             save_question(agent, content=f"What do I like, {user_id}?", user_id=user_id)
+        theirs = Message.objects.get(content="I like cheese.")
+        store_trace(agent.id, "maria", sources=[message.pk, theirs.pk])
         enqueue_questions(agent.pk)
         ask_questions(agent.pk)
     accept(Incoming(agent.id, "maria", "t", "rest", "Are you there?"), tenant_id=tenant_a.id)
@@ -113,6 +117,11 @@ def recalled(tenant: Tenant, agent: Agent) -> list[list[tuple[Any, ...]]]:
     ]
 
 
+def prompts(tenant: Tenant) -> list[dict[str, Any]]:
+    with tenant_scope(tenant.id):
+        return traces(RecallEvent.objects.order_by("id"))
+
+
 def test_imported_memory_is_equal_in_another_tenant(
     tenant_a: Tenant, make_tenant: Callable[..., Tenant], full: None, agent: Agent, tmp_path: Path
 ) -> None:
@@ -128,6 +137,7 @@ def test_imported_memory_is_equal_in_another_tenant(
     assert after.digest == before.digest
     assert recalled(other, agent) == recalled(tenant_a, agent)
     assert all(recalled(other, agent))
+    assert prompts(other) == prompts(tenant_a)
     assert get_recent_messages(other.id, agent.id, "maria") == get_recent_messages(
         tenant_a.id, agent.id, "maria"
     )
@@ -312,23 +322,22 @@ def test_conflicting_rows_prevent_the_import(
         assert Agent.objects.get().persona == "Changed since."
 
 
-@pytest.mark.xfail(strict=True, reason="S8")
 def test_archive_of_one_person_quotes_no_words_of_another(
     tenant_a: Tenant, agent: Agent, tmp_path: Path
 ) -> None:
     said: Any = {
         "tenant_id": tenant_a.id, "agent_id": agent.id, "thread_id": "shared", "channel": "slack",
     }  # fmt: skip
-    record_message(**said, user_id="bob", role="user", content="I like cheese.")
+    said_by_bob, _ = record_message(**said, user_id="bob", role="user", content="I like cheese.")
     asked, _ = record_message(**said, user_id="maria", role="user", content="And I?")
     reply, _ = record_message(
         **said, user_id="maria", role="assistant", content="Olives.", in_reply_to=asked.id
     )
     with tenant_scope(tenant_a.id):
-        RecallEvent.objects.create(
-            agent_id=agent.id, user_id="maria", reply=reply, query="And I?", hits=[], cut=[],
-            injected=[], abstained=True, embedding_model="test", milliseconds=1.0,
-            prompt={"messages": [{"role": "user", "content": "bob: I like cheese."}]},
+        turn = {"role": "user", "content": "bob: I like cheese.\n\nAs a program says: cheese."}
+        store_trace(
+            agent.id, "maria", reply_id=reply.pk, sources=[said_by_bob.pk, asked.pk],
+            query="And I?", prompt=prompt_of(turn),
         )  # fmt: skip
     export_memory(tenant_a, tmp_path / "maria.db", user_id="maria")
     assert b"cheese" not in (tmp_path / "maria.db").read_bytes()

@@ -39,6 +39,7 @@ from tests.konstruct.interfaces.mem0.calls import SEARCH, add
 from tests.konstruct.orchestrator.extraction.conftest import fact
 from tests.konstruct.privacy.conftest import save_session
 from tests.konstruct.privacy.test_backups import tool
+from tests.memory.recall_traces import trace_of
 from tests.servers.llm import Answer, LLMServer
 from tests.servers.slack import SlackServer, mention, message_event
 
@@ -140,7 +141,7 @@ def test_others_recall_events_keep_all_but_the_words_of_the_person(
     assert interfaces_in(json.dumps(content)) == []
     assert P not in json.dumps(content)
     assert content["query"] == "Is Otto's boat green?"
-    assert "(erased)" in json.dumps(content["prompt"])
+    assert "[erased]" in json.dumps(content["prompt"])
     assert "Is Otto's boat green?" in json.dumps(content["prompt"])
     assert receipt["residue"]["words"] == {}
 
@@ -170,7 +171,9 @@ def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_wor
     with tenant_scope(program.tenant.id):
         message = Message.objects.get(content="And is it fast?")
         assert message.reply.content == "It is."
-        assert interfaces_in(json.dumps(RecallEvent.objects.get(reply=message.reply).prompt)) == []
+        assert (
+            interfaces_in(json.dumps(trace_of(RecallEvent.objects.get(reply=message.reply)))) == []
+        )
         assert not PendingReply.objects.exists()
 
 

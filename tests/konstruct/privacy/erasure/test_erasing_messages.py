@@ -39,6 +39,7 @@ from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.orchestrator.extraction.conftest import fact
 from tests.konstruct.privacy.erasure.test_erasing_exactly import EVA
 from tests.konstruct.privacy.erasure.test_erasure import everything
+from tests.memory.recall_traces import fact_of, prompt_of, store_trace, trace_of
 from tests.servers.llm import Answer, LLMServer
 
 pytestmark = [
@@ -236,11 +237,12 @@ def test_facts_extracted_from_the_message_are_erased(
         llm_server.answers.append(Answer({"content": json.dumps({"facts": [found]})}))
         runs.apply(runs.preview(messages=[target], requested_by="person:1").pk)
         entry = MemoryEntry.objects.get(value="tree nuts")
-        shown = {"memory_id": str(entry.pk), "content": entry.content}
-    with database.as_owner(), tenant_scope(tenant_a.id):
-        event = RecallEvent.objects.get(reply__thread_id="other")
-        prompt = {"messages": [{"role": "system", "content": f"- {entry.content}"}]}
-        RecallEvent.objects.filter(pk=event.pk).update(facts=[shown], prompt=prompt)
+        turn = {"role": "user", "content": f"- {entry.content}\nA program adds tree nuts."}
+        event = store_trace(
+            agent.id, "maria", sources=[entry.pk], facts=[fact_of(entry.pk, entry.content)],
+            prompt=prompt_of(turn),
+        )  # fmt: skip
+        assert trace_of(event)["prompt"]["sections"][0]["messages"] == [turn]
     url = f"/api/v1/facts/{entry.pk}/"
     # The new words belong to the program: they stay, and the replaced ones are erased.
     change = {"data": json.dumps({"content": "Maria avoids cashews."})}
@@ -253,7 +255,10 @@ def test_facts_extracted_from_the_message_are_erased(
     assert [line for line in everything(tenant_a).splitlines() if "tree nuts" in line] == []
     with tenant_scope(tenant_a.id):
         event.refresh_from_db()
-        assert (event.facts, event.prompt) == ([], None)
+        trace = trace_of(event)
+        assert [fact["content"] for fact in trace["facts"]] == ["[erased]"]
+        (message,) = trace["prompt"]["sections"][0]["messages"]
+        assert message["content"] == "- [erased]\n[erased]"
         assert not ExtractionRun.objects.exists()
         assert MemoryEntry.objects.get(pk=entry.pk).content == "Maria avoids cashews."
         receipt = MessageErasure.objects.get().receipt

@@ -1,18 +1,25 @@
-"""Erasing a short message reads no rows that only have its words."""
+"""Erasing a short message reads no prompts that only have its words."""
 
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.test.utils import CaptureQueriesContext
 
+from konstruct.privacy.erasure.prompts import erase_from_prompts
 from konstruct.privacy.erasure.redaction import redact_copies
 from memory.conversations.transcript import record_message
 from memory.models import RecallEvent
-from tenants.context import tenant_scope
+from tenants.context import connection, fetch_all, fetch_value, tenant_scope
 from tenants.models import Tenant
+from tests import database
+from tests.memory.recall_traces import prompt_of, store_trace, trace_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+PROMPTS = 10_000
 
 
-@pytest.mark.xfail(strict=True, reason="B3")
 def test_prompts_that_do_not_quote_a_short_message_are_not_read(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -23,11 +30,8 @@ def test_prompts_that_do_not_quote_a_short_message_are_not_read(
     )  # fmt: skip
     with tenant_scope(tenant_a.id):
         for number in range(3):
-            RecallEvent.objects.create(
-                agent_id=agent_id, user_id="maria", query=f"Which book {number}?", hits=[], cut=[],
-                injected=[], abstained=True, embedding_model="test", milliseconds=1.0,
-                prompt={"messages": [{"role": "user", "content": "Which book?"}]},
-            )  # fmt: skip
+            turn = {"role": "user", "content": "Which book?"}
+            store_trace(agent_id, "maria", query=f"Which book {number}?", prompt=prompt_of(turn))
         from_db = RecallEvent.from_db
 
         def count(*given: Any) -> RecallEvent:
@@ -37,3 +41,43 @@ def test_prompts_that_do_not_quote_a_short_message_are_not_read(
         monkeypatch.setattr(RecallEvent, "from_db", count)
         redact_copies([message])
     assert read == []
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        assert erase_from_prompts([message]) == {}
+
+
+def test_one_indexed_statement_erases_a_message_from_the_prompts_of_a_tenant(
+    tenant_a: Tenant,
+) -> None:
+    said: Any = {"tenant_id": tenant_a.id, "agent_id": uuid4(), "thread_id": "t", "channel": "rest"}
+    message, _ = record_message(**said, user_id="maria", role="user", content="ok")
+    with tenant_scope(tenant_a.id):
+        turn = {"role": "user", "content": "ok\n\nA program says: ok."}
+        events = [
+            store_trace(said["agent_id"], user, sources=[message.pk], prompt=prompt_of(turn))
+            for user in ("maria", "theo")
+        ]
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO memory_recallevent (agent_id, user_id, packed, sources, abstained,"
+                " embedding_model, milliseconds) SELECT gen_random_uuid(), 'user ' || n %% 1000,"
+                " packed, ARRAY[gen_random_uuid()], abstained, embedding_model, milliseconds"
+                " FROM memory_recallevent, generate_series(1, %s) AS n WHERE id = %s",
+                [PROMPTS, events[0].pk],
+            )
+            cursor.execute(
+                "INSERT INTO memory_promptsource (event_id, source_id)"
+                " SELECT id, gen_random_uuid() FROM memory_recallevent"
+            )
+            cursor.execute("ANALYZE memory_recallevent, memory_promptsource")
+        with CaptureQueriesContext(connection) as queries:
+            assert erase_from_prompts([message]) == {"memory_recallevent": 2}
+        (query,) = queries
+        plan = "\n".join(line for (line,) in fetch_all(f"EXPLAIN {query['sql']}"))
+        assert "Seq Scan on memory_recallevent" not in plan
+        assert "Seq Scan on memory_promptsource" not in plan
+        assert fetch_value("SELECT count(*) FROM memory_recallevent") == PROMPTS + 2
+        for event in events:
+            event.refresh_from_db()
+            (erased,) = trace_of(event)["prompt"]["sections"][0]["messages"]
+            assert erased["content"] == "[erased]\n\n[erased]"

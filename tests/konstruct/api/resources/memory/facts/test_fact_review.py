@@ -7,12 +7,11 @@ from uuid import UUID
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
-from django.utils import timezone
 
 from konstruct.api.auth.keys import roll_key
 from konstruct.api.models import ApiKey, KeyScope
 from memory.facts import Author, RecordedCandidate
-from memory.models import Message, RecallEvent
+from memory.models import Message
 from memory.models.facts import AuthorKind
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -21,6 +20,7 @@ from tests.konstruct.conftest import Program, json_bytes
 from tests.konstruct.extracted import propose
 from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.interfaces.mem0.calls import ADD
+from tests.memory.recall_traces import fact_of, store_trace
 
 OWN = "urn:konstruct:problem:own-proposal"
 STATEMENT = "By the way, I live in Oslo now."
@@ -253,11 +253,10 @@ def test_the_replies_that_used_a_fact_are_listed(program_a: Program) -> None:
     unused = keep(program_a, "Maria plays the cello.", user_id="maria")["memory_id"]
     with tenant_scope(program_a.tenant.id):
         for memory_id, reason in ((used, ""), (unused, "below the floor")):
-            RecallEvent.objects.create(
-                agent_id=program_a.agent.id, user_id="maria", query="Which nuts?", hits=[],
-                cut=[], injected=[], abstained=False, embedding_model="test", milliseconds=1.0,
-                facts=[{"memory_id": memory_id, "content": "…", "score": 0.5, "reason": reason}],
-                created_at=timezone.now(),
+            store_trace(
+                program_a.agent.id, "maria", query="Which nuts?",
+                sources=[] if reason else [UUID(memory_id)],
+                facts=[fact_of(memory_id, "…", reason=reason)],
             )  # fmt: skip
     (reply,) = program_a.get(f"{FACTS}{used}/replies/").json()["results"]
     assert (reply["query"], reply["user_id"]) == ("Which nuts?", "maria")

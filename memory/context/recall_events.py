@@ -1,0 +1,318 @@
+"""Writes recall events: the recall and the prompt of a reply. `recall_traces` reads them.
+
+An event stores no text of a person. It has ids, scores, and the segments of each text
+(`memory.context.segments`), packed into one column; a reader joins them with the present rows, so
+that an erased message is erased from all prompts. Only a program that replaces the functions that
+build a prompt can add other texts: these are in a column of their own, which an erasure of any
+source of the prompt empties.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+from uuid import UUID
+from zlib import crc32
+
+import numpy as np
+import ormsgpack
+
+from memory.context.chat import date_prefix
+from memory.context.prompt import Prompt, as_uuid
+from memory.context.segments import Segment, SourceText, Splitter, split_own
+from memory.context.task import DESCRIPTION
+from memory.models import Message, PromptSource, RecallEvent
+from tenants.context import fetch_all
+
+VERSION: Final = 1
+# The id of an erased source.
+NO_ID: Final = UUID(int=0)
+# Instead of a segment: the memories of the event, one a line.
+MEMORIES: Final = None
+SCORES: Final = ("score", "probability", "gate_value")
+# Stored events have the positions of these names: append new ones.
+CHANNELS: Final = (
+    *("cosine", "lexical", "coverage", "subject", "words", "time", "unknown", "gap", "mean_cosine"),
+    *("unknown_name", "anonymous", "scarcity", "session", "previous", "following", "fact"),
+)
+# A channel is a number below about 10, of which two digits are shown.
+_MAX_CHANNEL: Final = float(np.finfo(np.float16).max)
+
+
+# The messages, and the facts with all their versions.
+_COLUMNS: Final = (
+    *("id", "user_id", "external_id", "thread_id", "role", "name", "content"),
+    "created_at",
+)
+_SOURCES: Final = f"""
+    SELECT {", ".join(_COLUMNS)}, NULL::uuid AS version_of, true AS is_message
+    FROM memory_message WHERE id = ANY(%(ids)s::uuid[])
+    UNION ALL
+    SELECT memory_id, user_id, NULL, '', '', '', content, created_at, version_of, false
+    FROM memory_memoryentry
+    WHERE memory_id = ANY(%(ids)s::uuid[]) OR version_of = ANY(%(ids)s::uuid[])
+"""  # noqa: S608  (our constants)
+
+
+class SourceRows:
+    """The rows of sources, as they are now. One statement reads them."""
+
+    def __init__(self, ids: Iterable[UUID]) -> None:
+        wanted = {pk for pk in ids if pk != NO_ID}
+        self.messages: dict[UUID, dict[str, Any]] = {}
+        self.facts: dict[UUID, list[tuple[str, str | None]]] = {}
+        for *values, version_of, is_message in fetch_all(_SOURCES, {"ids": list(wanted)}):
+            row = dict(zip(_COLUMNS, values, strict=True))
+            if is_message:
+                self.messages[row["id"]] = row
+            for fact_id in () if is_message else wanted & {row["id"], version_of}:
+                self.facts.setdefault(fact_id, []).append((row["content"], row["user_id"]))
+
+    def user_ids(self, pk: UUID) -> set[str | None]:
+        """Return the users that a source belongs to; empty if it does not exist."""
+        if message := self.messages.get(pk):
+            return {message["user_id"]}
+        return {user_id for _, user_id in self.facts.get(pk, ())}
+
+    def text(self, pk: UUID, digest: int | None = None) -> SourceText | None:
+        """Return the texts of a source: of a fact, those of the version with this digest."""
+        if message := self.messages.get(pk):
+            name = message["name"]
+            return SourceText(
+                content=message["content"],
+                name=" ".join(name.split()),
+                user_id=" ".join(message["user_id"].split()),
+                time=date_prefix(message["created_at"]),
+            )
+        versions = [content for content, _ in self.facts.get(pk, ())]
+        return next((SourceText(text) for text in versions if _digest(text) == digest), None)
+
+
+def record(
+    trace: Mapping[str, Any],
+    *,
+    agent_id: UUID,
+    user_id: str,
+    reply_id: UUID | None = None,
+    sources: Iterable[UUID] = (),
+    own_texts: Sequence[str] = (),
+) -> RecallEvent:
+    """Write the recall event of a reply, in the transaction of the reply.
+
+    Args:
+        trace: the recall and the prompt, as `Prompt.trace` returns them.
+        agent_id: the agent that wrote the reply.
+        user_id: the user whom it answers.
+        reply_id: the reply.
+        sources: the ids of messages and facts that the prompt may contain, in its order.
+        own_texts: the agent's texts and other texts of its system prompt that no person has
+            written.
+    """
+    packer = _Packer(trace, sources, own_texts)
+    packed = packer.pack()
+    event = RecallEvent.objects.create(
+        agent_id=agent_id,
+        user_id=user_id,
+        reply_id=reply_id,
+        sources=packer.ids[: packer.source_count],
+        left_out=packer.ids[packer.source_count :],
+        packed=packed,
+        unmatched=packer.unmatched if packer.unmatched and packer.is_complete else None,
+        hit_count=len(trace["hits"]),
+        cut_count=len(trace["cut"]),
+        injected_count=len(trace["injected"]),
+        fact_count=sum(not fact["reason"] for fact in trace["facts"]),
+        turn_count=sum(
+            len(section["messages"])
+            for section in (trace["prompt"] or {}).get("sections", ())
+            if section["name"] == "session"
+        ),
+        abstained=trace["abstained"],
+        embedding_model=trace["embedding_model"],
+        milliseconds=trace["milliseconds"],
+    )
+    PromptSource.objects.bulk_create(
+        PromptSource(event_id=event.pk, source_id=pk)
+        for pk in event.sources
+        if packer.rows.user_ids(pk) != {user_id}
+    )
+    return event
+
+
+def record_prompt(reply: Message, prompt: Prompt) -> RecallEvent:
+    """Write the recall event of a reply to a message; see `record`."""
+    question = [] if reply.in_reply_to_id is None else [reply.in_reply_to_id]  # the prompt's last
+    return record(
+        prompt.trace(),
+        agent_id=reply.answered_by_id or reply.agent_id,
+        user_id=reply.user_id,
+        reply_id=reply.pk,
+        sources=[*prompt.source_ids, *question],
+        own_texts=prompt.own_texts,
+    )
+
+
+class _Packer:
+    """Packs one trace."""
+
+    def __init__(
+        self, trace: Mapping[str, Any], sources: Iterable[UUID], own_texts: Sequence[str]
+    ) -> None:
+        self.trace = trace
+        self.own_texts = own_texts
+        given = list(dict.fromkeys(sources))
+        hits, facts = trace["hits"], trace["facts"]
+        turns = [turn for hit in hits for turn in (hit, *hit.get("neighbours", ()))]
+        named = [turn["message_id"] for turn in turns] + [fact["memory_id"] for fact in facts]
+        self.rows = SourceRows([*given, *filter(None, map(as_uuid, named))])
+        self.ids = [pk for pk in given if self.rows.user_ids(pk)]
+        # Without one that was erased meanwhile, the unmatched texts must not be stored.
+        self.is_complete = len(self.ids) == len(given)
+        self.source_count = len(self.ids)
+        self.unmatched: list[str] = []
+        self.digests: dict[int, int] = {}
+        for fact in facts:
+            pk = as_uuid(fact["memory_id"])
+            digest = _digest(fact["content"])
+            if pk is not None and self.rows.text(pk, digest) is not None:
+                self.digests[self.index(pk)] = digest
+        quotes = self._quotes()
+        self.splitter = Splitter(
+            [
+                SourceText(text.content, text.name, text.user_id, text.time, quotes.get(number, ()))
+                for number, pk in enumerate(self.ids)
+                if (text := self.rows.text(pk, self.digests.get(number)) or SourceText(""))
+            ]
+        )
+
+    def pack(self) -> bytes:
+        """Return the bytes of the trace."""
+        trace, prompt = self.trace, self.trace["prompt"]
+        found = [*trace["hits"], *trace["cut"]]
+        document = [
+            VERSION,
+            self.text(trace["query"]),
+            [self.text(line) for line in trace["injected"]],
+            [self._hit(hit) for hit in trace["hits"]],
+            [
+                [self.index(UUID(cut["message_id"])), cut["reason"], self._exclusions(cut)]
+                for cut in trace["cut"]
+            ],
+            _pack_scores(found),
+            [self._fact(fact) for fact in trace["facts"]],
+            prompt and self._prompt(prompt),
+            # Keys of msgpack's maps are texts.
+            [list(item) for item in self.digests.items()],
+        ]
+        return ormsgpack.packb(document)
+
+    def index(self, pk: UUID) -> int:
+        """Return the number of a row; one that is no source of the prompt is added."""
+        if pk not in self.ids:
+            self.ids.append(pk)
+        return self.ids.index(pk)
+
+    def text(self, text: str) -> list[Segment]:
+        """Return the segments of a text."""
+        return self.splitter.split(text, self.unmatched)
+
+    def _quotes(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        """Return start and end of the quotes of facts, by the numbers of their messages."""
+        quotes: dict[int, list[tuple[int, int]]] = {}
+        for fact in self.trace["facts"]:
+            for pk in filter(None, map(as_uuid, fact["message_ids"] if fact["quote"] else ())):
+                content = self.rows.messages.get(pk, {}).get("content", "")
+                if (start := content.find(fact["quote"])) >= 0:
+                    span = (start, start + len(fact["quote"]))
+                    quotes.setdefault(self.index(pk), []).append(span)
+        return {number: tuple(spans) for number, spans in quotes.items()}
+
+    def _hit(self, hit: Mapping[str, Any]) -> Any:
+        pk = UUID(hit["message_id"])
+        if pk not in self.rows.messages:
+            self.unmatched.append(json.dumps(hit))
+            return len(self.unmatched) - 1
+        return [
+            *self._turn(hit),
+            [self._turn(turn) for turn in hit["neighbours"]],
+            self._exclusions(hit),
+        ]
+
+    def _turn(self, turn: Mapping[str, Any]) -> list[Any]:
+        pk = UUID(turn["message_id"])
+        is_whole = self.rows.messages.get(pk, {}).get("content") == turn["content"]
+        return [self.index(pk), None if is_whole else self.text(turn["content"])]
+
+    def _exclusions(self, found: Mapping[str, Any]) -> list[Any]:
+        return [
+            [
+                words["start"],
+                words["end"],
+                words["memory_id"] and self.index(UUID(words["memory_id"])),
+            ]
+            for words in found["excluded"]
+        ]
+
+    def _fact(self, fact: Mapping[str, Any]) -> list[Any]:
+        pk = as_uuid(fact["memory_id"])
+        return [
+            fact["memory_id"] if pk is None else self.index(pk),
+            self.text(fact["content"]),
+            self.text(fact["quote"]),
+            [self.index(UUID(message_id)) for message_id in fact["message_ids"]],
+            fact["score"],
+            fact["probability"],
+            fact["said_at"],
+            fact["reason"],
+        ]
+
+    def _prompt(self, prompt: Mapping[str, Any]) -> list[Any]:
+        return [
+            prompt["model_tier"],
+            prompt["budget"],
+            prompt["tokens"],
+            [
+                [
+                    *(section[name] for name in ("name", "tokens", "share", "left_out")),
+                    section["truncated"],
+                    [[name] if name == DESCRIPTION else self.text(name) for name in section["cut"]],
+                    [self._message(message, section["name"]) for message in section["messages"]],
+                ]
+                for section in prompt["sections"]
+            ],
+        ]
+
+    def _message(self, message: Mapping[str, Any], section: str) -> list[Any]:
+        content = message.get("content")
+        if message.keys() != {"role", "content"} or not isinstance(content, str):
+            return [None, self.text(json.dumps(message))]
+        if section == "system":
+            return [message["role"], split_own(content, self.own_texts, self.unmatched)]
+        memories = "\n".join(self.trace["injected"])
+        if section == "memory" and memories and content.endswith(f"\n{memories}"):
+            heading = self.text(content.removesuffix(memories))
+            return [message["role"], [*heading, MEMORIES]]
+        return [message["role"], self.text(content)]
+
+
+def _pack_scores(found: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the scores and channels of memories. A channel with one value is stored once."""
+    scores = [[hit.get(name) for name in SCORES] for hit in found]
+    names = list(dict.fromkeys(chain.from_iterable(hit.get("channels", {}) for hit in found)))
+    channels = [[hit.get("channels", {}).get(name) for name in names] for hit in found]
+    columns = np.array(channels, np.float64).reshape(len(found), len(names)).T
+    half = np.clip(columns, -_MAX_CHANNEL, _MAX_CHANNEL).astype("<f2")
+    stored = [column[:1] if _is_constant(column) else column for column in half]
+    return [
+        np.array(scores, np.float64).astype("<f4").tobytes(),
+        [CHANNELS.index(name) if name in CHANNELS else name for name in names],
+        [column.tobytes() for column in stored],
+    ]
+
+
+def _is_constant(column: "np.ndarray[Any, Any]") -> bool:
+    return len(column) > 0 and len({value.tobytes() for value in column}) == 1
+
+
+def _digest(text: str) -> int:
+    return crc32(text.encode())

@@ -1,0 +1,206 @@
+"""Reads recall events: the recall and the prompt of a reply, joined with the present rows."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import ormsgpack
+
+from memory.conf import ERASED_PART
+from memory.context.recall_events import CHANNELS, MEMORIES, NO_ID, SCORES, SourceRows
+from memory.context.segments import Segment, join
+from memory.models import RecallEvent, RecallExclusion
+
+
+def traces(events: Iterable[RecallEvent]) -> list[dict[str, Any]]:
+    """Return the recalls and the prompts of events, as they were recorded, from the present rows.
+
+    An erased or deleted part is "[erased]", and `is_erased` is true.
+    """
+    events = list(events)
+    rows = SourceRows(chain.from_iterable((*event.sources, *event.left_out) for event in events))
+    return [_Reader(event, rows).trace() for event in events]
+
+
+def with_queries(events: Iterable[RecallEvent]) -> list[RecallEvent]:
+    """Return the events, each with its search query as `query`. One statement reads all of them."""
+    events = list(events)
+    rows = SourceRows(chain.from_iterable(event.sources for event in events))
+    for event in events:
+        reader = _Reader(event, rows)
+        event.query = reader.text(reader.document[1])
+    return events
+
+
+class _Reader:
+    """Reads one event."""
+
+    def __init__(self, event: RecallEvent, rows: SourceRows) -> None:
+        self.event, self.rows = event, rows
+        self.document = ormsgpack.unpackb(bytes(event.packed))
+        digests = dict(self.document[8])
+        self.ids = [*event.sources, *event.left_out]
+        self.sources = [rows.text(pk, digests.get(number)) for number, pk in enumerate(self.ids)]
+        # Foreign texts may quote any source of the prompt.
+        is_complete = all(rows.user_ids(pk) for pk in event.sources)
+        self.unmatched = event.unmatched if is_complete else None
+        self.is_erased = False
+
+    def text(self, segments: Sequence[Segment]) -> str:
+        """Return the text of segments."""
+        text = join(segments, self.sources, self.unmatched)
+        self.is_erased = self.is_erased or ERASED_PART in text
+        return text
+
+    def trace(self) -> dict[str, Any]:
+        """Return the trace."""
+        _, query, injected, hits, cuts, scores, facts, prompt, _ = self.document
+        lines = [self.text(line) for line in injected]
+        scored = iter(_unpack_scores(scores, len(hits) + len(cuts)))
+        exclusions = self._reasons(hits, cuts)
+        return {
+            "query": self.text(query),
+            "hits": [self._hit(hit, exclusions) | next(scored) for hit in hits],
+            "cut": [
+                {
+                    "message_id": self._id(number),
+                    "reason": reason,
+                    **next(scored),
+                    "excluded": self._exclusions(number, words, exclusions),
+                }
+                for number, reason, words in cuts
+            ],
+            "injected": lines,
+            "facts": [self._fact(fact) for fact in facts],
+            "prompt": prompt and self._prompt(prompt, lines),
+            "abstained": self.event.abstained,
+            "embedding_model": self.event.embedding_model,
+            "milliseconds": self.event.milliseconds,
+            "is_erased": self.is_erased,
+        }
+
+    def _id(self, number: int | str | None) -> str | None:
+        if not isinstance(number, int):
+            return number
+        return None if self.ids[number] == NO_ID else str(self.ids[number])
+
+    def _reasons(self, hits: Sequence[Any], cuts: Sequence[Any]) -> dict[tuple[Any, ...], str]:
+        """Return the reasons of exclusions that still exist."""
+        numbers = [hit[0] for hit in hits if isinstance(hit, list) and hit[3]]
+        numbers += [number for number, _, words in cuts if words]
+        if not numbers:
+            return {}
+        rows = RecallExclusion.objects.filter(message_id__in=[self.ids[n] for n in numbers])
+        keys = ("message_id", "start", "end", "memory_id", "reason")
+        return {tuple(key): reason for *key, reason in rows.values_list(*keys)}
+
+    def _hit(self, hit: Any, reasons: Mapping[tuple[Any, ...], str]) -> dict[str, Any]:
+        if isinstance(hit, int):
+            text = self.text([[hit]])
+            return {"content": text} if text == ERASED_PART else json.loads(text)
+        number, content, neighbours, words = hit
+        row = self.rows.messages.get(self.ids[number], {})
+        return {
+            "message_id": self._id(number),
+            "external_id": row.get("external_id"),
+            "thread_id": row.get("thread_id", ""),
+            **self._turn(number, content),
+            "neighbours": [
+                {"message_id": self._id(near), **self._turn(near, text)}
+                for near, text in neighbours
+            ],
+            "excluded": self._exclusions(number, words, reasons),
+        }
+
+    def _turn(self, number: int, content: Sequence[Segment] | None) -> dict[str, Any]:
+        row = self.rows.messages.get(self.ids[number], {})
+        created_at: datetime | None = row.get("created_at")
+        return {
+            "role": row.get("role", ""),
+            "name": row.get("name", ""),
+            "content": self.text([number] if content is None else content),
+            "created_at": created_at and created_at.isoformat(),
+        }
+
+    def _exclusions(
+        self, number: int, words: Sequence[Any], reasons: Mapping[tuple[Any, ...], str]
+    ) -> list[dict[str, Any]]:
+        message_id = self.ids[number]
+        return [
+            {
+                "message_id": self._id(number),
+                "start": start,
+                "end": end,
+                "memory_id": self._id(fact),
+                "reason": reasons.get(
+                    (message_id, start, end, None if fact is None else self.ids[fact]), ""
+                ),
+            }
+            for start, end, fact in words
+        ]
+
+    def _fact(self, fact: Sequence[Any]) -> dict[str, Any]:
+        number, content, quote, messages, score, probability, said_at, reason = fact
+        return {
+            "memory_id": self._id(number),
+            "content": self.text(content),
+            "score": score,
+            "reason": reason,
+            "probability": probability,
+            "quote": self.text(quote),
+            "said_at": said_at,
+            "message_ids": [pk for message in messages if (pk := self._id(message))],
+        }
+
+    def _prompt(self, prompt: Sequence[Any], injected: Sequence[str]) -> dict[str, Any]:
+        model_tier, budget, tokens, sections = prompt
+        names = ("name", "tokens", "share", "left_out", "truncated")
+        return {
+            "model_tier": model_tier,
+            "budget": budget,
+            "tokens": tokens,
+            "sections": [
+                {
+                    **dict(zip(names, values, strict=True)),
+                    "cut": [self.text(name) for name in cut],
+                    "messages": [
+                        self._message(role, segments, injected) for role, segments in messages
+                    ],
+                }
+                for *values, cut, messages in sections
+            ],
+        }
+
+    def _message(self, role: str | None, segments: list[Segment], injected: Sequence[str]) -> Any:
+        if role is None:
+            text = self.text(segments)
+            return {"role": "", "content": text} if self.unmatched is None else json.loads(text)
+        heading = [segment for segment in segments if segment is not MEMORIES]
+        memories = "\n".join(injected) if len(heading) < len(segments) else ""
+        return {"role": role, "content": self.text(heading) + memories}
+
+
+def _unpack_scores(packed: Sequence[Any], count: int) -> list[dict[str, Any]]:
+    scores, numbers, columns = packed
+    names = [CHANNELS[name] if isinstance(name, int) else name for name in numbers]
+    rows = np.frombuffer(scores, "<f4").reshape(count, len(SCORES))
+    values = [np.resize(np.frombuffer(column, "<f2"), count) for column in columns]
+    return [
+        {
+            **{name: _number(value, 7) for name, value in zip(SCORES, row, strict=True)},
+            "channels": {
+                name: _number(column[number], 4)
+                for name, column in zip(names, values, strict=True)
+                if not math.isnan(column[number])
+            },
+        }
+        for number, row in enumerate(rows)
+    ]
+
+
+def _number(value: Any, digits: int) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.{digits}g}")
