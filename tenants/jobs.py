@@ -833,10 +833,7 @@ def claim(
             if delay is None:
                 cache_server(lease.tenant_id, server)
                 return lease
-            execute(
-                _DELAY,
-                {"tenant_id": lease.tenant_id, "kind": kind.name, "key": lease.key, "delay": delay},
-            )
+            execute(_DELAY, {**lease._key_values(), "delay": delay})
 
 
 def _ranges(last: UUID, exclude: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:
@@ -1042,6 +1039,7 @@ class _Process:
         self.id = uuid4()
         self.pid = os.getpid()
         self.known: set[str] = set()
+        self.renewed_at = time.monotonic()
         self.ended = threading.Event()
 
     def run(self) -> None:
@@ -1091,12 +1089,13 @@ def this_worker() -> UUID | None:
 def renew_worker() -> None:
     """Renew this process on each server, and end the leases of processes that have expired.
 
-    A process that finds itself expired, or a server that was away, waits for one turn before it
-    ends those of others: they may be late for the same reason.
+    A process that finds itself expired or late, or a server that was away, waits for one turn
+    before it ends those of others: they may be late for the same reason.
     """
     process = _process
     if process is None:
         return
+    renewed_at = process.renewed_at
     for server in servers():
         try:
             with server_scope(server):
@@ -1110,12 +1109,13 @@ def renew_worker() -> None:
                     renew_worker()
                     return
                 process.known.add(server)
-                if is_new:
+                is_late = time.monotonic() - renewed_at > 2 * RENEW_SECONDS
+                process.renewed_at = time.monotonic()
+                if is_new or is_late:
                     continue
                 cursor.execute(_RETURN)
                 if count := cursor.fetchone()[0]:
                     logger.warning("%s jobs of workers that died are due again", count)
-                    sweep()
         except (DatabaseError, InterfaceError) as error:  # the process must go on to renew
             logger.warning("Leases are not renewed: %s", outage_reason(error))
             process.known.discard(server)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -101,6 +102,7 @@ def load_message(message_id: UUID) -> KonstructMessage:
     return konstruct_message(row)
 
 
+@cache  # building the expressions takes as long as a statement
 def _messages() -> QuerySet[Any]:
     """Annotate all messages with the columns that a snapshot needs."""
     of_thread = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
