@@ -29,7 +29,7 @@ from celery import Task, current_app
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, InterfaceError, connections
 from django.db.models import F
-from django.db.models.functions import Greatest, Now
+from django.db.models.functions import Greatest, Least, Now
 from django.utils.module_loading import import_string
 from structlog.contextvars import bound_contextvars
 
@@ -89,9 +89,9 @@ WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease 
   AND leased_until IS NOT NULL
 FOR UPDATE
 """
-# An interrupted attempt: it counts, and the job is due immediately.
+# An interrupted attempt: it counts, and the job is due immediately, before later ones of its lane.
 _ABANDON = """
-UPDATE tenants_job SET worker = NULL, leased_until = NULL, sweep_at = now()
+UPDATE tenants_job SET worker = NULL, leased_until = NULL, sweep_at = least(due_at, now())
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease = %(token)s
   AND leased_until IS NOT NULL
 """
@@ -531,7 +531,7 @@ class JobKind:
     def cancel_attempt(self, key: UUID) -> None:
         """End the attempt without counting it: the job was neither done nor did it fail."""
         self.jobs([key]).filter(begun_at__isnull=False).update(
-            **NOT_BEGUN, attempts=Greatest(F("attempts") - 1, 0), sweep_at=Now()
+            **NOT_BEGUN, attempts=Greatest(F("attempts") - 1, 0), sweep_at=Least(F("due_at"), Now())
         )
 
     def cancel_all_attempts(self) -> int:

@@ -2,7 +2,8 @@
 
 from uuid import UUID
 
-from django.db.models.functions import Now
+from django.db.models import F
+from django.db.models.functions import Least, Now
 
 from tenants import jobs, tasks, transaction
 from tenants.context import server_scope
@@ -13,7 +14,7 @@ from tenants.servers import servers
 def expire_leases() -> int:
     """Expire all leases of the current tenant as if workers died. Return their number."""
     leased = Job.objects.filter(leased_until__isnull=False)
-    return leased.update(leased_until=Now(), sweep_at=Now())
+    return leased.update(leased_until=Now(), sweep_at=Least(F("due_at"), Now()))
 
 
 def claimed(kind: jobs.JobKind) -> list[UUID]:

@@ -205,7 +205,7 @@ BEGIN ATOMIC
     ), returned AS (
         UPDATE public.tenants_job AS job
         SET worker = NULL, leased_until = NULL,
-            sweep_at = CASE WHEN failed_at IS NULL AND held_for = '' THEN clock_timestamp()
+            sweep_at = CASE WHEN failed_at IS NULL AND held_for = '' THEN least(due_at, clock_timestamp())
                             ELSE sweep_at END
         WHERE job.worker IS NOT NULL
           AND NULLIF(current_setting('app.current_tenant', true), '') IS NULL
@@ -228,7 +228,7 @@ BEGIN ATOMIC
         UPDATE public.tenants_job AS job
         SET worker = NULL, leased_until = NULL, begun_at = NULL,
             attempts = greatest(attempts - (begun_at IS NOT NULL)::int, 0),
-            sweep_at = CASE WHEN failed_at IS NULL AND held_for = '' THEN clock_timestamp()
+            sweep_at = CASE WHEN failed_at IS NULL AND held_for = '' THEN least(due_at, clock_timestamp())
                             ELSE sweep_at END
         FROM ended WHERE job.worker = ended.id RETURNING 1
     )
