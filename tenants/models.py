@@ -377,8 +377,8 @@ class JobQuerySet(models.QuerySet[Any]):
         return self.waiting().filter(due_at__lte=Now())
 
     def wake(self) -> int:
-        """Make all due jobs claimable immediately; return their number."""
-        return self.due().update(sweep_at=Now())
+        """Make all due jobs claimable immediately, in their order; return their number."""
+        return self.due().update(sweep_at=models.F("due_at"))
 
 
 class JobColumns(models.Model):

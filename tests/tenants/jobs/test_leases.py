@@ -139,6 +139,17 @@ def test_an_error_ends_the_lease_and_the_attempt_counts(tenant_a: Tenant) -> Non
         assert Job.objects.get().attempts == 2
 
 
+def test_an_interrupted_job_keeps_its_place_in_its_lane(tenant_a: Tenant, process: Any) -> None:
+    (first,), _ = put(tenant_a, lane=LANE), put(tenant_a, lane=LANE)
+    lease = jobs.claim(KIND)
+    assert lease is not None
+    with tenant_scope(tenant_a.id):
+        lease.abandon()
+    assert claimed(KIND) == [first]
+    jobs.give_back_all()
+    assert claimed(KIND) == [first]
+
+
 def test_run_returns_the_outcome_of_the_attempt(tenant_a: Tenant) -> None:
     key, other = put(tenant_a, 2)
 
