@@ -38,8 +38,8 @@ from konstruct.orchestrator.models import (
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.replies.queue import REPLIES
 from memory.conf import UNANSWERED_CHANNELS
-from memory.conversations import embedding_queue, short_term, thread_window, window_store
-from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations import short_term, thread_window, window_store
+from memory.conversations.transcript import EMBEDDINGS, enqueue_embeddings
 from memory.conversations.window_store import Conversation, decode
 from memory.facts import SYSTEM, retract
 from memory.models import (
@@ -349,7 +349,7 @@ CHECKS: Final = (
     Check(HELD_WITHOUT_QUESTION, _held_without_question, _release),
     Check(NO_JOB, _rows_without_job, _enqueue_jobs),
     Check(NO_ROW, _jobs_without_row, _remove_jobs),
-    Check(NOT_EMBEDDED, _not_embedded, lambda ids: embedding_queue.enqueue([*map(UUID, ids)])),
+    Check(NOT_EMBEDDED, _not_embedded, lambda ids: enqueue_embeddings([*map(UUID, ids)])),
     Check(NO_QUOTE, _facts_without_quote, _retract),
     # Readers take a deleted window from its transcript.
     Check(WRONG_WINDOW, _wrong_windows, lambda keys: get_redis_connection().unlink(*keys)),

@@ -20,9 +20,13 @@ from memory.arguments import (
     uuid_argument,
 )
 from memory.conf import IMPORT_CHANNEL
-from memory.conversations import embedding_queue
 from memory.conversations.short_term import refresh_window
-from memory.conversations.transcript import metadata_argument, record_names, write_attributes
+from memory.conversations.transcript import (
+    enqueue_embeddings,
+    metadata_argument,
+    record_names,
+    write_attributes,
+)
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message
@@ -230,7 +234,7 @@ def import_turns(
         written = [row for row in by_time if row.pk in new]
         write_attributes(written)
         record_names(written)
-        embedding_queue.enqueue(new)
+        enqueue_embeddings(new)
         for agent_id, user_id in {(row.agent_id, row.user_id) for row in written}:
             transaction.on_commit(partial(refresh_window, tenant_id, agent_id, user_id))
     results = []

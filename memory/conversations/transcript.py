@@ -5,8 +5,9 @@ channel shares threads, the turn is appended to the window of its thread.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 from uuid import UUID, uuid5
@@ -24,7 +25,6 @@ from memory.arguments import (
     uuid_argument,
 )
 from memory.conf import HANDOVER_CHANNEL, MAX_MESSAGE_METADATA_BYTES, OUTBOX_GRACE
-from memory.conversations import embedding_queue
 from memory.conversations.short_term import refresh_window
 from memory.conversations.thread_window import append_to_thread, shared_channels
 from memory.conversations.window_store import Conversation, TurnPosition
@@ -35,6 +35,8 @@ from memory.models.attributes import attributes_of, metadata_values, with_metada
 from memory.text.lexical import fold
 from tenants import transaction
 from tenants.context import asynchronous, execute, known_tenant, tenant_scope
+from tenants.jobs import JobKind
+from tenants.traces import traceparent
 
 # Postgres' clock may have been set back since the last turn of the conversation, or since its last
 # clear: then this turn gets the time of that one, so that it is after it.
@@ -119,7 +121,7 @@ def record_message(
             message.save(force_insert=True)
             write_attributes([message])
             record_names([message])
-            embedding_queue.enqueue([message.pk], delay=OUTBOX_GRACE)
+            enqueue_embeddings([message.pk], delay=OUTBOX_GRACE)
             if message.role == Role.ASSISTANT and not appended:
                 transaction.on_commit(
                     partial(refresh_window, tenant_id, message.agent_id, message.user_id)
@@ -262,7 +264,7 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
         new = [copy for copy in copies if copy.pk not in existing]
         Message.objects.bulk_create(new)
         write_attributes(new)
-        embedding_queue.enqueue([copy.pk for copy in new])
+        enqueue_embeddings([copy.pk for copy in new])
     return new
 
 
@@ -281,3 +283,43 @@ def _copy(original: Message, agent_id: UUID) -> Message:
         answered_by_id=original.answered_by_id,
         metadata=original.metadata,
     )
+
+
+# --- The queue of embeddings ----------------------------------------------------------------------
+
+# An embedding is retried until it succeeds: otherwise recall would never find the message.
+EMBEDDINGS = JobKind(
+    "embedding",
+    do="memory.indexing.embedding_jobs.embed_claimed",
+    queue="embeddings",
+    max_attempts=sys.maxsize,
+    first_backoff=10.0,
+    max_backoff=3600.0,
+)
+
+_ENQUEUE_EMBEDDINGS = """
+WITH queued AS (
+    INSERT INTO tenants_job (kind, key, due_at, sweep_at, traceparent)
+    SELECT 'embedding', id, statement_timestamp() + %(delay)s, statement_timestamp() + %(delay)s,
+           %(traceparent)s::text
+    FROM unnest(%(ids)s::uuid[]) AS id
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO memory_pendingembedding (message_id)
+SELECT id FROM unnest(%(ids)s::uuid[]) AS id
+ON CONFLICT DO NOTHING
+"""
+
+
+def enqueue_embeddings(message_ids: Collection[UUID], *, delay: timedelta = timedelta(0)) -> None:
+    """Enqueue the embeddings of messages of the current tenant that are not queued yet.
+
+    Call it in the transaction that writes the messages. It wakes no worker.
+
+    Args:
+        message_ids: of the messages.
+        delay: time until the sweep wakes a worker. The caller sends its own task before that.
+    """
+    if message_ids:
+        values = {"ids": list(message_ids), "delay": delay, "traceparent": traceparent()}
+        execute(_ENQUEUE_EMBEDDINGS, values)

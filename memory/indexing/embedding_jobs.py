@@ -17,7 +17,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Least, Now
 
 from memory.conf import OUTBOX_BATCH, OUTBOX_TASK_LIMIT
-from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations.transcript import EMBEDDINGS
 from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
 from memory.indexing.service import embed_messages, index_messages

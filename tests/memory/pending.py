@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import Count
 from django.utils import timezone
 
-from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations.transcript import EMBEDDINGS
 from memory.models import ConversationEmbedding, PendingEmbedding
 from tenants.context import tenant_scope
 

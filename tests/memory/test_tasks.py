@@ -14,7 +14,7 @@ import pytest
 from konstruct.celery import app
 from konstruct.orchestrator.tasks import measure_usage, write_thread_states
 from memory import tasks
-from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations.transcript import EMBEDDINGS
 from memory.indexing import embedding_jobs
 from memory.tasks import embed_and_store
 from tenants.context import tenant_scope

@@ -22,7 +22,7 @@ from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.metering import last_calls
 from konstruct.templatetags.texts import speaker as speaker_name
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
-from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations.transcript import EMBEDDINGS
 from memory.embedding.embedder import model_version
 from memory.indexing.embedding_jobs import retry_now
 from memory.models import (

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
-from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations.transcript import EMBEDDINGS
 from memory.embedding import embedder
 from memory.indexing import embedding_jobs
 from memory.indexing.embedding_jobs import DrainResult, drain

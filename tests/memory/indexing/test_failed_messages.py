@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations.transcript import EMBEDDINGS
 from memory.indexing import embedding_jobs
 from memory.indexing.embedding_jobs import DrainResult, drain, retry_now
 from memory.models import (

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from konstruct.processes import is_alive
-from memory.conversations.embedding_queue import EMBEDDINGS
+from memory.conversations.transcript import EMBEDDINGS
 from memory.indexing.embedding_jobs import drain
 from memory.models import IndexedMessage
 from tenants.context import tenant_scope
