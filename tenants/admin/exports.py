@@ -63,7 +63,7 @@ KEPT: Final = timedelta(days=1)
 MAX_EXPORTS: Final = 3
 # A second request for the same list within this time is a double click.
 DOUBLE_CLICK: Final = timedelta(seconds=5)
-PART_BYTES: Final = 1_000_000
+PART_BYTES: Final = 200_000
 # The lease of a job ends after TASK_TIME_LIMIT.
 MAX_SECONDS: Final = settings.TASK_TIME_LIMIT * 0.8
 # A cell that begins so, after characters that spreadsheets skip, is a formula to them.
