@@ -1,6 +1,7 @@
 """Exports of lists: the job, the single download, and everything that ends an export."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -142,7 +143,9 @@ def test_a_web_process_sends_one_part_after_the_other(
 
     application = Application()
     asyncio.run(asyncio.wait_for(application(scope, receive, send), 60))
-    application.handler.threads.submit(connections.close_all).result()
+    threads = application.handler.threads
+    together = threading.Barrier(len(threads._threads))
+    list(threads.map(lambda _: (together.wait(), connections.close_all()), range(together.parties)))
     start, *bodies = sent
     assert start["status"] == 200
     assert [body.get("body", b"").count(b"\n") for body in bodies] == [*[1] * 11, 0]
