@@ -15,7 +15,7 @@ import structlog
 from django.views.debug import SafeExceptionReporterFilter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from tenants.log_context import log_ids
+from tenants.log_context import log_ids, logged_path
 from tenants.redaction import redact
 
 
@@ -126,6 +126,20 @@ def _traceback(
 def _without_details(text: str) -> str:
     """Return a traceback without the details of Postgres' errors."""
     return _DETAILS.sub("(details left out)", text)
+
+
+class RouteFilter(logging.Filter):
+    """Writes the route of a request instead of its path, which can have the id of a person.
+
+    For the lines of `django.request`, whose first argument is the path.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record; every record passes."""
+        request = getattr(record, "request", None)
+        if request is not None and isinstance(record.args, tuple) and record.args:
+            record.args = (*record.args[:-1], logged_path(request))
+        return True
 
 
 class UrlHidingFilter(SafeExceptionReporterFilter):

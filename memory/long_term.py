@@ -31,6 +31,7 @@ from memory.indexing.service import index_words
 from memory.models import ConversationEmbedding, Message
 from memory.scopes import scope_number
 from tenants import transaction
+from tenants.audit.people import hold_people
 from tenants.context import asynchronous, fetch_all, fetch_column, fetch_value, known_tenant
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
@@ -163,6 +164,7 @@ def store_embedding(
         **fields,
     )
     with known_tenant(tenant_id), transaction.atomic():
+        hold_people([message.user_id], agent_ids=[message.agent_id])
         message.save(force_insert=True)
         row.save(force_insert=True)
         index_words([message])

@@ -3,7 +3,8 @@
 A backup is older than later erasures. Each erasure appends a line to ERASURE_JOURNAL, and
 `manage.py restore` repeats the erasures after the backup before the tenant is served. A line has
 keyed digests instead of ids: they can be compared with the ids of a restored tenant, and cannot be
-read without SECRET_KEY (docs/decisions/0028-erased-ids-and-receipts-have-keyed-digests.md).
+read without SECRET_KEY
+(docs/decisions/0028-the-access-log-has-pseudonyms-receipts-have-digests.md).
 
 Each line has an HMAC of itself and of the HMAC of the line before. A line that was changed, added
 or removed without SECRET_KEY is therefore found.

@@ -5,8 +5,10 @@ the thread has entered (`tenants.context`), otherwise that of the request: lines
 after a request has left its tenant have it too.
 """
 
+import re
 from collections.abc import MutableMapping
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest
@@ -20,6 +22,26 @@ LOGGED_IDS: Final = (
 )
 # The key in an ASGI scope under which threads leave ids for the event loop.
 _IN_SCOPE: Final = "konstruct.log_ids"
+# The key in an ASGI scope with the path of the access line.
+PATH_IN_SCOPE: Final = "konstruct.path"
+_ARGUMENT: Final = re.compile(r"<(?:\w+:)?(\w+)>")
+
+
+def logged_path(request: HttpRequest) -> str:
+    """Return the path of a request for a log line: its route, with the ids of rows.
+
+    Other arguments, such as the id of a user, keep their names: `/api/v1/users/<user_id>/`. A path
+    without a route can have any text, and is "-".
+    """
+    match = request.resolver_match
+    if match is None:
+        return "-"
+
+    def written(found: re.Match[str]) -> str:
+        value = match.kwargs.get(found[1])
+        return str(value) if isinstance(value, UUID | int) else f"<{found[1]}>"
+
+    return "/" + _ARGUMENT.sub(written, match.route)
 
 
 def bind_request_ids(request: HttpRequest, **ids: object) -> None:

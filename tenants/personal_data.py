@@ -30,6 +30,8 @@ from django.apps import apps
 # Rows of one user, or of all users if no user is given.
 OF_USER: Final = "(%(user)s::text IS NULL OR user_id = %(user)s)"
 OF_MESSAGES_OF_USER: Final = f"message_id IN (SELECT id FROM memory_message WHERE {OF_USER})"  # noqa: S608
+# Rows that may hold data of any person.
+OF_EVERY_PERSON: Final = "tenant_id = %(tenant)s"
 PUBLIC: Final = "public"
 
 _COLUMN: Final = re.compile(r"[a-z_]+")
@@ -94,8 +96,10 @@ class OnErasure(Enum):
     """The effect of an erasure on the rows of a person."""
 
     DELETE = "delete"
-    PSEUDONYMIZE = "pseudonymize"
-    """Records of who did what stay, without the person: erasure/records.py."""
+    KEEP = "keep"
+    """Records of who did what stay: they name a person by the pseudonym of the person's row."""
+    LAST = "last"
+    """The row of the person is deleted when the erasure is done."""
     RECEIPT = "receipt"
     """Requests to erase stay as receipts, with keyed digests instead of ids."""
 

@@ -75,7 +75,7 @@ def log_access(
         subject: the kind of thing that it was done with.
         by: the actor, if it is not the person who is logged in.
         detail: further arguments of `record_access`, such as `subject_id`, `agent_id`, `user_id`,
-            `before` and `after`, and values to keep as they are.
+            `people`, `before` and `after`, and numbers.
     """
     record_access(
         action, subject, by=by or actor_of(request), request_id=current_request_id(), **detail
@@ -118,20 +118,28 @@ def log_site_access(
 ) -> None:
     """Log logins, logouts, changed passwords and refusals of the site."""
     by = Actor.person(user) if user is not None else actor_of(request)
-    if by.kind == ActorKind.UNKNOWN:
-        by = Actor(ActorKind.UNKNOWN, "", username)
+    if by.kind == ActorKind.UNKNOWN and username:
+        # What was typed is logged only if a member of the team has this name.
+        members = get_user_model()._default_manager.filter(username=username)
+        by = Actor(ActorKind.UNKNOWN, "", username if members.exists() else "")
     log_access(
         request,
         Action(action),
         "admin" if action != Action.EDIT else get_user_model()._meta.verbose_name_raw,
         by=by,
-        subject_id=by.id if action == Action.EDIT else "",
-        user_id=detail.get("asked", {}).get("user") or None,
+        subject_id=user.pk if action == Action.EDIT and user is not None else None,
+        user_id=request.GET.get("user") or None,
         **detail,
     )
 
 
 tenant_site.recorder = log_site_access
+
+
+def newest_name() -> Subquery:
+    """Return the newest name of the user of a row."""
+    names = PersonName.objects.filter(user_id=OuterRef("user_id"))
+    return Subquery(names.order_by("-first_seen", "name").values("name")[:1])
 
 
 class AuditedAdmin(ListToolsAdmin):
@@ -156,9 +164,7 @@ class AuditedAdmin(ListToolsAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         if not any(field.name == "user_id" for field in self.opts.concrete_fields):
             return rows
-        names = PersonName.objects.filter(user_id=OuterRef("user_id"))
-        newest = names.order_by("-first_seen", "name").values("name")[:1]
-        return rows.annotate(person_name=Subquery(newest))
+        return rows.annotate(person_name=newest_name())
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """Cut long ids. The first column is a link, which has no room for a button."""
@@ -183,6 +189,11 @@ class AuditedAdmin(ListToolsAdmin):
             action__in=CHANGES,
         )
         return events.order_by("-pk").values_list("actor", "created_at").first()
+
+    def record_list(self, request: HttpRequest, action: str, rows: Any, **detail: Any) -> None:
+        """Log that rows were listed or searched, with the people in them."""
+        people = [row.user_id for row in rows if getattr(row, "user_id", None)]
+        self.record(request, action, people=people, **detail)
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any

@@ -209,11 +209,11 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
     days = chosen_days(request)
     if request.method == "POST":
         with transaction.atomic():
-            log_access(request, Action.EDIT, "dashboard", asked={"days": days})
+            log_access(request, Action.EDIT, "dashboard", days=days)
             first, last = _range(days)
             recount(first=first, last=last)
         return redirect(reverse("admin:activity", query={"days": days}))
-    log_access(request, Action.VIEW, "dashboard", asked={"days": days})
+    log_access(request, Action.VIEW, "dashboard", days=days)
     columns = [(series, chart.unit) for chart in CHARTS for series in chart.series]
     rows = [
         (

@@ -113,7 +113,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """
     if getattr(request, "tenant", None) is None:
         return context
-    log_access(request, Action.VIEW, "dashboard", asked=request.GET.dict())
+    log_access(request, Action.VIEW, "dashboard")
     waiting = waiting_context(request)
     today = {
         **context,

@@ -89,7 +89,7 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["zone"]
         with transaction.atomic():
-            log_access(request, Action.EDIT, "time zone", subject_id=member_id or "all", zone=name)
+            log_access(request, Action.EDIT, "time zone", subject_id=member_id, zone=name)
             if name:
                 TeamTimeZone.objects.update_or_create(member_id=member_id, defaults={"name": name})
             else:

@@ -95,6 +95,9 @@ class ApiKey(TenantModel):
     objects = ApiKeyQuerySet.as_manager()
 
     # Deleted with its user, because without the user the key would allow more.
+    # Words of the code, and random digits: the access log has them.
+    logged_words = frozenset({"prefix", "scopes"})
+
     personal_data = PersonalData(
         subject="user_id",
         agent="agent_id",
@@ -136,7 +139,7 @@ class IdempotencyRecord(TenantModel):
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of creation.")
 
     # Deleted together with its row.
-    personal_data = PersonalData(on_erasure=OnErasure.PSEUDONYMIZE)
+    personal_data = PersonalData(on_erasure=OnErasure.KEEP)
 
     class Meta:
         db_table = "api_creation"

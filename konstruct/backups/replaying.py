@@ -21,7 +21,7 @@ from konstruct.privacy.erasure import erasing, messages
 from konstruct.privacy.retention import apply_rules, remove_before
 from memory.models import MemoryEntry, Message
 from tenants import journal, transaction
-from tenants.audit.models import ErasedId, ErasureRequest, MessageErasure
+from tenants.audit.models import ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonyms
 from tenants.audit.tombstones import FACT, KEY, MEMBER, ROWS, SESSION
 from tenants.context import execute, fetch_column, required_tenant_id
@@ -68,10 +68,6 @@ def replay(entries: Iterable[journal.Entry]) -> int:
             erasure_request,
             is_replayed=erasure_request.requested_by == REQUEST_FIELDS["requested_by"],
         )
-    # For the access log, with those that have no rows in the restored tenant.
-    erased = (entry["users"] for entry in by_kind["person"] if entry["agent"] is None)
-    names = {name for users in erased for name in users}
-    ErasedId.objects.bulk_create([ErasedId(digest=name) for name in names], ignore_conflicts=True)
     apply_rules()
     return len(persons) + len(message_erasures)
 
@@ -111,7 +107,7 @@ def _request_persons(entries: Entries) -> None:
                 _request(
                     ErasureRequest,
                     entry["request"],
-                    {"threads": known_threads},
+                    {"threads": known_threads, "user_ids": linked_ids(user_id)},
                     user_id=user_id,
                     agent_id=entry["agent"],
                 )

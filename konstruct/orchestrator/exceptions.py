@@ -96,10 +96,6 @@ class IdentityNotFound(KonstructError):
     """This tenant has no such identity."""
 
 
-class PersonBeingErased(KonstructError):
-    """The identities of a person cannot change while the person is being erased."""
-
-
 class NothingToLink(KonstructError):
     """The identity belongs to this user already, or is not linked."""
 

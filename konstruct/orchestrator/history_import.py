@@ -119,6 +119,7 @@ def import_history(
     tenant_id: UUID,
     defaults: LineDefaults = LineDefaults(),
     ids: DerivedIds | None = None,
+    seen: dict[str, str] | None = None,
 ) -> list[LineResult]:
     """Store every valid line in the transcript; return a result for each line, in order.
 
@@ -130,6 +131,10 @@ def import_history(
         defaults: values for lines that lack a field.
         ids: computes the ids of lines without `external_id`. Default: from their positions in
             threads.
+        seen: see `import_turns`.
+
+    Raises:
+        PersonBeingErased: an erasure of a user is requested and not done, or was done since.
     """
     common = {
         name: value for name in _DEFAULT_FIELDS if (value := getattr(defaults, name)) is not None
@@ -146,7 +151,7 @@ def import_history(
             results[index] = LineResult.invalid(index, line, turn)
     with transaction.atomic():
         usage.require_room(usage.MEMORY_QUOTAS, memories=sum(map(_pieces_of, turns.values())))
-        imported = import_turns(tenant_id, list(turns.values()), ids=ids)
+        imported = import_turns(tenant_id, list(turns.values()), ids=ids, seen=seen)
         usage.count(memories=sum(_pieces_of(item.message) for item in imported if item.created))
         new = [item.message for item in imported if item.created]
         extracting = {agent.id for agent in agents.values() if agent.extracts_facts}

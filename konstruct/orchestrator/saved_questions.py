@@ -11,6 +11,7 @@ from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, S
 from konstruct.orchestrator.pipeline.dry_run import DryRun, dry_run
 from konstruct.orchestrator.usage import require_storage
 from tenants import transaction
+from tenants.audit.people import hold_people
 from tenants.jobs import Lease, key_of
 
 PURPOSE: Final = "saved questions"
@@ -37,6 +38,7 @@ def save_question(
     """
     require_storage()
     with transaction.atomic():
+        hold_people([user_id], agent_ids=[agent.pk])
         Agent.objects.select_for_update().get(pk=agent.pk)
         if SavedQuestion.objects.filter(agent_id=agent.pk).count() >= MAX_QUESTIONS:
             raise TooManyQuestions(

@@ -64,7 +64,7 @@ class ThreadState:
                 else:
                     client.delete(key)
         except RedisError as error:
-            logger.warning("%s is not written: %s", key, error)
+            logger.warning("a state of a thread is not written: %s", error)
 
 
 def write_all(tenant_id: UUID, threads: Iterable[str] | None = None) -> None:

@@ -118,7 +118,7 @@ def _move_rows_of_user(move: HistoryMerge) -> None:
                 by=MERGE_ACTOR,
                 subject_id=move.pk,
                 user_id=move.user_id,
-                was=move.from_user,
+                people=(move.from_user, move.user_id),
             )
 
 

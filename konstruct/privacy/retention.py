@@ -146,7 +146,7 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
                 by=RETENTION_ACTOR,
                 agent_id=agent_id,
                 days=days,
-                said_before=before.isoformat(timespec="seconds"),
+                said_before=before,
                 messages=len(ids),
                 users=len(set(users)),
             )

@@ -122,6 +122,7 @@ LOGGING = {
         },
         "json": {"()": "konstruct.logs.JsonFormatter"},
     },
+    "filters": {"route": {"()": "konstruct.logs.RouteFilter"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
@@ -129,7 +130,7 @@ LOGGING = {
         "django": {"level": "INFO", "propagate": True},
         "django.server": {"level": "INFO", "propagate": True},
         # Refused requests have their line of konstruct.access.
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["route"]},
         "gunicorn.error": {"handlers": ["console"], "propagate": False},
         # Every task at INFO: the sweepers alone are four lines every five seconds.
         "celery.app.trace": {"level": "WARNING"},

@@ -29,7 +29,7 @@ from konstruct.web.callers import Caller, Request
 from konstruct.web.handler import Handler, refusal
 from memory.embedding.embedder import load_in_background
 from tenants import traces
-from tenants.log_context import bind_ids_of_scope, log_ids
+from tenants.log_context import PATH_IN_SCOPE, bind_ids_of_scope, log_ids
 from tenants.metrics import counter, histogram
 
 Scope = dict[str, Any]
@@ -185,7 +185,7 @@ class Application:
         """Serve a request, and write it to the access log and the metrics."""
         started = time.perf_counter()
         status, scope = 500, exchange.scope
-        method, path = scope["method"], scope["raw_path"].decode("ascii", "backslashreplace")
+        method = scope["method"]
         try:
             await self._answer(exchange)
             status = exchange.status if exchange.is_sent else CLIENT_DISCONNECTED
@@ -193,7 +193,7 @@ class Application:
             seconds = time.perf_counter() - started
             milliseconds = round(seconds * 1000, 1)
             interface = interface_of(scope["path"])
-            outage = scope.get("konstruct.outage", "")
+            outage, path = scope.get("konstruct.outage", ""), scope.get(PATH_IN_SCOPE, "-")
             REQUESTS.of(interface=interface, method=method, status=f"{status // 100}xx").inc()
             REQUEST_SECONDS.of(interface=interface).observe(seconds)
             bind_ids_of_scope(scope)

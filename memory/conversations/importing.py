@@ -31,6 +31,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message
 from tenants import transaction
+from tenants.audit.people import hold_people
 from tenants.context import fetch_all, known_tenant
 
 PREFIX: Final = "derived:"
@@ -191,7 +192,11 @@ class ImportResult:
 
 
 def import_turns(
-    tenant_id: UUID | str, turns: Sequence[ImportedTurn], *, ids: DerivedIds | None = None
+    tenant_id: UUID | str,
+    turns: Sequence[ImportedTurn],
+    *,
+    ids: DerivedIds | None = None,
+    seen: dict[str, str] | None = None,
 ) -> list[ImportResult]:
     """Write turns into the transcript, all or none, and queue their embeddings.
 
@@ -200,14 +205,24 @@ def import_turns(
 
     Args:
         ids: derives ids for turns without one; by default `DerivedIds()`.
+        seen: the users of earlier parts of one import, to which these are added. A user that was
+            erased meanwhile is refused.
 
     Returns:
         A result per turn, in their order.
 
     Raises:
+        PersonBeingErased: an erasure of a user is requested and not done, or was done since.
         UnknownTenant: no such tenant.
     """
     with known_tenant(tenant_id), transaction.atomic():
+        held = hold_people(
+            {turn.user_id for turn in turns},
+            agent_ids={turn.agent_id for turn in turns},
+            since=seen,
+        )
+        if seen is not None:
+            seen.update(held)
         without_id = [turn for turn in turns if turn.external_id is None]
         derived = iter((ids or DerivedIds()).derive(without_id))
         turns = [

@@ -12,6 +12,7 @@ from uuid import UUID
 from memory.arguments import is_unicode
 from memory.exceptions import InvalidArgument
 from memory.models import ConversationItem
+from tenants.audit.people import hold_people
 
 
 def add_items(
@@ -27,7 +28,12 @@ def add_items(
 
     Raises:
         InvalidArgument: an item is no JSON.
+        PersonBeingErased: an erasure of the user is requested, and not done yet.
     """
+    items = list(items)
+    # Whoever wrote the message of an item in this transaction holds the user already.
+    if not any(message_id for _, message_id in items):
+        hold_people([user_id], agent_ids=[agent_id])
     ConversationItem.objects.bulk_create(
         ConversationItem(
             agent_id=agent_id,

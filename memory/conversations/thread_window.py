@@ -129,7 +129,7 @@ def get_thread_turns(
         try:
             turns = window.read(WINDOW)
         except RedisError as error:
-            logger.warning("thread %s is read from the transcript: %s", thread_id, error)
+            logger.warning("a thread is read from the transcript: %s", error)
             turns = [turn.as_dict() for turn in window.transcript(WINDOW)[0]]
     # Two simultaneous turns may be appended in the other order.
     turns.sort(key=lambda turn: str(turn.get("at", "")))
@@ -154,7 +154,7 @@ def append_to_thread(tenant_id: UUID | str, message: Message) -> None:
                 [ThreadTurn.of(message)], WINDOW, str(previous or window_store.NO_PREVIOUS_TURN)
             )
         except RedisError as error:
-            logger.warning("thread %s was not appended to: %s", message.thread_id, error)
+            logger.warning("the thread of message %s was not appended to: %s", message.pk, error)
 
 
 def delete_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:

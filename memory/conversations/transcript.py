@@ -34,6 +34,7 @@ from memory.models import Message, MessageAttribute, Role
 from memory.models.attributes import attributes_of, metadata_values, with_metadata
 from memory.text.lexical import fold
 from tenants import transaction
+from tenants.audit.people import hold_people
 from tenants.context import asynchronous, execute, known_tenant, tenant_scope
 from tenants.jobs import JobKind
 from tenants.traces import traceparent
@@ -92,6 +93,7 @@ def record_message(
 
     Raises:
         InvalidArgument: a value cannot be stored; the message names it.
+        PersonBeingErased: an erasure of the user is requested, and not done yet.
         UnknownTenant: no such tenant.
     """
     message = Message(
@@ -118,6 +120,7 @@ def record_message(
         message.created_at = now
     try:
         with known_tenant(tenant_id):
+            hold_people([message.user_id], agent_ids=[message.agent_id])
             message.save(force_insert=True)
             write_attributes([message])
             record_names([message])

@@ -435,9 +435,8 @@ class Window:
     def give_up(self) -> None:
         """Delete a copy that other writers keep changing: the next reader writes it."""
         logger.warning(
-            "window %s was changed %s times while it was written: it is removed, and rebuilt by"
+            "a window was changed %s times while it was written: it is removed, and rebuilt by"
             " its next reader",
-            self.key,
             MAX_ATTEMPTS,
         )
         delete(self.key)

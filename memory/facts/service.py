@@ -51,6 +51,7 @@ from memory.models.attributes import metadata_values
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import SYSTEM, Author, FactAction, FactKind, FactState, MemoryEntry
 from tenants import transaction
+from tenants.audit.people import hold_people
 from tenants.audit.tombstones import FACT, enqueue_tombstones
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
@@ -139,7 +140,16 @@ class LongTermMemory:
         Args:
             entry: as `store` takes it.
             author: recorded in the fact's events.
+
+        Raises:
+            PersonBeingErased: an erasure of the user is requested, and not done yet.
         """
+        with known_tenant(tenant_of_entry(entry)):
+            hold_people([entry.user_id], agent_ids=[entry.agent_id])
+            return self._remember(entry, author)
+
+    def _remember(self, entry: MemoryEntry, author: Author) -> StoredFact:
+        """Store a fact; the caller holds its user."""
         with known_tenant(tenant_of_entry(entry)) as tenant_id:
             entry.tenant_id = tenant_id
             check_entry(entry)
@@ -166,7 +176,11 @@ class LongTermMemory:
         return StoredFact(entry.memory_id, created=True, near_duplicates=near)
 
     def remember_all(
-        self, entries: Sequence[MemoryEntry], *, author: Author = SYSTEM
+        self,
+        entries: Sequence[MemoryEntry],
+        *,
+        author: Author = SYSTEM,
+        since: Mapping[str, str] | None = None,
     ) -> list[StoredFact]:
         """Store several facts in one transaction: all of them, or none.
 
@@ -175,19 +189,26 @@ class LongTermMemory:
         Args:
             entries: new facts of one tenant, each as `store` takes it.
             author: recorded in the facts' events.
+            since: see `tenants.audit.people.hold_people`.
 
         Returns:
             The result for each entry, in the order of `entries`.
 
         Raises:
             InvalidArgument: a field of an entry is invalid.
+            PersonBeingErased: an erasure of a user is requested and not done, or was done since.
             UnknownTenant: there is no such tenant.
         """
         embed_facts(entries)
         # Always in the same order, so that two requests with the same facts do not deadlock.
         order = sorted(range(len(entries)), key=lambda n: _lock_order(entries[n]))
         with transaction.atomic():
-            stored = {n: self.remember(entries[n], author=author) for n in order}
+            hold_people(
+                {entry.user_id for entry in entries},
+                agent_ids={entry.agent_id for entry in entries},
+                since=since,
+            )
+            stored = {n: self._remember(entries[n], author) for n in order}
         return [stored[n] for n in range(len(entries))]
 
     def update(

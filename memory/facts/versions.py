@@ -26,6 +26,7 @@ from memory.models.facts import (
     server_clock,
 )
 from tenants import transaction
+from tenants.audit.people import hold_people
 
 # How often a write is tried again because another request deleted the conflicting entry.
 MAX_ATTEMPTS: Final = 10
@@ -197,6 +198,7 @@ def update_entry(memory_id: UUID, change: Change) -> MemoryEntry:
     entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=memory_id).first()
     if entry is None:
         raise FactNotFound(f"there is no fact {memory_id}")
+    hold_people([entry.user_id], agent_ids=[entry.agent_id])
     if change.metadata is not None and not change.replaces_metadata:
         change = replace(change, metadata=merge_metadata(entry.metadata, change.metadata))
         metadata_values(change.metadata or {})

@@ -48,6 +48,7 @@ from django.utils.translation import activate, gettext
 from tenants import transaction
 from tenants.admin.recorded_admin import lock_form
 from tenants.admin.sites import tenant_site
+from tenants.audit.access_log import MAX_PEOPLE
 from tenants.audit.models import EXPORTS, ListExport, ListExportPart, ListExportQuerySet
 from tenants.context import asynchronous, required_tenant_id, tenant_scope
 from tenants.exceptions import KonstructError, detail_of, reason_of
@@ -156,7 +157,7 @@ def request_export(request: HttpRequest, list_name: str) -> HttpResponseRedirect
                 **asked, member_id=member.pk, member=member.get_username()
             )
             EXPORTS.enqueue(export.pk)
-            source.record(request, "export", asked=request.GET.dict(), format="csv")
+            source.record(request, "export", format="csv")
     return redirect("admin:list_export", export.pk)
 
 
@@ -212,10 +213,12 @@ def _write_or_delete(lease: Lease) -> None:
     source, request = source_of(export.list_name), _request_of(export)
     if not _is_allowed(request, source):
         raise ExportRefused(f"{export.member} may not export this list any more.")
-    stored, size = ListExport.objects.filter(pk=export_id), 0
+    stored, size, people = ListExport.objects.filter(pk=export_id), 0, set[str]()
     ends_at = time.monotonic() + MAX_SECONDS
     with timezone.override(export.time_zone), translation.override("en"):
-        for number, (rows, content) in enumerate(_parts(*source.exported(request))):
+        columns, found = source.exported(request)
+        found = _note_people(columns, found, people)
+        for number, (rows, content) in enumerate(_parts(columns, found)):
             size += len(content)
             with lease.transaction():
                 if not stored.update(rows=rows, size=size):
@@ -229,8 +232,18 @@ def _write_or_delete(lease: Lease) -> None:
                     " export a range of dates."
                 )
     with lease.transaction():
-        stored.update(finished_at=Now())
+        shown = sorted(people)[:MAX_PEOPLE]
+        stored.update(finished_at=Now(), user_ids=shown, people_count=len(people))
         EXPORTS.postpone(export_id, export.created_at + KEPT - timezone.now())
+
+
+def _note_people(columns: list[str], rows: Rows, people: set[str]) -> Rows:
+    """Yield the rows, and add their users to `people`: the log has who was shown."""
+    place = columns.index("user_id") if "user_id" in columns else None
+    for row in rows:
+        if place is not None and row[place]:
+            people.add(row[place])
+        yield row
 
 
 def _request_of(export: ListExport) -> HttpRequest:
@@ -300,7 +313,12 @@ def download(request: HttpRequest, export_id: UUID) -> HttpResponseBase:
     # The log names the person of the filters.
     request.GET = QueryDict(export.query)
     source.record(
-        request, "export", asked=request.GET.dict(), format="csv", downloaded_rows=export.rows
+        request,
+        "export",
+        format="csv",
+        downloaded_rows=export.rows,
+        people=export.user_ids,
+        people_count=export.people_count,
     )
     name = f"{export.list_name.rpartition('.')[2]}-{export.created_at:%Y-%m-%d}.csv"
     pieces: Any = _file(export_id, parts)

@@ -10,17 +10,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID, uuid4
 
 from django import forms
 from django.apps import apps
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.db import DataError
 from django.db.models import Model, QuerySet, UUIDField
@@ -296,6 +298,12 @@ class RecordedAdmin(ModelAdmin):
         """Log an action on a row, or on the list."""
         raise NotImplementedError
 
+    def record_list(
+        self, request: HttpRequest, action: str, rows: Iterable[Any], **detail: Any
+    ) -> None:
+        """Log that rows were listed, searched or exported, with the filters."""
+        self.record(request, action, asked=request.GET.dict(), **detail)
+
     def last_change(self, row: Any) -> tuple[str, datetime] | None:
         """Return who changed a row last, by the log, and when; None if that is not known."""
         raise NotImplementedError
@@ -314,7 +322,8 @@ class RecordedAdmin(ModelAdmin):
         response: HttpResponse = super().changelist_view(request, extra_context)
         if response.status_code == 200:
             action = "search" if request.GET.get("q") else "list"
-            self.record(request, action, asked=request.GET.dict())
+            shown = (getattr(response, "context_data", None) or {}).get("cl")
+            self.record_list(request, action, [] if shown is None else [*shown.result_list])
         return response
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
@@ -415,13 +424,17 @@ class RecordedAdmin(ModelAdmin):
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Log the addition, in the form's transaction after its relations are saved."""
         self.record(request, "create", obj, after=self.state_of(_reload(obj)))
-        return super().log_addition(request, obj, message)
+        return _log_entry(request, obj, ADDITION, message)
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Log the change, in the form's transaction after its relations are saved."""
         was = getattr(obj, "was", NO_STATE)
         self.record(request, "edit", obj, before=was, after=self.state_of(_reload(obj)))
-        return super().log_change(request, obj, message)
+        return _log_entry(request, obj, CHANGE, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        """Log the deletions in Django's history."""
+        return [_log_entry(request, obj, DELETION, "") for obj in queryset]
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         """Delete a row, and log its values."""
@@ -477,6 +490,17 @@ def _without_prefixes(items: list[Any], prefixes: tuple[str, ...]) -> list[Any]:
         for item in items
         if isinstance(item, list) or not item.startswith(prefixes)
     ]
+
+
+def _log_entry(request: HttpRequest, row: Model, action: int, message: Any) -> LogEntry:
+    """Write Django's history of a row without the name of the row, which may be one of a person."""
+    return LogEntry.objects.create(
+        user_id=cast("int", request.user.pk),
+        content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
+        object_id=str(row.pk),
+        action_flag=action,
+        change_message=json.dumps(message) if isinstance(message, list) else message,
+    )
 
 
 def _reload(row: Model) -> Model:

@@ -188,13 +188,9 @@ class PagedSite(UnfoldAdminSite):
 
     def _note_refusal(self, request: HttpRequest, status: int) -> None:
         if request.user.is_authenticated:
-            self.recorder(
-                request,
-                "refuse",
-                status=status,
-                attempted=f"{request.method} {request.path}",
-                asked=request.GET.dict(),
-            )
+            # Not the path, which can have the id of a person.
+            route = request.resolver_match.route if request.resolver_match else ""
+            self.recorder(request, "refuse", status=status, attempted=f"{request.method} {route}")
 
     def get_app_list(
         self, request: HttpRequest, app_label: str | None = None

@@ -2,48 +2,39 @@
 
 Code that changes a row calls `record_access` in the same transaction; code that shows a row calls
 it before the response is sent. If the entry cannot be written, the action fails.
+
+An entry has ids of rows, numbers and words of the code. It names people by their random pseudonyms
+of `audit_person`, so that nothing in it leads to a person whose row is deleted.
 """
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Model
 
-from tenants.audit.changes import RowState, abridge, log_detail
+from tenants.audit.changes import RowState, loggable, logged_changes, storable
 from tenants.audit.models import Action, ActorKind
 from tenants.audit.operator_log import operator_name
-from tenants.audit.pseudonyms import dumps, id_candidates, pseudonyms
 from tenants.context import execute
 from tenants.http.client_address import current_address
 
-# Replaces ids of erased users by their pseudonyms. It finds them by the primary key of
-# audit_erasedid and does what `pseudonyms.replaced` does; positions count from 0.
-_INSERT = """
-WITH hit AS (
-    SELECT digest, start, stop, coalesce(max(stop) OVER (
-        ORDER BY start, stop DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS done
-    FROM unnest(%(digests)s::text[], %(starts)s::int[], %(stops)s::int[])
-        AS candidate (digest, start, stop)
-    JOIN audit_erasedid USING (digest)
-), event AS (
-    SELECT (coalesce(string_agg(
-        CASE WHEN start >= done THEN substr(%(event)s::text, done + 1, start - done) || digest END,
-        '' ORDER BY start, stop DESC), '')
-        || substr(%(event)s::text, coalesce(max(stop), 0) + 1))::jsonb AS said
-    FROM hit
-)
+# The number of people in one entry; of more people it has the number.
+MAX_PEOPLE: Final = 200
+_INSERT: Final = """
 INSERT INTO audit_accessevent
-    (actor_kind, actor_id, actor, action, subject, subject_id, agent_id, user_id, address,
-     request_id, detail)
-SELECT
-    %(actor_kind)s, %(actor_id)s, %(actor)s, %(action)s, %(subject)s, said ->> 'subject_id',
-    %(agent_id)s::uuid, said ->> 'user_id', %(address)s::inet, said ->> 'request_id',
-    said -> 'detail'
-FROM event
+    (actor_kind, actor_id, actor, action, subject, subject_id, agent_id, pseudonym,
+     pseudonyms, people_count, address, request_id, detail)
+VALUES (
+    %(actor_kind)s, %(actor_id)s, %(actor)s, %(action)s, %(subject)s, %(subject_id)s,
+    %(agent_id)s::uuid, (SELECT pseudonym FROM audit_person WHERE user_id = %(user_id)s),
+    (SELECT array_agg(pseudonym) FROM audit_person WHERE user_id = ANY(%(people)s::text[])),
+    %(people_count)s, %(address)s::inet, %(request_id)s, %(detail)s::jsonb
+)
 """
-# Subjects with the id of a user as `subject_id`.
-USER_SUBJECTS = frozenset({"people", "person"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +61,11 @@ def record_access(
     subject: str,
     *,
     by: Actor,
-    subject_id: object = "",
+    subject_id: object = None,
     agent_id: UUID | None = None,
     user_id: str | None = None,
+    people: Iterable[str] = (),
+    people_count: int | None = None,
     request_id: str = "",
     before: RowState | None = None,
     after: RowState | None = None,
@@ -80,54 +73,47 @@ def record_access(
 ) -> None:
     """Write an event into the access log of the current tenant.
 
-    The ids of erased users in it are replaced by their pseudonyms.
-
     Args:
         action: the action.
-        subject: the kind of thing that it was done with.
+        subject: the kind of thing that it was done with, a word of the code.
         by: the actor.
-        subject_id: the id of the thing.
+        subject_id: the id of the row, a UUID or a number. Ids of other types, which a client may
+            have chosen, are left out.
         agent_id: the agent of the memory.
         user_id: the user of the memory.
-        request_id: the id of the request.
+        people: the users that a page, a search, a list or an export has shown.
+        people_count: their number, if there are more than in `people`.
+        request_id: the id of the request. Only a UUID is kept, because clients choose others.
         before: the row before a change or deletion. The log has the fields that differ.
         after: the row after a change or creation.
-        detail: parameters and numbers of results; texts in them are abridged.
+        detail: numbers of results, and words of the code; see `changes.loggable`.
     """
-    event = dumps(
-        {
-            "subject_id": abridge(str(subject_id)),
-            "user_id": abridge(user_id),
-            "request_id": request_id,
-            "detail": log_detail(detail, before, after),
-        }
-    )
+    shown = sorted({storable(user_id) for user_id in people})
     execute(
         _INSERT,
         {
             "actor_kind": str(by.kind),
             "actor_id": by.id,
-            "actor": abridge(by.name),
+            "actor": storable(by.name),
             "action": str(action),
             "subject": subject,
+            "subject_id": str(subject_id) if isinstance(subject_id, UUID | int) else "",
             "agent_id": agent_id,
+            "user_id": None if user_id is None else storable(user_id),
+            "people": list(islice(shown, MAX_PEOPLE)),
+            "people_count": people_count or len(shown) or None,
             "address": current_address(),
-            "event": event,
-            **_pseudonyms_of_event(event, subject),
+            "request_id": str(_as_uuid(request_id) or ""),
+            "detail": json.dumps({**(loggable("", detail) or {}), **logged_changes(before, after)}),
         },
     )
 
 
-def _pseudonyms_of_event(event: str, subject: str) -> dict[str, list[Any]]:
-    """Return the pseudonym and the position of each text of an event that may be a user's id."""
-    user_fields = {"subject_id"} if subject in USER_SUBJECTS else set()
-    digests, starts, stops = [], [], []
-    for candidate in id_candidates(event, user_fields=user_fields):
-        for digest in pseudonyms(candidate.id):
-            digests.append(digest)
-            starts.append(candidate.start)
-            stops.append(candidate.stop)
-    return {"digests": digests, "starts": starts, "stops": stops}
+def _as_uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 def record_command(

@@ -3,11 +3,13 @@
 import uuid
 from typing import Any, Final, Self
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext, ngettext
 
 from tenants import transaction
+from tenants.audit.people import Person
 from tenants.audit.pseudonyms import pseudonyms
 from tenants.fields import (
     big_count,
@@ -23,7 +25,13 @@ from tenants.fields import (
 )
 from tenants.jobs import JobKind, owner_kind
 from tenants.models import TenantModel
-from tenants.personal_data import Merge, NoPersonalData, OnErasure, PersonalData
+from tenants.personal_data import (
+    OF_EVERY_PERSON,
+    Merge,
+    NoPersonalData,
+    OnErasure,
+    PersonalData,
+)
 
 # A tenant's rules are applied together, again and again as long as there is one.
 RETENTION: Final = owner_kind("retention")
@@ -75,10 +83,23 @@ class ActorKind(models.TextChoices):
     UNKNOWN = "unknown", "unknown"
 
 
+OF_PEOPLE: Final = """
+    pseudonym IN (SELECT pseudonym FROM audit_person WHERE user_id = ANY(%(users)s))
+    OR pseudonyms && ARRAY(SELECT pseudonym FROM audit_person WHERE user_id = ANY(%(users)s))
+"""
+
+
+def about_people(*user_ids: str) -> models.Q:
+    """Return the condition for entries about these users, also of lists that showed them."""
+    named = Person.objects.filter(user_id__in=user_ids).values_list("pseudonym", flat=True)
+    return models.Q(pseudonym__in=named) | models.Q(pseudonyms__overlap=named)
+
+
 class AccessEvent(TenantModel):
     """An event of the access log: actor, action, subject, time and address. Append-only.
 
-    Written in the transaction of the action; for a refused action, after the rollback.
+    People are named by the pseudonyms of `Person`. Written in the transaction of the action; for a
+    refused action, after the rollback.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -92,28 +113,43 @@ class AccessEvent(TenantModel):
     )
     subject_id = optional_text(help_text="Id of the object, if the action had a single one.")
     agent_id = optional_id("agent", help_text="The agent, if the action concerned a single one.")
-    user_id = models.TextField(  # noqa: DJ001  (null: no single user; '' would be a user)
-        "user", null=True, blank=True, help_text="The user, if the action concerned a single one."
+    pseudonym = optional_id(
+        help_text="Pseudonym of the person, if the action concerned a single one."
+    )
+    pseudonyms = ArrayField(
+        models.UUIDField(),
+        null=True,
+        blank=True,
+        help_text="Pseudonyms of the people that were shown, at most 200.",
+    )
+    people_count = optional_number(
+        "people shown", help_text="The number of people that were shown."
     )
     detail = json_object(
         blank=True,
-        help_text="Parameters and number of results; for a change, the values before and after.",
+        help_text="Numbers and words of the action; for a change, the values before and after."
+        " Texts are left out.",
     )
     address = models.GenericIPAddressField(
         null=True, blank=True, help_text="IP address of the client."
     )
-    request_id = optional_text(help_text="Id of the request, as in its log lines.")
+    request_id = optional_text(help_text="Id of the request, as in its log lines, if it is a UUID.")
 
-    # After a merge, the memory of this event is that of the other user.
-    personal_data = PersonalData(
-        subject="user_id", agent="agent_id", on_erasure=OnErasure.PSEUDONYMIZE
-    )
+    # Entries stay, and name no person once their row of audit_person is deleted.
+    personal_data = PersonalData(where=OF_PEOPLE, on_erasure=OnErasure.KEEP)
 
     class Meta:
         verbose_name = "access"
         verbose_name_plural = "access log"
         indexes = [
-            models.Index(fields=["user_id", "-id"], name="access_of_user"),
+            models.Index(fields=["pseudonym", "-id"], name="access_of_person"),
+            # Postgres uses no index of arrays under row-level security: this one leads to the
+            # entries with several people.
+            models.Index(
+                fields=["-id"],
+                name="access_of_people",
+                condition=models.Q(pseudonyms__isnull=False),
+            ),
             models.Index(fields=["actor_kind", "actor_id", "-id"], name="access_by_actor"),
         ]
         permissions = [
@@ -263,22 +299,6 @@ class ErasureRequest(Erasure):
         return self.user_id
 
 
-class ErasedId(TenantModel):
-    """The pseudonym of an erased user's id: the access log has it instead of the id."""
-
-    digest = models.TextField(
-        primary_key=True, help_text="A keyed digest of the id, as in receipts."
-    )
-
-    personal_data = NoPersonalData("keyed digests")
-
-    class Meta:
-        verbose_name = "erased id"
-
-    def __str__(self) -> str:
-        return self.digest
-
-
 class MessageErasure(Erasure):
     """A request to erase one message, or a conversation.
 
@@ -348,6 +368,10 @@ class ListExport(TenantModel):
     time_zone = models.TextField(help_text="Time zone of the times in the file.")
     rows = count(help_text="Rows that are written.")
     size = big_count(help_text="Bytes that are written.")
+    user_ids = text_list(
+        blank=True, editable=False, help_text="The first people in the file, at most 200."
+    )
+    people_count = count(editable=False, help_text="The number of people in the file.")
     finished_at = optional_time(help_text="When the file was complete.")
     error = optional_text(help_text="Why there is no file.")
     downloaded_at = optional_time(help_text="When the file was sent, which deletes it.")
@@ -355,7 +379,7 @@ class ListExport(TenantModel):
     objects = ListExportQuerySet.as_manager()
 
     # Nothing says of which people the rows of a file are.
-    personal_data = PersonalData(where="tenant_id = %(tenant)s")
+    personal_data = PersonalData(where=OF_EVERY_PERSON)
 
     class Meta:
         verbose_name = "export"
@@ -374,7 +398,7 @@ class ListExportPart(TenantModel):
     number = models.PositiveIntegerField(help_text="Its place in the file, from 0.")
     content = models.BinaryField(help_text="Lines of CSV.")
 
-    personal_data = PersonalData(where="tenant_id = %(tenant)s")
+    personal_data = PersonalData(where=OF_EVERY_PERSON)
 
     class Meta:
         verbose_name = "part of an export"

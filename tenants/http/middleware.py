@@ -20,7 +20,7 @@ from psycopg.errors import QueryCanceled
 
 from tenants.context import leave_tenant, require_server_up, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
-from tenants.log_context import bind_request_ids
+from tenants.log_context import bind_request_ids, logged_path
 from tenants.models import Domain, Tenant
 from tenants.outages import is_outage, outage_reason
 from tenants.postgresql.exceptions import ServerDown
@@ -66,7 +66,7 @@ def note_outage(request: HttpRequest, error: Exception) -> None:
     reason = outage_reason(error)
     request.outage = reason  # type: ignore[attr-defined]  # HttpRequest is open for this
     if not getattr(request, "waits_in_event_loop", False):
-        logger.error("%s %s 503: %s", request.method, request.path, reason)
+        logger.error("%s %s 503: %s", request.method, logged_path(request), reason)
 
 
 def leave_log_to_request(request: HttpRequest, response: HttpResponse) -> None:

@@ -20,6 +20,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import storage
 from memory.context import recall_events, recall_traces
 from tenants.audit.models import AccessEvent
+from tenants.audit.people import Person
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests.memory.recall_traces import is_same
@@ -212,3 +213,19 @@ def access_events(tenant: Tenant) -> list[AccessEvent]:
     """Return the access log of a tenant, oldest first."""
     with tenant_scope(tenant.id):
         return list(AccessEvent.objects.order_by("id"))
+
+
+def user_of(event: AccessEvent | None) -> str | None:
+    """Return the user of an entry of the access log, by the pseudonym."""
+    assert event is not None
+    if event.pseudonym is None:
+        return None
+    with tenant_scope(event.tenant_id):
+        return Person.objects.get(pseudonym=event.pseudonym).user_id
+
+
+def users_shown(event: AccessEvent) -> list[str]:
+    """Return the users that the page, search or list of an entry showed."""
+    with tenant_scope(event.tenant_id):
+        rows = Person.objects.filter(pseudonym__in=event.pseudonyms or ())
+        return sorted(rows.values_list("user_id", flat=True))

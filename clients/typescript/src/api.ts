@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 e3bd37319d9853454788ffbad6e3547a550602836389dd2711c7e87d5ecc24a0
+// Written by `make typescript` from docs/openapi.yaml, sha256 2ddb3849dbfc894cc0720ff50e0966477c431e3405fc7a3c7149f9fa4c125a93
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -298,11 +298,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** List the erasures of users. Erasures of messages are not listed */
+        get: operations["list_erasures"];
         put?: never;
         /**
          * Request the erasure of a user
-         * @description A background process removes all data about the user and about all users linked to them: `Location` has the progress and the receipt. This cannot be undone. A key that is bound to a user erases that user only; if other users are linked to the user, the request needs a key of the whole tenant.
+         * @description A background process removes all data about the user and about all users linked to them: `Location` has the progress and the receipt. This cannot be undone. While the request is open, sending it again returns it, and what would be stored about the user is refused with 409 `being-erased`. A key that is bound to a user erases that user only; if other users are linked to the user, the request needs a key of the whole tenant.
          */
         post: operations["request_erasure"];
         delete?: never;
@@ -1878,6 +1879,20 @@ export interface components {
             done_at: string | null;
             /** @description The numbers of rows removed from each table, with digests of the ids and without texts. `found` is false if nothing was stored about the user. `storage` lists the rewritten files, and when other files lose the removed values. */
             receipt: unknown;
+        };
+        /** @description A page of a list. */
+        ErasurePage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["Erasure"][];
         };
         /** @description The progress of an erasure. */
         ErasureProgress: {
@@ -6044,10 +6059,68 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    list_erasures: {
+        parameters: {
+            query?: {
+                /** @description Pagination cursor: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Rows per page. Default: 50. */
+                limit?: number;
+                /**
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
+                 *
+                 *     * `-created_at` - -created_at
+                 *     * `created_at` - created_at
+                 */
+                ordering?: "-created_at" | "created_at";
+                /**
+                 * @description Only requests that are open or done.
+                 *
+                 *     * `open` - open
+                 *     * `done` - done
+                 */
+                state?: "open" | "done";
+                /** @description Only of this user, also after the erasure. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasurePage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     request_erasure: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };

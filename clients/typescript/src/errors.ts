@@ -170,11 +170,6 @@ export class DuplicateFact extends Conflict {
   static override readonly kind: string = "duplicate-fact";
 }
 
-/** An erasure of this user is under way. */
-export class AlreadyRequested extends Conflict {
-  static override readonly kind: string = "already-requested";
-}
-
 /** The user is being erased; nothing can be kept of them meanwhile. */
 export class BeingErased extends Conflict {
   static override readonly kind: string = "being-erased";

@@ -148,7 +148,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     sides: list[Side] = []
     if form.is_valid() and (edited is None or edited.is_valid()):
         content, user_id = form.cleaned_data["content"], form.cleaned_data["user_id"]
-        log_row_access(request, Action.TRY, agent, user_id=user_id, query=content)
+        log_row_access(request, Action.TRY, agent, user_id=user_id)
         with show_outcome(request, form=form):
             for title, asked in agents.items():
                 run = dry_run(asked, content, user_id=user_id)
@@ -168,7 +168,7 @@ def ask_again(request: HttpRequest, reply_id: UUID) -> HttpResponseBase:
         messages.warning(request, gettext("This reply answers no message that can be asked again."))
         return redirect("admin:people")
     content, user_id = question.content, question.user_id
-    log_row_access(request, Action.TRY, agent, user_id=user_id, query=content)
+    log_row_access(request, Action.TRY, agent, user_id=user_id)
     before = DryRun(agent, reply.created_at, reply=reply.content)
     sides: list[Side] = [(gettext("Before"), before, sources_of(reply))]
     with show_outcome(request):
@@ -203,11 +203,11 @@ def _render(
     **context: Any,
 ) -> HttpResponseBase:
     """Return the page: the message, its answers, and the saved questions of the agent."""
-    log_access(request, Action.LIST, "saved questions", agent_id=agent.pk)
     user_ids: list[str] = []
     if request.user.has_perm(VIEW_PEOPLE):
         scopes = Scope.objects.filter(agent_id=agent.pk)
         user_ids = [*scopes.values_list("user_id", flat=True)[:MAX_SUGGESTED_PEOPLE]]
+    log_access(request, Action.LIST, "saved questions", agent_id=agent.pk, people=user_ids)
     names = displayed_names(user_ids)
     return tenant_site.render(
         request,

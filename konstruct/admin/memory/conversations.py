@@ -114,7 +114,6 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     agent_id = as_uuid(request.GET.get("agent"))
     person = PersonChoice.of_request(request)
     user_id = person.user_id or None
-    log_access(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
     until, _ = as_position(request.GET.get("until")) or (None, "")
     page = _threads(request, names, person, before=_position(request), until=until)
     if page.before and not page.threads:
@@ -122,6 +121,14 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         # the list begins anew with the messages before these.
         until = page.before.created_at + ONE_MICROSECOND
         page = _threads(request, names, person, before=None, until=until)
+    log_access(
+        request,
+        Action.LIST,
+        "conversations",
+        agent_id=agent_id,
+        user_id=user_id,
+        people=[row.user_id for row in page.threads],
+    )
     place = {"until": until.isoformat()} if until else {}
     return tenant_site.render(
         request,
@@ -217,7 +224,7 @@ export_page(
 def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show a thread around a message, and beside it the sources of a reply."""
     anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
-    log_row_access(request, Action.VIEW, anchor, "conversation", thread_id=anchor.thread_id)
+    log_row_access(request, Action.VIEW, anchor, "conversation")
     turns: list[Any] = [*turns_around(anchor)]  # with annotations
     pending = PendingReply.objects.in_bulk([turn.pk for turn in turns])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
@@ -277,15 +284,11 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 
 @tenant_site.page("conversations/<uuid:message_id>/thread/", name="thread", permission=READ)
 def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Show a thread around a message, with the turns of all people and agents in it.
-
-    The access log has an entry for each conversation on the page.
-    """
+    """Show a thread around a message, with the turns of all people and agents in it."""
     anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     turns = turns_around(anchor, of_all=True)
-    conversations = {(turn.agent_id, turn.user_id): turn for turn in turns or [anchor]}
-    for turn in conversations.values():
-        log_row_access(request, Action.VIEW, turn, "conversation", thread_id=anchor.thread_id)
+    shown = [turn.user_id for turn in turns]
+    log_row_access(request, Action.VIEW, anchor, "conversation", people=shown)
     names = agent_names()
     first, last = (turns[0], turns[-1]) if turns else (anchor, anchor)
     earlier, later = turns_beside(first, last, of_all=True)

@@ -134,7 +134,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
     later = queue if after is None else queue.filter(created_at__gt=after.created_at)
     fact: Any = later.defer("embedding").first() if refused is None else refused.fact
     if fact is None:
-        log_access(request, Action.LIST, "proposed facts", asked=filters)
+        log_access(request, Action.LIST, "proposed facts")
     else:
         log_row_access(request, Action.VIEW, fact)
     count = queue.order_by()[: MAX_COUNT + 1].count()

@@ -462,7 +462,7 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
     """Write the merged content to the first fact and end the second; whether it was done."""
     success = gettext("The facts are merged. The other fact is ended.")
     with show_outcome(request, success, form=form, field="content"), transaction.atomic():
-        merged = [str(fact.pk), str(other.pk)]
+        merged = [fact.pk, other.pk]
         content = {"reason": f"merged with {other.pk}", "replaces_metadata": True}
         end = {"reason": f"merged into {fact.pk}", "valid_to": timezone.now()}
         for row, values in ((fact, {**content, **form.cleaned_data}), (other, end)):

@@ -36,6 +36,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
     person = PersonChoice.of_request(request)
     target, query = _target(request, person), _query(request)
     found: dict[str, Any] = {}
+    users = Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS]
     if target and query:
         log_access(
             request,
@@ -43,12 +44,11 @@ def memories(request: HttpRequest) -> HttpResponseBase:
             "memories",
             agent_id=target.agent.pk,
             user_id=target.user_id,
-            query=query,
         )
         found = _recall(request, target, query)
     else:
         # Without a question the page lists the people to ask about.
-        log_access(request, Action.LIST, "people")
+        log_access(request, Action.LIST, "people", people=users)
     return tenant_site.render(
         request,
         "konstruct/memories.html",
@@ -61,7 +61,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         found=found,
         days=date_range_query(request),
         list_tools=list_tools(request, left_out=[gettext("Left out"), gettext("Facts")]),
-        users=Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS],
+        users=users,
     )
 
 

@@ -1,6 +1,6 @@
 """The search over all data of a tenant: the page, and the results of Ctrl+K."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, time, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -96,18 +96,20 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     query = query_of(request, "q")
     form = FilterForm(request.GET)
     message_filter = form.message_filter()
+    exact = next(exact_links(request, query), None) if query else None
+    # An unknown person must not widen the search to all people.
+    is_searched = query and exact is None and "user" not in form.errors
+    found = _results(request, query, message_filter) if is_searched else {"messages_found": []}
     log_access(
         request,
         Action.SEARCH if query else Action.LIST,
         "everything",
-        query=query,
         agent_id=message_filter.agent_id,
         user_id=message_filter.user_id,
+        people=_people_in(found),
     )
-    if query and (exact := next(exact_links(request, query), None)):
+    if exact is not None:
         return redirect(exact.link)
-    # An unknown person must not widen the search to all people.
-    is_searched = query and "user" not in form.errors
     return tenant_site.render(
         request,
         "konstruct/search.html",
@@ -115,8 +117,19 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
         q=query,
         form=form,
         floor=SEARCH_FLOOR,
-        **(_results(request, query, message_filter) if is_searched else {"messages_found": []}),
+        **found,
     )
+
+
+def _people_in(found: Mapping[str, Any]) -> set[str]:
+    """Return the users of the results that a page shows."""
+    rows = [
+        *(person for person, _ in found.get("people", ())),
+        *(match.message for match, *_ in found["messages_found"]),
+        *(fact for fact, _ in found.get("facts", ())),
+        *found.get("threads", ()),
+    ]
+    return {row.user_id for row in rows if row.user_id}
 
 
 def _results(request: HttpRequest, query: str, message_filter: MessageFilter) -> dict[str, Any]:
@@ -240,12 +253,14 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
     query = query_of(request, "s")
     if getattr(request, "tenant", None) is None:
         return list(_search_tenants(request, query))
-    log_access(request, Action.SEARCH, "everything", query=query)
+    people = search_people(request, query, MAX_RESULTS)
+    shown = [person.user_id for person in people]
+    log_access(request, Action.SEARCH, "everything", people=shown)
     results = [*exact_links(request, query), *_search_sessions(request, query)]
     if request.user.has_perm(SEARCH):
         link = reverse("admin:search_page", query={"q": query})
         results.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
-    for person in search_people(request, query, MAX_RESULTS):
+    for person in people:
         link = reverse("admin:person", query={"user": person.user_id})
         title = f"{person.name} ({person.user_id})" if person.name else person.user_id
         results.append(SearchResult(title[:120], gettext("Person"), link, "person"))

@@ -30,8 +30,8 @@ MAX_BYTES: Final = 4_000_000
 def session_list(request: HttpRequest) -> HttpResponseBase:
     """List the sessions by their last use, newest first, or find the session of a thread."""
     thread_id = request.GET.get("thread", "").replace("\0", "")
-    log_access(request, Action.LIST, "sessions", thread_id=thread_id[:255])
     page = find_sessions(thread_id) if thread_id else _page(request)
+    log_access(request, Action.LIST, "sessions")
     last = page[PER_PAGE - 1] if len(page) > PER_PAGE else None
     return tenant_site.render(
         request,
@@ -50,7 +50,7 @@ def session_list(request: HttpRequest) -> HttpResponseBase:
 def session(request: HttpRequest) -> HttpResponseBase:
     """One session with its newest messages, as far as they can be read without its graph."""
     found = _get_session(request)
-    log_access(request, Action.VIEW, "session", thread_id=found.thread_id)
+    log_access(request, Action.VIEW, "session")
     turns: list[dict[str, Any]] = []
     problem = ""
     try:
@@ -82,7 +82,7 @@ def clear(request: HttpRequest) -> HttpResponseBase:
             query=query,
         )
     # First, because LangGraph's connection has its own transaction.
-    log_access(request, Action.CLEAR, "session", thread_id=found.thread_id)
+    log_access(request, Action.CLEAR, "session")
     _store().clear_session(found.thread_id)
     messages.success(request, gettext("The session is cleared. Messages of conversations stay."))
     return redirect("admin:sessions")

@@ -21,6 +21,7 @@ from memory.models import Message, WindowClear
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent, Action
+from tenants.audit.people import Person
 from tenants.context import required_tenant_id
 
 CLEAR = "memory.add_windowclear"
@@ -29,8 +30,8 @@ CLEAR = "memory.add_windowclear"
 @tenant_site.page("windows/", name="windows", permission="memory.view_windowclear")
 def window_list(request: HttpRequest) -> HttpResponseBase:
     """List the windows in the cache, also those without a message in the transcript."""
-    log_access(request, Action.LIST, "windows")
     found, cursor = list_windows(as_number(request.GET.get("cursor")) or 0)
+    log_access(request, Action.LIST, "windows", people=[row.user_id for row in found])
     people = displayed_names(row.user_id for row in found)
     agents = {str(pk): name for pk, name in agent_names().items()}
     return tenant_site.render(
@@ -58,7 +59,9 @@ def window(request: HttpRequest) -> HttpResponseBase:
     log_access(request, Action.VIEW, "window", agent_id=agent_id, user_id=chosen.user_id)
     clears = WindowClear.objects.of(tenant_id, agent_id, chosen.user_id).order_by("-id")
     by_whom = AccessEvent.objects.filter(
-        user_id=chosen.user_id, agent_id=agent_id, action=Action.CLEAR
+        pseudonym__in=Person.objects.filter(user_id=chosen.user_id).values("pseudonym"),
+        agent_id=agent_id,
+        action=Action.CLEAR,
     ).order_by("-id")
     speakers = {
         "user_id": chosen.user_id,
@@ -89,9 +92,10 @@ def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     if anchor.channel not in shared_channels():
         raise Http404("In this channel a thread has no window of its own.")
-    log_row_access(request, Action.VIEW, anchor, "window of a thread", thread_id=anchor.thread_id)
     turns = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
-    people = displayed_names(turn["user_id"] for turn in turns)
+    shown = [turn["user_id"] for turn in turns]
+    log_row_access(request, Action.VIEW, anchor, "window of a thread", people=shown)
+    people = displayed_names(shown)
     agents = {str(pk): name for pk, name in agent_names().items()}
     return tenant_site.render(
         request,

@@ -345,4 +345,4 @@ def _render_page(
 
 def _log(request: HttpRequest, action: Action, row: Escalation, **detail: Any) -> None:
     subject = "escalation" if action is not Action.ESCALATE else "conversation"
-    log_row_access(request, action, row, subject, thread_id=row.thread_id, **detail)
+    log_row_access(request, action, row, subject, **detail)

@@ -162,7 +162,7 @@ def _log_change(request: HttpRequest, before: RowState, installation: SlackInsta
         request,
         action,
         "Slack workspace",
-        subject_id=installation.workspace,
+        subject_id=installation.pk,
         agent_id=installation.agent_id,
         before=before,
         after=row_state(installation),

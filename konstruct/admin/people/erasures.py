@@ -76,8 +76,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 message,
                 "conversation" if is_whole else "message",
                 subject_id=erasure.pk if is_whole else message.pk,
-                thread_id=message.thread_id,
-                erasure_id=str(erasure.pk),
+                erasure_id=erasure.pk,
             )
             return redirect("admin:audit_messageerasure_change", erasure.pk)
     log_row_access(request, Action.VIEW, message)

@@ -34,7 +34,6 @@ from memory.models import MemoryEntry, Message
 from memory.models.facts import FactAction, FactEvent, FactEvidence, FactState
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
-from tenants.audit.pseudonyms import pseudonym
 from tenants.models import Job
 
 VIEW: Final = "memory.view_scope"
@@ -58,8 +57,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         )
         return redirect(reverse("admin:people", query={"q": requested_id}))
     day, moment = _as_of(request)
-    # A view of an erased user is logged with the pseudonym.
-    log_access(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))
+    log_access(request, Action.VIEW, "person", user_id=user_id)
     agents = {agent.pk: agent for agent in Agent.objects.only("pk", "name")}
     agent_counts = counts_by_agent(user_ids, list(agents))
     threads = latest_threads(

@@ -46,7 +46,7 @@ NOT_EXPORTED: Final = {
     "api_creation": "digests of requests",
     "audit_listexport": "requests of the team for files, which an erasure deletes",
     "audit_listexportpart": "files of the team with rows of lists, which an erasure deletes",
-    "django_admin_log": "what the team did; the access log has it",
+    "audit_person": "the pseudonym in the access log",
     "checkpoints": "exported as the messages of sessions",
     "checkpoint_blobs": "exported as the messages of sessions",
     "checkpoint_writes": "exported as the messages of sessions",
@@ -58,7 +58,7 @@ FIRST: Final = (
     *("orchestrator_extractionrun", "orchestrator_escalation", "orchestrator_toolcall"),
 )
 # Columns of the access log: the others may have data of other people.
-ACCESS_LOG: Final = ("created_at", "actor_kind", "actor", "action", "subject", "user_id")
+ACCESS_LOG: Final = ("created_at", "actor_kind", "actor", "action", "subject")
 MAX_ACCESS_EVENTS: Final = 10_000
 MAX_SESSION_MESSAGES: Final = 10_000
 # The page leaves out these kinds, which repeat messages, and columns about how memory works.

@@ -47,8 +47,9 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
     """Users in the order of their ids, found by names, ids and accounts."""
     search_text = as_user_id(request.GET.get("q"))
     after = request.GET.get("after", "").replace("\0", "")
-    log_access(request, Action.SEARCH if search_text else Action.LIST, "people", query=search_text)
     found = _matching_people(request, beyond=after, limit=PER_PAGE + 1)
+    action, shown = Action.SEARCH if search_text else Action.LIST, found[:PER_PAGE]
+    log_access(request, action, "people", people=[person.user_id for person in shown])
     if search_text and not found and ErasureRequest.objects.about(search_text).exists():
         return redirect(reverse("admin:person", query={"user": search_text}))
     days = date_range_query(request)

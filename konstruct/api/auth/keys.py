@@ -19,6 +19,7 @@ from konstruct.orchestrator.models import Agent, ExtractionRun
 from konstruct.orchestrator.usage import count_refusal, lock_quotas, tenant_row
 from memory.models.facts import Author, AuthorKind, FactAction, FactEvent
 from tenants import transaction
+from tenants.audit.people import hold_people
 from tenants.audit.tombstones import KEY, enqueue_tombstones
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
@@ -124,6 +125,7 @@ def issue_key(
     Raises:
         KeyInvalid: a key cannot have these values; the message names the field.
         QuotaExceeded: the tenant has reached its limit of valid keys.
+        PersonBeingErased: an erasure of the user is requested, and not done yet.
     """
     text = new_key(tenant_id)
     requested = [str(scope) for scope in scopes]
@@ -148,6 +150,7 @@ def issue_key(
                 f"{field}: {' '.join(messages)}" for field, messages in error.message_dict.items()
             )
             raise KeyInvalid("; ".join(problems).removeprefix("__all__: ")) from error
+        hold_people([user_id])
         key.save(force_insert=True)
     return key, text
 

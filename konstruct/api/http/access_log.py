@@ -1,7 +1,7 @@
 """Entries of the access log for requests of the API."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 # Actions without a change, which need no transaction with their entry.
 READ_ACTIONS: Final = frozenset({Action.LIST, Action.VIEW, Action.SEARCH})
-# Request parameters that an entry keeps.
-RECORDED_PARAMETERS: Final = ("agent", "q", "query", "task", "thread_id")
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,7 @@ class EntryValues:
     row: Model | None = None
     before: RowState | None = None
     after: RowState | None = None
+    people: set[str] = field(default_factory=set)
     detail: dict[str, Any] = field(default_factory=dict)
 
 
@@ -63,8 +62,13 @@ def record_request(
     caller: Caller,
     values: EntryValues,
     operation: Operation | None,
+    shown: Any = None,
 ) -> None:
-    """Write the entry of an answered request, in its transaction."""
+    """Write the entry of an answered request, in its transaction.
+
+    Args:
+        shown: the body of the response to a read, in which users are called `user_id`.
+    """
     operation_names = logged_operation(request, operation)
     if operation_names is None:
         return
@@ -76,10 +80,22 @@ def record_request(
         request_id=current_request_id(),
         before=values.before,
         after=values.after,
+        people={*_user_ids_in(shown), *values.people},
         **_subject_of(request, caller, values.row),
-        **_parameters_of(request),
         **values.detail,
     )
+
+
+def _user_ids_in(document: Any) -> Iterator[str]:
+    if isinstance(document, Mapping):
+        user_id = document.get("user_id")
+        if isinstance(user_id, str):
+            yield user_id
+        document = document.values()
+    elif not isinstance(document, list | tuple):
+        return
+    for each in document:
+        yield from _user_ids_in(each)
 
 
 def record_refusal(
@@ -104,7 +120,6 @@ def record_refusal(
             attempted=str(attempted),
             status=status,
             **_subject_of(request, caller, None),
-            **_parameters_of(request),
         )
     except DatabaseError as error:
         logger.error(  # noqa: TRY400 (of an outage the reason is enough)
@@ -158,15 +173,6 @@ def _subject_of(request: Request, caller: Caller | None, row: Model | None) -> d
         agent_id = getattr(row, "agent_id", row.pk if row._meta.model_name == "agent" else agent_id)
         user_id = getattr(row, "user_id", user_id)
     return {"subject_id": subject_id, "agent_id": agent_id, "user_id": user_id}
-
-
-def _parameters_of(request: Request) -> dict[str, Any]:
-    parameters = _request_parameters(request)
-    return {
-        name: parameters[name]
-        for name in RECORDED_PARAMETERS
-        if isinstance(parameters.get(name), str)
-    }
 
 
 def _request_parameters(request: Request) -> dict[str, Any]:

@@ -30,16 +30,14 @@ from konstruct.api.http.problems import (
 from konstruct.api.http.views import ChangedSince
 from konstruct.llm.exceptions import LLMError, LLMUnavailable
 from konstruct.orchestrator import exceptions as orchestrator
-from konstruct.orchestrator.identities.erasure_requests import (
-    AlreadyRequested,
-    ReasonNamesPerson,
-    ThreadOfOthers,
-)
+from konstruct.orchestrator.identities.erasure_requests import ReasonNamesPerson, ThreadOfOthers
 from memory import exceptions as memory
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
+from tenants.audit.people import PersonBeingErased
 from tenants.exceptions import KonstructError, TenantPaused
 from tenants.http.middleware import note_outage
 from tenants.limits.quotas import QuotaExceeded
+from tenants.log_context import logged_path
 from tenants.outages import is_outage
 from tenants.postgresql.exceptions import ServerDown
 from tenants.serving import as_tenant_moving
@@ -76,8 +74,7 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     memory.WrongFactState: (409, "wrong-state", ""),
     memory.OwnProposal: (409, "own-proposal", ""),
     memory.SlotTaken: (409, "slot-taken", ""),
-    AlreadyRequested: (409, "already-requested", "user_id"),
-    orchestrator.PersonBeingErased: (409, "being-erased", "user_id"),
+    PersonBeingErased: (409, "being-erased", "user_id"),
     ThreadOfOthers: (422, "thread-of-others", "threads"),
     ReasonNamesPerson: (400, "invalid-fields", "reason"),
     UnreadableSession: (422, "unreadable-session", "thread_id"),
@@ -89,6 +86,8 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     orchestrator.AgentInvalid: (400, "invalid-fields", ""),
     memory.InvalidArgument: (400, "invalid-fields", ""),
 }
+# With status 409 and Retry-After.
+TEMPORARY_CONFLICTS = (orchestrator.IdempotencyKeyInUse, PersonBeingErased)
 
 
 def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
@@ -103,7 +102,7 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     if problem.status == 503:
         note_outage(request._request, error)
     elif problem.status >= 500:
-        logger.error("%s %s failed", request.method, request.path, exc_info=error)
+        logger.error("%s %s failed", request.method, logged_path(request._request), exc_info=error)
     return problem_response(request._request, problem)
 
 
@@ -200,7 +199,7 @@ def _konstruct_problem(error: KonstructError) -> Problem:
             errors = (
                 (FieldError(field, str(error)),) if field else tuple(_konstruct_field_errors(error))
             )
-            is_temporary = status == 503 or isinstance(error, orchestrator.IdempotencyKeyInUse)
+            is_temporary = status == 503 or isinstance(error, TEMPORARY_CONFLICTS)
             wait = math.ceil(getattr(error, "retry_after", None) or 1)
             headers = {"Retry-After": str(wait)} if is_temporary else {}
             return Problem(status, kind, str(error), errors, headers)

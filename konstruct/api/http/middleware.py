@@ -26,7 +26,7 @@ from konstruct.api.http.problems import (
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import refuse_later, stream_in_tenant
-from tenants.log_context import bind_request_ids
+from tenants.log_context import PATH_IN_SCOPE, bind_request_ids, logged_path
 from tenants.postgresql.exceptions import ServerDown
 from tenants.serving import find_tenant, use_tenant_row
 
@@ -58,6 +58,7 @@ class RequestIdMiddleware:
                 response.headers["Cache-Control"] = "no-store"
             return response
         finally:
+            getattr(request, "scope", {})[PATH_IN_SCOPE] = logged_path(request)
             if not hasattr(request, "waits_in_event_loop"):
                 clear_contextvars()
 

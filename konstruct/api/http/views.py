@@ -293,6 +293,7 @@ class ApiView(RateLimited):
         action: Action | None = None,
         before: RowState | None = None,
         after: RowState | None = None,
+        people: Iterable[str] = (),
         **detail: Any,
     ) -> None:
         """Add to the request's entry in the access log.
@@ -302,8 +303,10 @@ class ApiView(RateLimited):
             action: the action, if it is not the declared one.
             before: the row before a change.
             after: the row after it.
+            people: the users of the request, beside that of the row.
         """
         values = self._entry_values
+        values.people.update(people)
         values.row, values.action = row or values.row, action or values.action
         values.before, values.after = before or values.before, after or values.after
         values.detail |= detail
@@ -329,9 +332,13 @@ class ApiView(RateLimited):
         else:
             self.log(row, action=Action.VIEW)
 
-    def write_log_entry(self) -> None:
-        """Write the entry of the request, in the current transaction if there is one."""
-        record_request(self.request, self.caller, self._entry_values, self.operation)
+    def write_log_entry(self, shown: Any = None) -> None:
+        """Write the entry of the request, in the current transaction if there is one.
+
+        Args:
+            shown: the body of the response to a read, with the people that it shows.
+        """
+        record_request(self.request, self.caller, self._entry_values, self.operation, shown)
         self._is_recorded = True
 
     def mark_recorded(self) -> None:
@@ -387,7 +394,8 @@ class ApiView(RateLimited):
                     self.fields = body.validated_data
                 response: HttpResponseBase = handler(request, *args, **kwargs)
                 if not self._is_recorded:
-                    self.write_log_entry()
+                    is_read = operation is not None and operation.action in READ_ACTIONS
+                    self.write_log_entry(getattr(response, "data", None) if is_read else None)
                 return response
 
         return answer

@@ -162,7 +162,6 @@ def _note(action: Action, member: Any, escalation: Escalation, **detail: Any) ->
         subject_id=escalation.pk,
         agent_id=escalation.agent_id,
         user_id=escalation.user_id,
-        thread_id=escalation.thread_id,
         way="Slack",
         **detail,
     )

@@ -92,10 +92,10 @@ def fetch_name(workspace: str, home: str, slack_id: str, user_id: str) -> None:
         answer = call_slack("users_info", token=token_of(installation), user=slack_id)
         name = _name(answer.get("user"))
     except ChannelRefused as error:
-        logger.warning("The name of Slack user %s is unknown: %s", slack_id, error)
+        logger.warning("The name of a Slack user is unknown: %s", error)
         name = ""
     except ChannelError as error:
-        logger.warning("The name of Slack user %s is unknown: %s", slack_id, error)
+        logger.warning("The name of a Slack user is unknown: %s", error)
         return
     # The user may have been erased while the task waited.
     if not Message.objects.filter(channel=CHANNEL, user_id=user_id).exists():
@@ -262,7 +262,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
                 user_id=user_of(CHANNEL, home, user),
             )
         except KonstructError as refusal:  # it is decided already, or another user's
-            logger.info("A button of %s in Slack: %s", user, refusal)
+            logger.info("A button in Slack: %s", refusal)
             return False
     return True
 

@@ -26,6 +26,7 @@ from konstruct.channels.slack.events import parse_envelope
 from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
 from konstruct.channels.slack.installations import admin_url
 from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
+from tenants.log_context import logged_path
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ def _verify_signature(signed_view: SignedView) -> Callable[[HttpRequest], HttpRe
         try:
             body = verified_body(request)
         except SignatureInvalid as refusal:
-            logger.warning("A request to %s was refused: %s", request.path, refusal)
+            logger.warning("A request to %s was refused: %s", logged_path(request), refusal)
             return _plain(str(refusal), refusal.status)
         return signed_view(request, body)
 

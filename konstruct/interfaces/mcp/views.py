@@ -105,7 +105,7 @@ class McpView(ApiView):
                     tool=tool.name,
                     **outcome.detail,
                 )
-                self.write_log_entry()
+                self.write_log_entry(outcome.document if is_read else None)
         except Exception as error:  # the model gets the error, and the log has it
             if is_outage(error):
                 raise

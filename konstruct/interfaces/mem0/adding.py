@@ -82,7 +82,11 @@ def find_owner(caller: Caller, fields: dict[str, Any]) -> Owner:
 
 
 def store_texts(
-    texts: Sequence[Text], owner: Owner, fields: dict[str, Any], author: Author
+    texts: Sequence[Text],
+    owner: Owner,
+    fields: dict[str, Any],
+    author: Author,
+    seen: dict[str, str] | None,
 ) -> list[StoredFact]:
     """Store each text as a fact. A fact with the same text only takes the metadata.
 
@@ -108,6 +112,7 @@ def store_texts(
             ],
             # As the platform: another value of the slot may end what was extracted.
             author=replace(SYSTEM, owns_proposal=author.owns_proposal),
+            since=seen,
         )
     for text, fact in zip(texts, stored, strict=True):
         if text.extracted is not None:
@@ -196,7 +201,11 @@ def extract_facts(
 
 
 def record_run(
-    answered: runs.UnsavedExtraction, texts: Sequence[Text], owner: Owner, fields: dict[str, Any]
+    answered: runs.UnsavedExtraction,
+    texts: Sequence[Text],
+    owner: Owner,
+    fields: dict[str, Any],
+    seen: dict[str, str] | None,
 ) -> list[StoredFact]:
     """Write the texts into the transcript, and record the facts that rest on them.
 
@@ -207,6 +216,7 @@ def record_run(
         texts: the conversation.
         owner: an agent and a user.
         fields: validated fields of the request.
+        seen: the user, as `hold_people` returned it before the model was asked.
 
     Returns:
         The facts that are active now. Others may wait for a review.
@@ -232,6 +242,7 @@ def record_run(
                     zip(texts, answered.batch.messages, strict=True)
                 )
             ],
+            seen=seen,
         )
     transaction.on_commit(lambda: enqueue_task(embed_and_store, str(tenant_id)))
     ids = [turn.message.pk for turn in imported]

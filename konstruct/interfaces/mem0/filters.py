@@ -120,19 +120,15 @@ def single_value(tree: Filter, field: str) -> str | None:
     return next((value for part in parts if (value := single_value(part, field)) is not None), None)
 
 
-def named_entities(tree: Filter) -> dict[str, list[str]]:
-    """Return the values of each entity that a filter names, for the access log.
-
-    Erasure searches the access log for user ids. It does not find them in nested filters.
-    """
-    named: dict[str, list[str]] = {}
-    for condition in conditions(tree):
-        if condition.field in ENTITIES:
-            values = [WILDCARD] if condition.operator == "any" else condition.values
-            named.setdefault(condition.field, []).extend(
-                value for value in values if value is not None
-            )
-    return named
+def named_users(tree: Filter) -> set[str]:
+    """Return the users that a filter names, for the access log."""
+    return {
+        value
+        for condition in conditions(tree)
+        if condition.field == "user_id" and condition.operator != "any"
+        for value in condition.values
+        if isinstance(value, str)
+    }
 
 
 def require_entity(caller: Caller, tree: Filter) -> None:

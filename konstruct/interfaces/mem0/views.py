@@ -31,7 +31,7 @@ from konstruct.interfaces.mem0.adding import (
     store_texts,
 )
 from konstruct.interfaces.mem0.base import Mem0View, client_operation
-from konstruct.interfaces.mem0.filters import memories_of, named_entities, require_entity
+from konstruct.interfaces.mem0.filters import memories_of, named_users, require_entity
 from konstruct.interfaces.mem0.serializers import (
     history_documents,
     memory_documents,
@@ -49,6 +49,7 @@ from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
+from tenants.audit.people import hold_people
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
@@ -87,10 +88,12 @@ class AddView(Mem0View):
             for position, text in enumerate(messages)
             if (reason := _reason_to_leave_out(text, is_unused=is_unused))
         }
-        answered, conversation = None, texts
+        answered, conversation, seen = None, texts, None
         if fields["infer"]:
             texts = [text for text in texts if text.role == "user"]
         if fields["infer"] and texts:
+            with transaction.atomic():
+                seen = hold_people([owner.user_id], agent_ids=[owner.agent_id])
             try:
                 answered = extract_facts(
                     conversation,
@@ -106,7 +109,7 @@ class AddView(Mem0View):
             except NotExtracted as error:
                 reasons["infer"] = str(error)
         with transaction.atomic():
-            results = self._store(request, fields, owner, texts, answered, conversation)
+            results = self._store(request, fields, owner, texts, answered, conversation, seen)
             self.write_log_entry()
         if answered is not None and (waiting := answered.run.result.get("proposed")):
             reasons["review"] = f"Facts that wait for a review of a person: {waiting}."
@@ -120,6 +123,7 @@ class AddView(Mem0View):
         texts: list[Text],
         answered: UnsavedExtraction | None,
         conversation: list[Text],
+        seen: dict[str, str] | None,
     ) -> list[dict[str, Any]]:
         """Store the texts, once for an Idempotency-Key, and return their documents."""
         stored: list[StoredFact] | None = None
@@ -127,9 +131,9 @@ class AddView(Mem0View):
         def create() -> UUID:
             nonlocal stored
             if answered is not None and owner.agent_id and owner.user_id:
-                stored = record_run(answered, conversation, owner, fields)
+                stored = record_run(answered, conversation, owner, fields, seen)
             else:
-                stored = store_texts(texts, owner, fields, self.caller.author)
+                stored = store_texts(texts, owner, fields, self.caller.author, seen)
             return stored[0].memory_id if stored else uuid4()
 
         first, _ = create_once(request, create)
@@ -156,7 +160,7 @@ class AddView(Mem0View):
             return
         self.log(created[0], after=row_state(created[0]))
         if len(created) > 1:
-            self.log(facts=[str(fact.memory_id) for fact in created])
+            self.log(facts=[fact.memory_id for fact in created])
 
 
 class SearchView(Mem0View):
@@ -207,7 +211,7 @@ class MemoriesView(Mem0View):
                 " or run_id, without a wildcard."
             )
         deleted_count = delete_facts(memories_of(self.caller, tree, expired=True))
-        self.log(deleted=deleted_count, named=named_entities(tree))
+        self.log(deleted=deleted_count, people=named_users(tree))
         return Response(
             {"message": f"Memories deleted successfully: {deleted_count}.", "count": deleted_count}
         )
@@ -268,7 +272,7 @@ class BatchView(Mem0View):
         changes = {change.pop("memory_id"): change for change in memories}
         for fact in _lock_facts(self.caller, list(changes)):
             _update(self.caller, fact, changes[fact.memory_id])
-        self.log(facts=sorted(map(str, changes)))
+        self.log(facts=sorted(changes))
         return Response({"message": f"Successfully updated {len(changes)} memories"})
 
     @client_operation(Action.DELETE, "facts", body=requests.DeleteBatchSerializer)
@@ -280,7 +284,7 @@ class BatchView(Mem0View):
         deleted_count = delete_facts(
             memories_of(self.caller, expired=True).filter(memory_id__in=ids)
         )
-        self.log(facts=sorted(map(str, ids)), deleted=deleted_count)
+        self.log(facts=sorted(ids), deleted=deleted_count)
         return Response({"message": f"Successfully deleted {deleted_count} memories"})
 
 
@@ -306,7 +310,7 @@ class EntityView(Mem0View):
             deleted_count = delete_facts(memories_of(self.caller, tree, expired=True))
         if not deleted_count:
             raise FactNotFound(f"there are no memories of the {kind} {name!r} for this key")
-        self.log(deleted=deleted_count, named=named_entities(tree))
+        self.log(deleted=deleted_count, people=named_users(tree))
         return Response({"message": "Entity deleted successfully!", "count": deleted_count})
 
 
@@ -324,7 +328,7 @@ def _reason_to_leave_out(text: Text, *, is_unused: bool) -> str:
 def _read_memories(view: Mem0View, fields: dict[str, Any]) -> MemoryEntryQuerySet:
     """Return the facts that a search or a list reads; add its entities to the access log."""
     require_entity(view.caller, fields["filters"])
-    view.log(named=named_entities(fields["filters"]))
+    view.log(people=named_users(fields["filters"]))
     return memories_of(view.caller, fields["filters"], expired=fields.get("show_expired") or False)
 
 

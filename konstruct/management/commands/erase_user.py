@@ -8,7 +8,6 @@ from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import (
-    AlreadyRequested,
     ThreadOfOthers,
     request_erasure,
 )
@@ -86,7 +85,7 @@ class Command(KonstructCommand):
             return
         for table, done in receipt["tables"].items():
             self.stdout.write(f"  {table}: {json.dumps(done)}")
-        for name in ("cache_keys", "mentions_by_others", "residue", "sessions_left", "storage"):
+        for name in ("cache_keys", "sessions_left", "storage"):
             self.stdout.write(f"  {name}: {json.dumps(receipt[name])}")
         if not receipt["found"]:
             self.stdout.write(
@@ -110,7 +109,7 @@ class Command(KonstructCommand):
         except AgentNotFound as error:
             raise UsageError(str(error)) from error
         try:
-            return request_erasure(
+            request = request_erasure(
                 user,
                 by=Actor.operator(operator_name()),
                 agent_id=agent_id,
@@ -120,14 +119,12 @@ class Command(KonstructCommand):
             )
         except ThreadOfOthers as error:
             raise UsageError(str(error)) from error
-        except AlreadyRequested:
-            existing = ErasureRequest.objects.open().filter(user_id=user, agent_id=agent_id).get()
-            if set(options["thread"]) - set(existing.threads):
-                with transaction.atomic():
-                    before = row_state(existing)
-                    existing.threads = sorted({*existing.threads, *options["thread"]})
-                    existing.save(update_fields=["threads"])
-                    record_command(
-                        self.name, Action.EDIT, existing, before=before, after=row_state(existing)
-                    )
-            return existing
+        if set(options["thread"]) - set(request.threads):
+            with transaction.atomic():
+                before = row_state(request)
+                request.threads = sorted({*request.threads, *options["thread"]})
+                request.save(update_fields=["threads"])
+                record_command(
+                    self.name, Action.EDIT, request, before=before, after=row_state(request)
+                )
+        return request

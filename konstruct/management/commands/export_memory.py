@@ -35,7 +35,6 @@ class Command(KonstructCommand):
                 Action.EXPORT,
                 "memory",
                 user_id=options["user"],
-                file=str(options["file"]),
             )
         manifest = export_memory(
             tenant,

@@ -51,9 +51,6 @@ class Command(KonstructCommand):
                 self.name,
                 Action.IMPORT,
                 "memory",
-                file=str(options["file"]),
-                digest=manifest.digest,
-                exported_from=manifest.tenant,
                 new=imported,
             )
         self.stdout.write(

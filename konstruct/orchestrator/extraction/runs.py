@@ -53,6 +53,7 @@ from memory.facts import Author
 from memory.facts import lifecycle as facts
 from memory.models import MemoryEntry, Message
 from tenants import transaction
+from tenants.audit.people import hold_people
 from tenants.jobs import Lease, key_of
 
 # Earlier messages in a batch, because the new messages may refer to them.
@@ -162,6 +163,7 @@ def _advance(cursor: ExtractionCursor, batch: Batch) -> None:
 
 
 def _create_run(batch: Batch, **values: Any) -> ExtractionRun:
+    hold_people([batch.thread.user_id], agent_ids=[batch.thread.agent_id])
     run = build_run(batch, **values)
     run.save(force_insert=True)
     return run

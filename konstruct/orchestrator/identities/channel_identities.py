@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from django.db.models import Q
 from django.db.models.functions import Length, Now
 
-from konstruct.orchestrator.exceptions import IdentityNotFound, NothingToLink, PersonBeingErased
+from konstruct.orchestrator.exceptions import IdentityNotFound, NothingToLink
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from memory.arguments import text_argument
 from memory.browse.people import similar_user_ids
@@ -19,7 +19,7 @@ from memory.ids import new_id_argument
 from memory.models import PersonName
 from memory.text.lexical import fold
 from tenants import transaction
-from tenants.audit.models import ErasureRequest
+from tenants.audit.people import hold_people
 from tenants.context import execute, fetch_column, fetch_value
 from tenants.jobs import owner_kind
 from tenants.personal_data import OnErasure, personal_tables
@@ -177,7 +177,7 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
         target = new_user_id if other is None else other.user_id
         if target == existing.user_id:
             raise NothingToLink(f"{existing} speaks as {target!r} already.")
-        _refuse_while_erased(existing.own_id, target)
+        hold_people(linked_ids(existing.own_id, target))
         ChannelIdentity.objects.filter(Q(user_id=existing.own_id) | Q(pk=existing.pk)).update(
             user_id=target, linked_at=Now(), linked_by=by
         )
@@ -206,7 +206,7 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
         existing = find_identity(identity.pk)
         if existing.user_id == existing.own_id:
             raise NothingToLink(f"{existing} is not linked: it speaks as {existing.own_id!r}.")
-        _refuse_while_erased(existing.own_id)
+        hold_people(linked_ids(existing.own_id))
         existing.user_id, existing.linked_at, existing.linked_by = existing.own_id, None, ""
         existing.save(update_fields=["user_id", "linked_at", "linked_by"])
         # A merge that has not begun is cancelled.
@@ -216,16 +216,6 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
         return existing
 
 
-def _refuse_while_erased(*user_ids: str) -> None:
-    """Raise PersonBeingErased if an erasure of one of the users is requested and not done."""
-    ids = linked_ids(*user_ids)
-    being_erased = ErasureRequest.objects.open().filter(user_id__in=ids).first()
-    if being_erased is not None:
-        raise PersonBeingErased(
-            f"The erasure of {being_erased.user_id!r} is asked for: link or unlink when it is done."
-        )
-
-
 def _create_identity(place: dict[str, str], name: str) -> ChannelIdentity:
     with transaction.atomic():
         _lock_identities()
@@ -233,6 +223,7 @@ def _create_identity(place: dict[str, str], name: str) -> ChannelIdentity:
         if existing is not None:
             return existing
         own_id = _free_id(**place)
+        hold_people([own_id])
         return ChannelIdentity.objects.create(**place, own_id=own_id, user_id=own_id, name=name)
 
 

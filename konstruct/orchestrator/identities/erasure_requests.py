@@ -40,10 +40,6 @@ ERASURES = owner_kind("erasure")
 MESSAGE_ERASURES = owner_kind("message erasure")
 
 
-class AlreadyRequested(KonstructError):
-    """The same erasure is requested already, and not done yet."""
-
-
 class ThreadOfOthers(KonstructError):
     """A thread in a request for an erasure has messages or a session of another user."""
 
@@ -112,6 +108,8 @@ def request_erasure(
 ) -> ErasureRequest:
     """Request the erasure of a person, with all ids that are linked to this one.
 
+    From the commit on, nothing is written about the person (`tenants.audit.people.hold_people`).
+
     Args:
         user_id: one id of the person.
         by: the person or program that requests it.
@@ -127,41 +125,42 @@ def request_erasure(
     Raises:
         ReasonNamesPerson: the reason has an id or a name of the person.
         ThreadOfOthers: another user spoke in one of these threads, or its session is another's.
-        AlreadyRequested: the same erasure is requested already, and not done yet.
+
+    Returns:
+        The new request, or the open request for the same user and agent.
     """
     if problem := pseudonym_problem(id_argument("user_id", user_id)):
         raise InvalidArgument(f"user_id={user_id[:80]!a} {problem}")
     refuse_name_in_reason(reason, user_id)
+    user_ids = linked_ids(user_id)
     if threads:
-        _refuse_threads_of_others(
-            linked_ids(user_id), threads, agent_id=agent_id, by_bound_key=by_bound_key
+        _refuse_threads_of_others(user_ids, threads, agent_id=agent_id, by_bound_key=by_bound_key)
+    with transaction.atomic():
+        request, is_new = ErasureRequest.objects.get_or_create(
+            user_id=user_id,
+            agent_id=agent_id,
+            done_at=None,
+            defaults={
+                "user_ids": user_ids,
+                "threads": list(threads),
+                "reason": text_argument("reason", reason),
+                "requested_by": by.name,
+                "by_bound_key": by_bound_key,
+            },
         )
-    try:
-        with transaction.atomic():
-            request = ErasureRequest.objects.create(
-                user_id=user_id,
-                agent_id=agent_id,
-                threads=list(threads),
-                reason=text_argument("reason", reason),
-                requested_by=by.name,
-                by_bound_key=by_bound_key,
-            )
+        if is_new:
             ERASURES.enqueue(request.pk)
             notify(request.pk)
-            record_access(
-                Action.ERASE,
-                "person",
-                by=by,
-                subject_id=request.pk,
-                agent_id=agent_id,
-                user_id=user_id,
-                request_id=request_id,
-                **detail,
-            )
-    except IntegrityError as error:
-        raise AlreadyRequested(
-            f"The erasure of {user_id!r} is requested already, and not done yet."
-        ) from error
+        record_access(
+            Action.ERASE,
+            "person",
+            by=by,
+            subject_id=request.pk,
+            agent_id=agent_id,
+            user_id=user_id,
+            request_id=request_id,
+            **detail,
+        )
     return request
 
 

@@ -115,12 +115,22 @@ _FACT_EVENTS: Final = """
 """
 _REQUESTS: Final = """FROM audit_erasurerequest
     WHERE (user_id = ANY(person.names) OR user_ids && person.names)"""
+_ACCESS: Final = f"""
+    (SELECT * FROM audit_accessevent
+     WHERE {{condition}} AND created_at <= %(at)s::timestamptz
+       AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
+     ORDER BY id DESC LIMIT %(limit)s + {LATE_ROWS})
+"""  # noqa: S608  (our constants)
+_SHOWN: Final = """
+    pseudonyms IS NOT NULL AND named.alias = ANY(pseudonyms)
+    AND pseudonym IS DISTINCT FROM named.alias
+"""
+# Entries about the person, and those of lists, searches and exports that showed the person.
 _ACCESSES: Final = f"""
-    FROM unnest(person.names) AS named (name) CROSS JOIN LATERAL (
-        SELECT * FROM audit_accessevent
-        WHERE user_id = named.name AND created_at <= %(at)s::timestamptz
-          AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
-        ORDER BY id DESC LIMIT %(limit)s + {LATE_ROWS}
+    FROM (SELECT pseudonym AS alias FROM audit_person WHERE user_id = person.id) AS named
+    CROSS JOIN LATERAL (
+        {_ACCESS.format(condition="pseudonym = named.alias")}
+        UNION ALL {_ACCESS.format(condition=_SHOWN)}
     ) AS event WHERE true
 """  # noqa: S608  (our constants)
 _SOURCES: Final = (

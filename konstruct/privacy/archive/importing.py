@@ -29,6 +29,7 @@ from memory.conversations.transcript import write_attributes as write_message_at
 from memory.facts.versions import write_attributes
 from memory.models import MemoryEntry, Message
 from tenants import transaction
+from tenants.audit.people import hold_people
 from tenants.context import connection, execute, tenant_connection, tenant_scope
 from tenants.models import Tenant
 
@@ -175,6 +176,7 @@ def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> 
     """Import rows of a kind; return the number of new rows."""
     if not items:
         return 0
+    hold_people({item.get("user_id") for item in items})
     try:
         with connection.cursor() as cursor:
             if kind.export.insert:

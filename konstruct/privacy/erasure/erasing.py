@@ -1,8 +1,9 @@
 """Carries out an erasure of a person. It can be killed at any point, and continues when run again.
 
-Each round deletes the jobs of the person's replies, pseudonymizes the logs, and removes keys of the
-cache and rows. If rows were added meanwhile, there is another round. At the end it searches all
-tables for residue. The request stores the progress, and becomes the receipt.
+Writers refuse the person since the request. Each round deletes the jobs of the person's replies,
+and removes keys of the cache and rows. If a worker added rows meanwhile, there is another round. At
+the end the row of the person is deleted, with the pseudonym of the access log. The request stores
+the progress, and becomes the receipt.
 """
 
 import getpass
@@ -16,13 +17,14 @@ from django.db.models.functions import Now
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
-from konstruct.privacy.erasure import logs, rows, storage
+from konstruct.privacy.erasure import rows, storage
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
-from konstruct.privacy.erasure.residue import choose_sequences, count_remaining, find_residue
 from memory.models import Message
-from tenants import journal
+from tenants import journal, transaction
 from tenants.audit.models import ErasureRequest
+from tenants.audit.people import Person as PersonRow
+from tenants.audit.people import close_people, end_erasure
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
@@ -31,16 +33,12 @@ from tenants.schemas.left_overs import drop_left_overs
 
 logger = logging.getLogger(__name__)
 
-# Rounds for a person who continues to send messages; afterwards the request stays open.
+# Rounds for workers that continue to write rows; afterwards the request stays open.
 MAX_ROUNDS = 5
 # How long to wait for the lock of the schema. Another erasure of the tenant may hold it shortly.
 LOCK_TIMEOUT_SECONDS = 1.0
-# Logs that contain the person's id because of the request for the erasure, and exports of the team,
-# which every erasure deletes.
-_NOT_OF_PERSON = {
-    *("audit_accessevent", "django_admin_log"),
-    *("audit_listexport", "audit_listexportpart"),
-}
+# Exports of the team, which every erasure deletes.
+_NOT_OF_PERSON = {"audit_listexport", "audit_listexportpart"}
 
 
 class NotErased(KonstructError):
@@ -71,8 +69,8 @@ def carry_out(
         The request, with its receipt.
 
     Raises:
-        NotErased: the person continues to send messages, another process carries out the erasure,
-            or the tenant is being moved.
+        NotErased: workers continue to write rows of the person, another process carries out the
+            erasure, or the tenant is being moved.
         JournalUnavailable: the rows are removed, and the journal of erasures cannot be written.
         UnknownTable: a table has no declaration of its personal data.
     """
@@ -87,9 +85,10 @@ def carry_out(
         progress = ErasureProgress(request, report)
         if not is_replayed:
             _begin_in_journal(request)
+        close_people(linked_ids(request.user_id))
         for _ in range(MAX_ROUNDS):
             person = _erase_once(request, progress)
-            remaining = count_remaining(person)
+            remaining = rows.count_remaining(person)
             if not remaining:
                 _refuse_while_copied()
                 if not is_replayed:
@@ -145,8 +144,6 @@ def _end(
     request: ErasureRequest, person: Person, progress: ErasureProgress, *, rewrite: bool
 ) -> ErasureRequest:
     """Remove the rows from files, and make the request the receipt."""
-    progress.step("looks for ids and words that are left")
-    residue = find_residue(person, request, progress.found["words"])
     progress.step("writes files anew")
     # All tables: some had rows of the person for a short time, such as jobs.
     tables = set(rows.tables_of_people()) if _has_data(progress) else set()
@@ -154,9 +151,10 @@ def _end(
     # Tables of all tenants are not rewritten: only ids were removed from them.
     tables &= set(rows.tables_of_tenant())
     stored = storage.purge_files(tables, rewrite=rewrite)
-    receipt = _write_receipt(request, person, progress, residue, stored)
+    receipt = _write_receipt(request, person, progress, stored)
     # Old versions of the request row contain the person's ids.
-    storage.purge_one_more_file(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
+    for model in (ErasureRequest, PersonRow):
+        storage.purge_one_more_file(model._meta.db_table, stored, rewrite=rewrite)
     receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
     receipt.save(update_fields=["receipt"])
     return receipt
@@ -166,18 +164,13 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     """Run one round of the erasure; return the person, with all ids and threads found so far."""
     person = Person.of(request, progress.found)
     progress.begin_round(person, rows.count_messages(person))
-    if "words" not in progress.found:
-        progress.step("chooses words to look for")
-        progress.found["words"] = choose_sequences(person, request)
     if person.agent_id is None:
         HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
             done_at=Now(), last_error="The person is erased."
         )
     _delete_reply_jobs(person, progress)
     try:
-        # Before the rows are removed, because the logs are searched for their ids.
-        progress.step("takes them out of the record")
-        logs.pseudonymize(person, progress)
+        rows.remove_idempotency_records(person, progress)
         progress.add_cache_keys(storage.remove_keys(person))
         progress.step("removes messages")
         rows.remove_messages(person, progress)
@@ -187,9 +180,8 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
         # A new row refers to a row that is being removed: the next round removes both.
         logger.info("An erasure begins another round: %s", error)
         progress.reload()
-    # Meanwhile a window may have been rebuilt, and an access logged.
+    # Meanwhile a window may have been rebuilt.
     progress.add_cache_keys(storage.remove_keys(person))
-    logs.pseudonymize(person, progress)
     return person
 
 
@@ -215,7 +207,6 @@ def _write_receipt(
     request: ErasureRequest,
     person: Person,
     progress: ErasureProgress,
-    residue: dict[str, Any],
     stored: dict[str, Any],
 ) -> ErasureRequest:
     """Turn the request into the receipt, which has only keyed digests of the person's ids."""
@@ -232,25 +223,25 @@ def _write_receipt(
         "tables": found["tables"],
         "cache_keys": found["cache_keys"],
         "left": 0,
-        "mentions_by_others": residue.pop("ids"),
-        "residue": residue,
         "threads_shared_with_others": person.shared_threads,
         "sessions_left": person.sessions_left,
         "storage": stored,
         "journal": "written" if journal.is_enabled() else "none",
     }
-    if person.agent_id is None:
-        # Ids in earlier receipts, of erasures by one agent, are removed too.
-        for earlier in ErasureRequest.objects.filter(
-            user_id__in=person.user_ids, done_at__isnull=False
-        ):
-            earlier.user_id = pseudonym(earlier.user_id)
-            earlier.save(update_fields=["user_id"])
     request.user_id, request.user_ids = names[0], names
     request.progress = None
     request.threads = []
     request.last_error = ""
     request.done_at = Now()
-    request.save()
+    with transaction.atomic():
+        if person.agent_id is None:
+            # Ids in earlier receipts, of erasures by one agent, are removed too.
+            for earlier in ErasureRequest.objects.filter(
+                user_id__in=person.user_ids, done_at__isnull=False
+            ):
+                earlier.user_id = pseudonym(earlier.user_id)
+                earlier.save(update_fields=["user_id"])
+        request.save()
+        end_erasure(person.user_ids, agent_id=person.agent_id)
     request.refresh_from_db()
     return request

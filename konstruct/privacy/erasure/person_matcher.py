@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from django.apps import apps
 from django.db.models import Q
 
 from konstruct.orchestrator.models import ChannelIdentity
@@ -18,7 +17,7 @@ from memory.text.lexical import fold
 from tenants import transaction
 from tenants.audit.pseudonyms import is_distinctive
 from tenants.context import connection
-from tenants.personal_data import PersonalData, personal_tables
+from tenants.personal_data import personal_tables
 
 # The number of rows in memory at a time.
 BATCH: Final = 200
@@ -71,15 +70,6 @@ class PersonMatcher:
         """Return whether the text contains an id or a name."""
         has_id = self._ids is not None and self._ids.search(text) is not None
         return has_id or contains_name(split_words(text), self._names)
-
-
-def subjects_with_texts() -> list[str]:
-    """Return the subjects in the access log of tables with texts that may name people."""
-    return [
-        str(model._meta.verbose_name_raw)
-        for model in apps.get_models()
-        if isinstance(data := getattr(model, "personal_data", None), PersonalData) and data.named_in
-    ]
 
 
 def rows_naming_person(matcher: PersonMatcher, agent_id: UUID | None) -> Iterator[str]:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.messages import Thread, lock_windows
-from konstruct.privacy.erasure.person import OF_PERSON, Person
+from konstruct.privacy.erasure.person import IDS, OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
 from konstruct.privacy.erasure.prompts import erase_from_prompts
 from konstruct.privacy.erasure.redaction import facts_deleted_with, redact_copies, redact_new_copies
@@ -14,6 +15,7 @@ from tenants import transaction
 from tenants.context import connection, fetch_column, fetch_value, tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.personal_data import (
+    OF_EVERY_PERSON,
     OnErasure,
     PersonalData,
     personal_tables,
@@ -41,6 +43,10 @@ _NEXT: Final = f"""
     UNION
     SELECT id FROM asked JOIN memory_message ON in_reply_to_id = question WHERE {OF_PERSON}
 """
+_CREATED: Final = f"""
+    DELETE FROM api_creation USING ({IDS}) AS theirs
+    WHERE made::text = theirs.id RETURNING made::text
+"""
 
 
 class UnknownTable(KonstructError):
@@ -54,11 +60,9 @@ def tables_of_tenant() -> list[str]:
 
 
 def tables_of_people() -> list[str]:
-    """Return the names of the tables that an erasure removes or changes rows of."""
+    """Return the names of the tables that an erasure removes rows of."""
     return [
-        table
-        for table, data in personal_tables().items()
-        if data.on_erasure is not OnErasure.RECEIPT
+        table for table, data in personal_tables().items() if data.on_erasure is OnErasure.DELETE
     ]
 
 
@@ -76,6 +80,30 @@ def refuse_unknown_tables() -> None:
 def count_messages(person: Person) -> int:
     """Return the number of the person's messages."""
     return int(fetch_value(_COUNT, person.parameters()))
+
+
+def count_remaining(person: Person) -> dict[str, int]:
+    """Return the numbers of rows of the person that are left, by table.
+
+    Exports, which belong to every person, are not counted: the team may have requested new ones.
+    """
+    values = person.parameters()
+    found = {
+        table: int(
+            fetch_value(f"SELECT count(*) FROM {_name(table, data)} WHERE {data.of_person}", values)
+        )
+        for table, data in _deleted_tables()
+        if data.of_person != OF_EVERY_PERSON
+    }
+    return {table: count for table, count in found.items() if count}
+
+
+def remove_idempotency_records(person: Person, progress: ErasureProgress) -> None:
+    """Remove the records of Idempotency-Keys that created rows of the person, while these exist."""
+    with transaction.atomic():
+        keys = fetch_column(_CREATED, person.parameters())
+        progress.add_rows(IdempotencyRecord._meta.db_table, keys, len(keys), "removed")
+        progress.save()
 
 
 def remove_messages(person: Person, progress: ErasureProgress) -> None:
@@ -114,8 +142,8 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
 def remove_rest(person: Person, progress: ErasureProgress) -> None:
     """Remove the person's rows besides messages, in one transaction."""
     with transaction.atomic(), connection.cursor() as cursor:
-        for table, data in personal_tables().items():
-            if data.of_person and data.on_erasure is OnErasure.DELETE and table != MESSAGES:
+        for table, data in _deleted_tables():
+            if table != MESSAGES:
                 values = person.parameters()
                 _delete(cursor, table, data, data.of_person, values, progress.add_rows)
         progress.save()
@@ -152,7 +180,7 @@ def _delete(
     add: AddRows,
 ) -> None:
     """Delete rows of a table, and add their number and ids to the receipt."""
-    name = f"{data.schema or tenant_connection().schema_name}.{table}"
+    name = _name(table, data)
     if not data.key:
         cursor.execute(f"DELETE FROM {name} WHERE {where}", values)
         add(table, None, cursor.rowcount, "removed")
@@ -160,3 +188,16 @@ def _delete(
     cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {data.key}::text", values)
     keys = [key for (key,) in cursor.fetchall()]
     add(table, keys, len(keys), "removed")
+
+
+def _deleted_tables() -> list[tuple[str, PersonalData]]:
+    """Return the tables with rows of a person besides those that only messages lead to."""
+    return [
+        (table, data)
+        for table, data in personal_tables().items()
+        if data.of_person and data.on_erasure is OnErasure.DELETE
+    ]
+
+
+def _name(table: str, data: PersonalData) -> str:
+    return f"{data.schema or tenant_connection().schema_name}.{table}"

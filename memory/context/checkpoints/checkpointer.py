@@ -22,6 +22,9 @@ from memory.context.checkpoints.connections import (
 from memory.context.checkpoints.serializer import check_json, strict_serializer
 from memory.context.exceptions import SessionTablesOutdated
 from memory.ids import new_id_argument
+from tenants import transaction
+from tenants.audit.people import hold_people
+from tenants.context import tenant_scope
 from tenants.locking import schema_lock
 from tenants.naming import as_tenant_id, schema_name_of
 
@@ -142,6 +145,7 @@ class TenantPostgresSaver(PostgresSaver):
         Raises:
             InvalidArgument: the thread id is no id of new rows.
             CheckpointRefused: the metadata, or a value that is stored as JSON, cannot be stored.
+            PersonBeingErased: an erasure of the user in the metadata is requested, and not done.
             QuotaExceeded: the tenant's storage is full.
         """
         self._check(config)
@@ -149,7 +153,12 @@ class TenantPostgresSaver(PostgresSaver):
         for channel, value in checkpoint["channel_values"].items():
             if isinstance(value, str | float | int):
                 check_json(f"the channel {channel!r}", value)
-        return super().put(config, checkpoint, metadata, new_versions)
+        if not isinstance(user_id := metadata.get("user_id"), str):
+            return super().put(config, checkpoint, metadata, new_versions)
+        # LangGraph's transaction has another connection, and ends within this one.
+        with tenant_scope(self.tenant_id), transaction.atomic():
+            hold_people([user_id])
+            return super().put(config, checkpoint, metadata, new_versions)
 
     def put_writes(self, config: Any, *args: Any, **kwargs: Any) -> None:
         """As in the base class. Raises InvalidArgument and QuotaExceeded as `put`."""

@@ -17,7 +17,8 @@ PRIVILEGES = {
     "audit_erasurerequest": ["INSERT"],
     "audit_retentionrule": ["INSERT", "UPDATE", "DELETE"],
     "audit_messageerasure": ["INSERT"],
-    "audit_erasedid": [],
+    # A lock of a row needs a privilege to update it.
+    "audit_person": ["INSERT", "UPDATE (erasures)"],
 }
 
 
@@ -108,12 +109,30 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "user_id",
-                    models.TextField(
+                    "pseudonym",
+                    models.UUIDField(
                         blank=True,
-                        help_text="The user, if the action concerned a single one.",
+                        help_text="Pseudonym of the person, if the action concerned a single one.",
                         null=True,
-                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "pseudonyms",
+                    ArrayField(
+                        base_field=models.UUIDField(),
+                        blank=True,
+                        help_text="Pseudonyms of the people that were shown, at most 200.",
+                        null=True,
+                        size=None,
+                    ),
+                ),
+                (
+                    "people_count",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="The number of people that were shown.",
+                        null=True,
+                        verbose_name="people shown",
                     ),
                 ),
                 (
@@ -122,7 +141,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
-                        help_text="Parameters and number of results; for a change, the values before and after.",
+                        help_text="Numbers and words of the action; for a change, the values before and after. Texts are left out.",
                     ),
                 ),
                 (
@@ -131,7 +150,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Id of the request, as in its log lines.",
+                        help_text="Id of the request, as in its log lines, if it is a UUID.",
                     ),
                 ),
                 (
@@ -153,7 +172,12 @@ class Migration(migrations.Migration):
                     ("export_list", "Can export the rows of lists as CSV and JSON"),
                 ],
                 "indexes": [
-                    models.Index(fields=["user_id", "-id"], name="access_of_user"),
+                    models.Index(fields=["pseudonym", "-id"], name="access_of_person"),
+                    models.Index(
+                        fields=["-id"],
+                        name="access_of_people",
+                        condition=models.Q(("pseudonyms__isnull", False)),
+                    ),
                     models.Index(fields=["actor_kind", "actor_id", "-id"], name="access_by_actor"),
                 ],
             },
@@ -456,32 +480,51 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="ErasedId",
+            name="Person",
             fields=[
                 (
                     "tenant_id",
                     models.UUIDField(db_default=CurrentTenant(), editable=False),
                 ),
                 (
-                    "digest",
+                    "user_id",
                     models.TextField(
-                        help_text="A keyed digest of the id, as in receipts.",
+                        help_text="Id of the user.",
                         primary_key=True,
                         serialize=False,
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "pseudonym",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        editable=False,
+                        help_text="Random id of the user in the access log. It is deleted with this row.",
+                        unique=True,
+                    ),
+                ),
+                (
+                    "erasures",
+                    models.PositiveIntegerField(
+                        db_default=0,
+                        editable=False,
+                        help_text="Number of erasures of the user by one agent.",
                     ),
                 ),
             ],
             options={
-                "verbose_name": "erased id",
+                "verbose_name": "person",
+                "verbose_name_plural": "people",
             },
         ),
         *protect_tables(PRIVILEGES),
         CommentOnTables(
             tables={
                 "AccessEvent": "An event of the access log: actor, action, subject, time and address. Append-only.",
-                "ErasedId": "The pseudonym of an erased user's id: the access log has it instead of the id.",
                 "ErasureRequest": "A request to erase a person. It stays as a receipt.",
                 "MessageErasure": "A request to erase one message, or a conversation.",
+                "Person": "A user with rows in the tenant, and the pseudonym by which the access log names them.",
                 "RetentionRule": "The retention period of the conversations of one agent, or of all agents without a rule.",
             },
         ),

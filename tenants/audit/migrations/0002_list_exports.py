@@ -3,6 +3,7 @@
 import uuid
 
 import django.db.models.deletion
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import migrations, models
 from django.db.models.functions import Now
@@ -71,6 +72,30 @@ class Migration(migrations.Migration):
                     "size",
                     models.PositiveBigIntegerField(
                         db_default=0, default=0, help_text="Bytes that are written."
+                    ),
+                ),
+                (
+                    "user_ids",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        editable=False,
+                        help_text="The first people in the file, at most 200.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "people_count",
+                    models.PositiveIntegerField(
+                        db_default=0,
+                        default=0,
+                        editable=False,
+                        help_text="The number of people in the file.",
                     ),
                 ),
                 (

@@ -25,7 +25,7 @@ PRIVILEGES = {
 # first column of a unique index, and others lead from a permission or a group to its members, which
 # a few rows tell as soon.
 INDEXES = {
-    "audit_erasedid_digest_e3019336_like": ("audit_erasedid", "digest text_pattern_ops"),
+    "audit_person_user_id_895f8d2e_like": ("audit_person", "user_id text_pattern_ops"),
     "auth_group_name_a6ea08ec_like": ("auth_group", "name varchar_pattern_ops"),
     "auth_group_permissions_group_id_b120cbf9": ("auth_group_permissions", "group_id"),
     "auth_group_permissions_permission_id_84c5c92e": ("auth_group_permissions", "permission_id"),

@@ -104,9 +104,12 @@ def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) ->
         assert konstruct.erasures.get(erased["id"])["reason"] == "a password"
         talk = konstruct.conversations.erase(**scope, thread_id="2025")
         assert talk["state"] == "requested"
-        assert konstruct.erasures.request("maria")["user_ids"] == ["maria"]
-        with pytest.raises(errors.AlreadyRequested):
-            konstruct.erasures.request("maria")
+        requested = konstruct.erasures.request("maria")
+        assert requested["user_ids"] == ["maria"]
+        assert konstruct.erasures.request("maria") == requested
+        assert [*konstruct.erasures.list(user_id="maria", state="open")] == [requested]
+        with pytest.raises(errors.BeingErased):
+            konstruct.messages.send("Hi", agent="ada", user_id="maria")
 
 
 def test_the_same_from_an_event_loop(url: str, program_a: Program) -> None:

@@ -12,7 +12,7 @@ from memory.indexing.embedding_jobs import drain
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.admin.exporting import exported
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, users_shown
 
 PAGES = ("conversations", "people", "memories")
 PERMISSIONS = {
@@ -67,6 +67,7 @@ def test_conversations_of_a_range_are_listed_and_exported(
     with tenant_scope(program.tenant.id):
         event = AccessEvent.objects.filter(action="export").latest("id")
     assert (event.subject, event.detail["downloaded_rows"]) == ("conversations", 1)
+    assert users_shown(event) == ["=bob()"]
 
 
 def test_people_of_a_range_are_listed_found_and_exported(

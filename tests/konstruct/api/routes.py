@@ -59,7 +59,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("messages", "GET"): Case(at("messages/", **OF_MARIA), messages=4),
     ("messages", "POST"): Case(
         at("messages/"),
-        messages=6,
+        messages=7,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "content": "Hello"},
     ),
     ("message", "GET"): Case(lambda seed: f"{V1}messages/{seed.sent['id']}/", messages=4),
@@ -79,7 +79,7 @@ CASES: dict[tuple[str, str], Case] = {
         at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=5
     ),
     ("import", "POST"): Case(
-        at("messages/import/"), messages=9, body=lambda seed: {"messages": [line(seed)]}
+        at("messages/import/"), messages=10, body=lambda seed: {"messages": [line(seed)]}
     ),
     ("agents", "GET"): Case(at("agents/"), messages=3),
     ("agents", "POST"): Case(
@@ -128,7 +128,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("conversation-items", "GET"): Case(at(ITEMS, **OF_MARIA, **T1), messages=4),
     ("conversation-items", "POST"): Case(
         at(ITEMS),
-        messages=11,
+        messages=12,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
@@ -140,7 +140,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("conversation-item", "DELETE"): Case(lambda seed: f"{V1}{ITEMS}{seed.item}/", messages=4),
     ("chat-completions", "POST"): Case(
         lambda seed: "/v1/chat/completions",
-        messages=9,
+        messages=10,
         body=lambda seed: {
             "model": ada(seed),
             "user": "maria",
@@ -183,7 +183,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("extraction-runs", "GET"): Case(at(RUNS, **OF_MARIA), messages=4),
     ("extraction-runs", "POST"): Case(
         at(RUNS),
-        messages=13,
+        messages=14,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "thread_id": "t1"},
     ),
     ("extraction-run", "GET"): Case(lambda seed: f"{V1}{RUNS}{seed.run}/", messages=4),
@@ -194,7 +194,7 @@ CASES: dict[tuple[str, str], Case] = {
         lambda seed: f"{V1}{RUNS}{seed.run}/roll-back/", messages=22
     ),
     ("replay-extraction-run", "POST"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=12, body=lambda seed: {}
+        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=13, body=lambda seed: {}
     ),
     ("compare-extraction-runs", "GET"): Case(
         lambda seed: f"{V1}{RUNS}{seed.run}/comparison/?other={seed.preview}", messages=4
@@ -206,12 +206,12 @@ CASES: dict[tuple[str, str], Case] = {
     ("facts", "GET"): Case(at("facts/", agent=ada, user_id=lambda seed: "vera"), messages=4),
     ("facts", "POST"): Case(
         at("facts/"),
-        messages=10,
+        messages=11,
         body=lambda seed: {"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."},
     ),
     ("fact-batch", "POST"): Case(
         at("facts/batch/"),
-        messages=11,
+        messages=12,
         body=lambda seed: {
             "facts": [{"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."}]
         },
@@ -224,7 +224,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("fact", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=5),
     ("fact", "PATCH"): Case(
         lambda seed: f"{V1}facts/{seed.fact}/",
-        messages=16,
+        messages=17,
         body=lambda seed: {"content": "Vera hates tea."},
     ),
     ("fact", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=11),
@@ -250,7 +250,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("identities", "POST"): Case(
         at("identities/"),
         # One with a state before it.
-        messages=8,
+        messages=9,
         body=lambda seed: {"channel": "slack", "native_id": f"U{uuid4()}"},
     ),
     ("identity", "GET"): Case(lambda seed: f"{V1}identities/{seed.identity}/", messages=3),
@@ -297,9 +297,10 @@ CASES: dict[tuple[str, str], Case] = {
     ("model-usage", "GET"): Case(at("usage/models/", agent=ada), messages=3),
     ("usage", "GET"): Case(at("usage/"), messages=11),
     ("users", "GET"): Case(at("users/", **OF_MARIA), messages=4),
-    ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), messages=5),
+    ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), messages=4),
+    ("erasures", "GET"): Case(at("erasures/"), messages=5),
     ("erasures", "POST"): Case(
-        at("erasures/"), messages=6, body=lambda seed: {"user_id": "maria", "agent": ada(seed)}
+        at("erasures/"), messages=7, body=lambda seed: {"user_id": "maria", "agent": ada(seed)}
     ),
     ("erasure", "GET"): Case(lambda seed: f"{V1}erasures/{seed.erasure}/", messages=4),
     ("windows", "GET"): Case(at("windows/", **OF_MARIA), messages=4),
@@ -331,6 +332,7 @@ LONG: dict[str, Callable[[SeedData], str]] = {
     "tool-calls": at("tool-calls/"),
     "users": at("users/"),
     "timeline": at("users/maria/timeline/"),
+    "erasures": at("erasures/"),
     "exclusions": lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
 }
 

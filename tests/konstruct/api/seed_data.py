@@ -135,7 +135,11 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
             exclude_from_recall(line, author=author, start=start, end=4, reason=f"Noise.{secret}")
             for start in (0, 1)
         ]
-        erasure = ErasureRequest.objects.create(user_id="theo", requested_by="tests").pk
+        asked = {"user_id": "theo", "requested_by": "tests"}
+        erasure, *_ = [
+            ErasureRequest.objects.create(**asked, agent_id=agent_id).pk
+            for agent_id in (None, other.pk)
+        ]
         escalation, *_ = [_escalated(program, secret, thread) for thread in ("a", "b")]
         call, *_ = [_asked_for(reply.in_reply_to, secret, place) for place in (0, 1)]
         identity, *_ = [

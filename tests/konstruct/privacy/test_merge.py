@@ -39,7 +39,7 @@ from memory.models import (
 from memory.recall import recall
 from memory.scopes import scope_number
 from tenants.audit.access_log import Actor, record_access
-from tenants.audit.models import AccessEvent, Action, ActorKind
+from tenants.audit.models import AccessEvent, Action, ActorKind, about_people
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -137,7 +137,7 @@ def test_all_messages_are_merged_without_loss(
     assert Message.objects.filter(external_id__startswith="e1#").count() == 1
     assert current_escalation(Thread(agent.id, "maria", "dm")) is not None
     assert current_escalation(Thread(agent.id, "U1", "dm")) is None
-    assert AccessEvent.objects.filter(user_id="maria", subject="person").exists()
+    assert AccessEvent.objects.filter(about_people("maria"), subject="earlier messages").exists()
     done = HistoryMerge.objects.get(from_user="U1")
     assert (done.done_at is not None, done.moved["memory_message"]) == (True, 8)
     keys = get_redis_connection("default").keys("*memory:short*")

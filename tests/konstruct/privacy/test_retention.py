@@ -196,7 +196,6 @@ def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
     assert verify(tenant_a.id, "a").findings == []
 
 
-@pytest.mark.xfail(strict=True, reason="S8")
 def test_the_log_quotes_no_removed_message(tenant_a: Tenant, history: Callable[..., None]) -> None:
     history("maria", 50)
     with tenant_scope(tenant_a.id):

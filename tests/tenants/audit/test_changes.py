@@ -67,7 +67,6 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
     assert secrets == {
         "api.ApiKey.secret_digest",
         "api.IdempotencyRecord.digest",
-        "audit.ErasedId.digest",
         "auth.User.password",
         "channels.SlackInstallation.encrypted_token",
         "memory.FactEvidence.source_digest",

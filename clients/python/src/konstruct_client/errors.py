@@ -169,12 +169,6 @@ class DuplicateFact(Conflict):
     kind = "duplicate-fact"
 
 
-class AlreadyRequested(Conflict):
-    """An erasure of this user is under way."""
-
-    kind = "already-requested"
-
-
 class BeingErased(Conflict):
     """The user is being erased; nothing can be kept of them meanwhile."""
 

@@ -1,7 +1,7 @@
 /** People: users, escalations, tool calls, linked identities and erasures. */
 
-import { pathOf } from "../calls.js";
-import type { CallOptions, Params } from "../types.js";
+import { once, pathOf } from "../calls.js";
+import type { CallOptions, OnceOptions, Params } from "../types.js";
 import { Resource } from "./resource.js";
 
 /** End users that are known. */
@@ -39,14 +39,19 @@ export class Users extends Resource {
 
 /** Requests to be forgotten. */
 export class Erasures extends Resource {
-  /** Ask that a user be forgotten, by all agents or by one. */
-  request(params: Params<"request_erasure">, options: CallOptions = {}) {
-    return this.call<"request_erasure">("POST", "erasures/", { body: params, isRepeatable: false }, options);
+  /** Ask that a user be forgotten, by all agents or by one. An open request is returned again. */
+  request(params: Params<"request_erasure">, options: OnceOptions = {}) {
+    return this.call<"request_erasure">("POST", "erasures/", { body: params, headers: once(options) }, options);
   }
 
   /** Get the state of a request. */
   get(erasureId: string, options: CallOptions = {}) {
     return this.call<"get_erasure">("GET", pathOf("erasures", erasureId), {}, options);
+  }
+
+  /** List the erasures of users, newest first. */
+  list(params: Params<"list_erasures"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_erasures">("erasures/", params, options);
   }
 }
 

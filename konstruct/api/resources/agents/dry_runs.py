@@ -128,7 +128,7 @@ class DryRunsView(ApiView):
         live_settings, draft_settings = settings_of(agent), settings_of(draft)
         changes = [name for name in live_settings if draft_settings[name] != live_settings[name]]
         usage.require_room(usage.MODEL_CALL_QUOTAS)
-        self.log(agent, query=content)
+        self.log(agent)
         live = dry_run(agent, content, user_id=user_id)
         document = {
             "user_id": user_id,

@@ -277,7 +277,7 @@ class ComparisonView(ApiView):
         """
         first = get_object_or_404(ExtractionRun, pk=run_id)
         second = get_object_or_404(ExtractionRun, pk=self.query["other"])
-        self.log(first, other=str(second.pk))
+        self.log(first, other=second.pk)
         document: dict[str, Any] = runs.compare(first, second)
         return Response(ComparisonSerializer(document).data)
 

@@ -536,7 +536,7 @@ class FactBatchView(BaseFactsView):
             ids = {stored_fact.memory_id for stored_fact in stored}
             rows = tenant_facts().entries().defer("embedding").filter(memory_id__in=ids)
             by_id = {fact.memory_id: fact for fact in rows}
-            new = [str(stored_fact.memory_id) for stored_fact in stored if stored_fact.created]
+            new = [stored_fact.memory_id for stored_fact in stored if stored_fact.created]
             self.log(facts=new)
             self.write_log_entry()
         results = _stored_documents(

@@ -12,6 +12,8 @@ from rest_framework.reverse import reverse
 from konstruct.api.auth.permissions import Caller, OutsideOfKey
 from konstruct.api.http import bodies
 from konstruct.api.http.access_log import actor_of
+from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.lists import ByCreation, PageQuerySerializer, ordering_field
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
@@ -108,11 +110,49 @@ class ErasureSerializer(serializers.Serializer):
     )
 
 
+class ErasureQuery(PageQuerySerializer):
+    """Query parameters of the list."""
+
+    user_id = bodies.ChannelIdField(
+        required=False, help_text="Only of this user, also after the erasure."
+    )
+    state = serializers.ChoiceField(
+        choices=["open", "done"], required=False, help_text="Only requests that are open or done."
+    )
+    ordering = ordering_field(ByCreation)
+
+
 @route("erasures/", name="erasures")
 class ErasuresView(ApiView):
     """Requests of erasure."""
 
     allows_bound_keys = True
+
+    @operation(
+        Action.LIST,
+        "erasure requests",
+        scope=(KeyScope.READ, KeyScope.ERASE),
+        permission="audit.view_erasurerequest",
+        query=ErasureQuery,
+        id="list_erasures",
+        page=ErasureSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """List the erasures of users. Erasures of messages are not listed."""
+        rows = ErasureRequest.objects.all()
+        if self.caller.agent_id is not None:
+            rows = rows.filter(agent_id=self.caller.agent_id)
+        user_id = self.caller.user_id
+        if "user_id" in self.query:
+            user_id = self.caller.user(self.query["user_id"])
+        if user_id is not None:
+            about = ErasureRequest.objects.about(user_id).order_by()
+            rows = rows.filter(pk__in=about.values("pk"))
+        if "state" in self.query:
+            rows = rows.filter(done_at__isnull=self.query["state"] == "open")
+        pages = ByCreation()
+        found = pages.paginate_queryset(rows, request, view=self)
+        return pages.get_paginated_response([_document(row, request) for row in found])
 
     @operation(
         Action.ERASE,
@@ -122,15 +162,16 @@ class ErasuresView(ApiView):
         id="request_erasure",
         returns={202: ErasureSerializer},
         errors=(409, 422),
-        headers=[ERASURE_LOCATION],
+        headers=[IDEMPOTENCY_KEY, ERASURE_LOCATION],
     )
     def post(self, request: Request) -> Response:
         """Request the erasure of a user.
 
         A background process removes all data about the user and about all users linked to them:
-        `Location` has the progress and the receipt. This cannot be undone. A key that is bound to a
-        user erases that user only; if other users are linked to the user, the request needs a key
-        of the whole tenant.
+        `Location` has the progress and the receipt. This cannot be undone. While the request is
+        open, sending it again returns it, and what would be stored about the user is refused with
+        409 `being-erased`. A key that is bound to a user erases that user only; if other users are
+        linked to the user, the request needs a key of the whole tenant.
         """
         fields = self.fields
         agent_id = self.caller.agent_id_in(fields)
@@ -140,8 +181,12 @@ class ErasuresView(ApiView):
                 f"Other ids are linked to {user_id!r}, and this key is of that user alone. Nothing "
                 "was noted; ask with a key of the whole tenant."
             )
-        try:
-            erasure = request_erasure(
+
+        requested: ErasureRequest | None = None
+
+        def create() -> UUID:
+            nonlocal requested
+            requested = request_erasure(
                 user_id,
                 by=actor_of(request),
                 agent_id=agent_id,
@@ -150,12 +195,20 @@ class ErasuresView(ApiView):
                 request_id=current_request_id(),
                 by_bound_key=self.caller.is_bound,
             )
+            return requested.pk
+
+        try:
+            erasure_id, _ = create_once(request, create)
         except ThreadOfOthers as error:
             if self.caller.is_bound:
                 raise OutsideOfKey(str(error)) from error
             raise
-        self.mark_recorded()
-        document = _document(erasure, request)
+        if requested is not None:
+            self.mark_recorded()
+        else:  # the same Idempotency-Key
+            requested = ErasureRequest.objects.get(pk=erasure_id)
+            self.log(requested, action=Action.VIEW)
+        document = _document(requested, request)
         return Response(document, status=202, headers={"Location": document["url"]})
 
 
@@ -204,7 +257,7 @@ def erase_messages(
         by=actor_of(request),
         reason=reason,
     )
-    view.log(erasure, erasure_id=str(erasure.pk))
+    view.log(erasure, erasure_id=erasure.pk)
     document = _document(erasure, request)
     return Response(document, status=202, headers={"Location": document["url"]})
 

@@ -18,7 +18,7 @@ from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer
 from konstruct.api.http.lists import Position as PagePosition
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
-from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
+from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.identities.timeline import (
     MAX_TEXT,
     PERMISSIONS,
@@ -30,7 +30,6 @@ from konstruct.orchestrator.identities.timeline import (
 from memory.arguments import id_argument
 from memory.exceptions import InvalidArgument
 from tenants.audit.models import Action
-from tenants.audit.pseudonyms import pseudonym
 
 # What concerns the whole tenant is not for keys that are bound to an agent or a user.
 TENANT_KINDS: Final = frozenset({EntryKind.ACCOUNT, EntryKind.ACCESS})
@@ -146,9 +145,6 @@ class TimelineView(ApiView):
             until=self.query.get("until"),
         )
         user_ids = [user_id] if self.caller.is_bound else linked_ids(user_id)
-        if not is_known(user_ids):
-            # A view of an erased user is logged with the pseudonym.
-            self.caller.named["user_id"] = pseudonym(user_id)
         return self.page(user_ids, pages, TimelineEntrySerializer)
 
     def _kinds(self) -> list[EntryKind]:

@@ -78,7 +78,7 @@ class Command(KonstructCommand):
             self.name,
             action,
             "Slack workspace",
-            subject_id=installation.workspace,
+            subject_id=installation.pk,
             agent_id=installation.agent_id,
             before=was,
             after=row_state(installation),

@@ -57,7 +57,7 @@ class Command(KonstructCommand):
         path: Path = options["file"]
         counts: Counter[ImportStatus] = Counter()
         defaults = LineDefaults(options["agent"], options["user"], options["thread"])
-        ids = DerivedIds(f"file {path.name}")
+        ids, seen = DerivedIds(f"file {path.name}"), dict[str, str]()
         try:
             with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
                 lines = _numbered_lines(file)
@@ -68,11 +68,10 @@ class Command(KonstructCommand):
                             tenant_id=tenant.id,
                             defaults=defaults,
                             ids=ids,
+                            seen=seen,
                         )
                         came: dict[str, Any] = Counter(result.status.value for result in results)
-                        record_command(
-                            self.name, Action.IMPORT, "messages", file=str(path), counts=dict(came)
-                        )
+                        record_command(self.name, Action.IMPORT, "messages", counts=dict(came))
                     for (number, _), result in zip(batch, results, strict=True):
                         counts[result.status] += 1
                         if result.error:

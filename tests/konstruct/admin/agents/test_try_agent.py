@@ -12,7 +12,7 @@ from konstruct.orchestrator.models import Agent
 from memory.conversations.short_term import clear_window
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, user_of
 from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
 
@@ -69,7 +69,7 @@ def test_an_agent_answers_with_memories_and_nothing_is_stored(
     assert counts(populated_a) == before
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="try")
-    assert (event.user_id, event.detail["query"]) == ("maria", "Where does my sister live?")
+    assert (user_of(event), event.detail) == ("maria", {})
     nobody = person.post(address, {"content": "Where does my sister live?"})
     assert "Lisbon" not in run(nobody).reply
 

@@ -13,7 +13,7 @@ from memory.models import MemoryEntry, Message
 from tenants.audit.models import AccessEvent, ErasureRequest
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, user_of, users_shown
 
 SEARCH, PALETTE = "/admin/search/", "/admin/palette/"
 FEVER = "My daughter has had a high fever since last night."
@@ -119,8 +119,8 @@ def test_a_search_is_recorded(
     browser(program_a.tenant).get(SEARCH, {"q": "fever", "user": "mother"})
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.order_by("-id")[0]
-    assert (event.action, event.subject, event.user_id) == ("search", "everything", "mother")
-    assert event.detail["query"] == "fever"
+    assert (event.action, event.subject, user_of(event)) == ("search", "everything", "mother")
+    assert (users_shown(event), event.detail) == (["mother"], {})
 
 
 def test_the_palette_finds_people_agents_and_lists(

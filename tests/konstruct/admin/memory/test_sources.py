@@ -14,7 +14,7 @@ from memory.models.facts import AuthorKind, MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests import database
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, user_of
 from tests.konstruct.extracted import propose
 
 EVA = Author(AuthorKind.PERSON, "7", "Eva")
@@ -146,7 +146,7 @@ def test_repeated_question_shows_both_replies_and_stores_nothing(
     assert ids.isdisjoint(source["message_id"] for source in (*after["hits"], *after["turns"]))
     with tenant_scope(populated_a.tenant.id):
         assert Message.objects.count() == count
-        assert AccessEvent.objects.get(action="try").user_id == "maria"
+        assert user_of(AccessEvent.objects.get(action="try")) == "maria"
     assert client.get(address).status_code == 405
     assert browser(populated_b.tenant).post(address).status_code == 404
     assert browser(populated_a.tenant, "view_message").post(address).status_code == 403
@@ -173,7 +173,7 @@ def test_message_and_sentence_are_excluded_and_included_manually(
         None,
         "A joke.",
     )
-    assert (event.user_id, event.subject_id) == ("maria", str(message.pk))
+    assert (user_of(event), event.subject_id) == ("maria", str(message.pk))
     assert "A joke." in client.get(address).text
     for words in ("0-3", "0-99999", "x", "", "-1-2", "5-2"):
         refused = client.post(address, {"words": words})

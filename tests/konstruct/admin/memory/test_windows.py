@@ -9,7 +9,7 @@ from memory.conversations.window_store import list_windows
 from memory.models import Message, WindowClear
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, user_of
 
 WINDOW, CLEAR = "/admin/window/", "/admin/window/clear/"
 
@@ -31,7 +31,7 @@ def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
     assert get_recent_messages(tenant.id, agent.pk, "maria") == []
     with tenant_scope(tenant.id):
         event = AccessEvent.objects.get(action="clear")
-        assert (event.subject, event.user_id, event.agent_id) == ("window", "maria", agent.pk)
+        assert (event.subject, user_of(event), event.agent_id) == ("window", "maria", agent.pk)
         assert WindowClear.objects.count() == 1
         assert Message.objects.count() == 2
 

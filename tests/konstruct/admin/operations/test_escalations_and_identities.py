@@ -10,7 +10,7 @@ from konstruct.orchestrator.models import ChannelIdentity, Escalation, PendingRe
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, user_of
 
 Browser = Callable[..., Client]
 
@@ -47,11 +47,8 @@ def test_a_person_answers_and_hands_back(
     with tenant_scope(pending_a.tenant.id):
         closed = PendingReply.objects.get(message__content="Great.")
         assert closed.last_error.startswith("Taken care of by a person: u")
-        done_by = list(
-            AccessEvent.objects.filter(action__in=["answer", "resolve"]).values_list(
-                "action", "user_id"
-            )
-        )
+        events = AccessEvent.objects.filter(action__in=["answer", "resolve"]).order_by("id")
+        done_by = [(event.action, user_of(event)) for event in events]
     assert done_by == [("answer", "zoe"), ("resolve", "zoe")]
     # Nobody has to look after a message that a person took care of.
     replies = "/admin/orchestrator/pendingreply/?state="

@@ -16,7 +16,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent, RetentionRule
 from tenants.context import tenant_scope
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, user_of
 
 pytestmark = pytest.mark.django_db
 
@@ -60,12 +60,12 @@ def test_a_fact_is_recorded_with_the_person_it_is_about(
     client.post(FACTS, {"action": "end_now", "_selected_action": str(fact.pk)})
     client.post(f"{FACTS}{fact.pk}/delete/", {"post": "yes"})
     created, edited, ended, deleted = changes(populated_a)
-    assert [event.user_id for event in (created, edited, ended, deleted)] == ["eve"] * 4
-    assert created.detail["after"]["content"] == "Eve is tall."
-    assert edited.detail["before"]["content"] == "Eve is tall."
-    assert edited.detail["after"]["content"] == "Eve is small."
+    assert [user_of(event) for event in (created, edited, ended, deleted)] == ["eve"] * 4
+    assert created.detail["after"]["state"] == "active"
+    assert edited.detail["withheld"] == ["content", "content_digest"]
+    assert "tall" not in str([event.detail for event in (created, edited, ended, deleted)])
     assert (ended.action, ended.detail["before"]["valid_to"]) == ("edit", None)
-    assert (deleted.action, deleted.detail["before"]["content"]) == ("delete", "Eve is small.")
+    assert (deleted.action, deleted.detail["before"]["state"]) == ("delete", "active")
     assert "after" not in deleted.detail
 
 
@@ -77,7 +77,7 @@ def test_a_key_is_recorded_without_its_secret(populated_a: Program, client: Clie
         key = ApiKey.objects.get(name="billing")
     client.post(f"/admin/api-keys/revoke/?key={key.pk}")
     created, revoked = changes(populated_a)
-    assert (created.action, created.subject, created.user_id) == ("create", "API key", "eve")
+    assert (created.action, created.subject, user_of(created)) == ("create", "API key", "eve")
     assert created.detail["after"]["scopes"] == ["read"]
     assert revoked.detail["before"] == {"revoked_at": None}
     assert revoked.detail["after"]["revoked_at"]
@@ -105,7 +105,6 @@ def test_a_person_is_recorded_without_passwords(populated_a: Program, client: Cl
         },
     )
     created, edited, renewed = changes(populated_a)
-    assert created.detail["after"]["username"] == "zoe"
     assert created.detail["after"]["groups"] == ["auditor"]
     assert edited.detail["before"] == {"groups": ["auditor"]}
     assert edited.detail["after"] == {"groups": ["curator"]}
@@ -157,8 +156,8 @@ def test_a_refused_page_is_recorded_as_refused_and_not_as_looked_at(
     assert {event.action for event in recorded} == {"refuse"}
     assert [event.detail["status"] for event in recorded] == [*refused.values(), 403]
     person = recorded[4]
-    assert person.detail["attempted"] == "GET /admin/people/person/"
-    assert (person.user_id, person.detail["asked"]) == ("maria", {"user": "maria"})
+    assert person.detail["attempted"] == "GET admin/people/person/"
+    assert user_of(person) == "maria"
 
 
 def test_no_model_can_be_searched_past_its_pages(populated_a: Program, client: Client) -> None:

@@ -13,21 +13,23 @@ from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.limits.login_throttle import ANONYMOUS_BURST
 from tests.konstruct.api.routes import V1
-from tests.konstruct.conftest import MESSAGES, Program, access_events
+from tests.konstruct.conftest import MESSAGES, Program, access_events, user_of, users_shown
 
 SEARCH = f"{V1}memories/search/"
 EVE = {"agent": "ada", "user_id": "eve", "query": "Where does she live?"}
 
 
-def test_search_is_recorded_with_caller_query_and_subject(
+def test_search_is_recorded_with_caller_and_subject_and_without_the_query(
     program_a: Program, program_b: Program
 ) -> None:
+    program_a.send("Hello.", user_id="eve")
+    before = len(access_events(program_a.tenant))
     answer = program_a.post(SEARCH, EVE)
     assert answer.status_code == 200
-    (event,) = access_events(program_a.tenant)
-    assert (event.action, event.subject, event.user_id) == ("search", "memories", "eve")
+    (event,) = access_events(program_a.tenant)[before:]
+    assert (event.action, event.subject, user_of(event)) == ("search", "memories", "eve")
     assert event.agent_id == program_a.agent.pk
-    assert event.detail == {"agent": "ada", "query": "Where does she live?"}
+    assert event.detail == {}
     assert access_events(program_b.tenant) == []
 
 
@@ -61,11 +63,10 @@ def test_change_is_recorded_with_values_before_and_after(program_a: Program) -> 
     created, edited = access_events(program_a.tenant)
     assert created.action == "create"
     assert created.subject_id == edited.subject_id == made["id"]
-    assert created.detail["after"]["name"] == "cleo"
-    assert created.detail["after"]["persona"] == "Formal."
+    assert created.detail["after"]["is_active"] is True
     assert "before" not in created.detail
-    assert edited.detail["before"] == {"persona": "Formal."}
-    assert edited.detail["after"] == {"persona": "Kind."}
+    assert edited.detail == {"withheld": ["persona"]}
+    assert "Formal" not in str(created.detail)
     with tenant_scope(program_a.tenant.id):
         assert Agent.objects.get(pk=made["id"]).persona == "Kind."
 
@@ -134,9 +135,27 @@ def test_throttled_caller_is_recorded_once_per_interval(program_a: Program, sett
 
 
 def test_a_refused_search_of_eve_is_no_search_of_eve(program_a: Program) -> None:
+    program_a.send("Hello.", user_id="eve")
+    before = len(access_events(program_a.tenant))
     bound = program_a.with_key(user_id="maria")
     assert bound.post(SEARCH, EVE).status_code == 403
-    (event,) = access_events(program_a.tenant)
-    assert (event.action, event.user_id) == ("refuse", "eve")
+    (event,) = access_events(program_a.tenant)[before:]
+    assert (event.action, user_of(event)) == ("refuse", "eve")
     assert event.detail["attempted"] == "search"
     assert event.detail["status"] == 403
+
+
+def test_who_saw_a_person_has_lists_searches_and_single_rows(
+    program_a: Program, program_b: Program
+) -> None:
+    for program in (program_a, program_b):
+        for user_id in ("eve", "bob"):
+            program.send(f"Hello from {user_id}.", user_id=user_id)
+    before = len(access_events(program_a.tenant))
+    for path in ("messages/", "conversations/", "users/", "messages/?user_id=bob", "agents/"):
+        assert program_a.get(f"{V1}{path}").status_code == 200
+    shown = [users_shown(event) for event in access_events(program_a.tenant)[before:]]
+    assert shown == [["bob", "eve"], ["bob", "eve"], ["bob", "eve"], ["bob"], []]
+    page = program_a.get(f"{V1}users/eve/timeline/?kind=access").json()["results"]
+    assert [entry["action"] for entry in page] == ["list", "list", "list", "send"]
+    assert program_b.get(f"{V1}users/eve/timeline/?kind=access").json()["results"] != page

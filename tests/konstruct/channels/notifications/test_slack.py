@@ -25,7 +25,7 @@ from tests.konstruct.channels.notifications.conftest import (
     slack_recipient,
     work,
 )
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, user_of
 from tests.servers.slack import SlackServer, Trouble
 
 INTERACTIONS = "/channels/slack/interactions/"
@@ -130,7 +130,7 @@ def test_a_member_answers_the_user_from_slack(
     assert answers_of(notified_program) == [("eva-u7", "Hello, this is Eva.")]
     with tenant_scope(notified_program.tenant.id):
         noted = AccessEvent.objects.filter(subject="escalation").order_by("id")
-        assert [(event.actor_id, event.action, event.user_id) for event in noted] == [
+        assert [(event.actor_id, event.action, user_of(event)) for event in noted] == [
             (str(eva.pk), "view", "maria"), (str(eva.pk), "answer", "maria"),
         ]  # fmt: skip
 

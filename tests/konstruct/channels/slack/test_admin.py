@@ -62,7 +62,9 @@ def test_a_workspace_is_connected_by_way_of_slack(
     with tenant_scope(program_a.tenant.id):
         installation = SlackInstallation.objects.get()
         assert token_of(installation) == slack.workspaces["T1"].token
-        assert AccessEvent.objects.filter(subject="Slack workspace", subject_id="T1").exists()
+        assert AccessEvent.objects.filter(
+            subject="Slack workspace", subject_id=str(installation.pk)
+        ).exists()
     assert (installation.agent_id, installation.bot_user_id) == (program_a.agent.pk, "UBOT")
     assert installation.scopes == ["app_mentions:read", "chat:write"]
     assert tenant_of_workspace("slack", "T1") == program_a.tenant.id

@@ -19,7 +19,7 @@ from tenants.context import tenant_scope
 from tenants.servers import MAIN
 from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.api.test_contract import World, secrets_of, world
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.conftest import Program, json_bytes, user_of
 from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, ask, body_of, headers_of
 from tests.messages import messages_to_postgres
 
@@ -59,7 +59,7 @@ def fact(seed: SeedData) -> str:
 CASES = {
     "remember": Case(
         tool("remember", agent=ada, user_id=vera, content=lambda seed: "Vera sings."),
-        messages=10,
+        messages=11,
         action="create",
     ),
     "search": Case(
@@ -72,7 +72,7 @@ CASES = {
     "list": Case(tool("list", agent=ada, user_id=vera), messages=4, action="list"),
     "correct": Case(
         tool("correct", id=fact, content=lambda seed: "Vera hates tea."),
-        messages=14,
+        messages=15,
         action="edit",
     ),
     "forget": Case(tool("forget", id=fact), messages=11, action="delete"),
@@ -101,7 +101,7 @@ def test_tool_keeps_its_contract(world: World, name: str) -> None:
     sent, event = messages_of(case, seed)
     assert len(sent) == case.messages, "\n\n".join(sent)
     assert (event.action, event.actor_kind) == (case.action, "program")
-    assert event.user_id == ("maria" if name == "get a message" else "vera")
+    assert user_of(event) == ("maria" if name == "get a message" else "vera")
     assert event.subject_id == params["arguments"].get("id", event.subject_id)
     for version in (OLD, NEW):
         answer = send(case, seed, world.attacker.program, version)

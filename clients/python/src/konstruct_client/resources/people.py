@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from konstruct_client import documents
-from konstruct_client._calls import Call, Page, given, listing, segment
+from konstruct_client._calls import Call, Page, given, listing, once, segment
 from konstruct_client._methods import Resource, S, call, pages
 from konstruct_client.resources.messages import ByTime, Moment
 
@@ -142,21 +142,42 @@ class Erasures(Resource[S]):
         agent: str | None = None,
         threads: Iterable[str] | None = None,
         reason: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Call[documents.Erasure]:
-        """Ask that a user be forgotten, by all agents or by one.
+        """Ask that a user be forgotten, by all agents or by one. An open request is returned again.
 
         Args:
             threads: sessions of graphs that are the user's, beside their conversations.
             reason: why; it stays on the receipt.
+            idempotency_key: the same request under the same key is the same erasure.
         """
         named = None if threads is None else list(threads)
         body = given(user_id=user_id, agent=agent, threads=named, reason=reason)
-        return Call("POST", "erasures/", body=body, repeatable=False)
+        return Call("POST", "erasures/", body=body, headers=once(idempotency_key))
 
     @call
     def get(self, erasure_id: str) -> Call[documents.Erasure]:
         """Get the state of a request."""
         return Call("GET", f"erasures/{segment(erasure_id)}/")
+
+    @pages
+    def list(
+        self,
+        *,
+        user_id: str | None = None,
+        state: Literal["open", "done"] | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Erasure]]:
+        """List the erasures of users, newest first.
+
+        Args:
+            user_id: only of this user, also after the erasure.
+            state: "open" or "done".
+            ordering: "created_at" for the oldest first.
+            limit: erasures of a page.
+        """
+        return listing("erasures/", user_id=user_id, state=state, ordering=ordering, limit=limit)
 
 
 class Escalations(Resource[S]):

@@ -8,7 +8,7 @@ from konstruct.orchestrator.models import Agent, ModelCall
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.quotas import Quota
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, user_of
 from tests.konstruct.metered import metered_call
 from tests.konstruct.orchestrator.test_quotas import limit
 from tests.servers.llm import Answer, LLMServer
@@ -46,8 +46,8 @@ def test_dry_run_answers_and_stores_only_its_count(program_a: Program, model: LL
         (call,) = ModelCall.objects.all()
         event = AccessEvent.objects.get(action="try")
     assert (call.purpose, call.outcome, call.agent_id) == ("dry run", "done", program_a.agent.pk)
-    assert (event.subject, event.agent_id, event.user_id, event.detail["query"]) == (
-        *("agent", program_a.agent.pk, "maria", "Who are you?"),
+    assert (event.subject, event.agent_id, user_of(event), event.detail) == (
+        *("agent", program_a.agent.pk, "maria", {}),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from memory.models.facts import AuthorKind
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.api.resources.memory.facts.keeping import FACTS, keep
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.conftest import Program, json_bytes, user_of
 from tests.konstruct.extracted import propose
 from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.interfaces.mem0.calls import ADD
@@ -116,7 +116,7 @@ def test_a_confirmed_fact_is_active_and_supersedes_the_one_before(program_a: Pro
     assert ended["other_id"] == str(new)
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.filter(action="decide").get()
-    assert (event.subject, event.subject_id, event.user_id) == ("fact", str(new), "maria")
+    assert (event.subject, event.subject_id, user_of(event)) == ("fact", str(new), "maria")
     assert event.detail["decision"] == "confirm"
     assert event.detail["after"]["state"] == "active"
 

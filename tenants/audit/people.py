@@ -1,0 +1,145 @@
+"""People: the pseudonym of each user in the access log, and the lock against an erasure.
+
+Each code that writes rows of a user calls `hold_people` in the transaction of its write. It refuses
+a user that is being erased, and an erasure waits for the transactions that have called it. What
+waits for a language model between reading and writing calls it twice: `since` refuses what was
+begun before an erasure that is done meanwhile.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models import F
+
+from tenants import transaction
+from tenants.context import execute, fetch_all
+from tenants.exceptions import KonstructError
+from tenants.models import TenantModel
+from tenants.personal_data import Merge, OnErasure, PersonalData
+
+# A row that another transaction inserts at the same time is found by the second attempt.
+MAX_ATTEMPTS: Final = 3
+RETRY_AFTER_SECONDS: Final = 10
+_BEING_ERASED: Final = """
+    EXISTS (
+        SELECT FROM audit_erasurerequest AS request
+        WHERE done_at IS NULL AND person.user_id = ANY(request.user_ids)
+          AND (request.agent_id IS NULL OR request.agent_id = ANY(%(agents)s::uuid[]))
+    )
+"""
+_HOLD: Final = f"""
+    WITH held AS MATERIALIZED (
+        SELECT user_id, pseudonym, erasures FROM audit_person
+        WHERE user_id = ANY(%(users)s) ORDER BY user_id FOR KEY SHARE
+    ), added AS (
+        INSERT INTO audit_person (user_id)
+        SELECT wanted.id FROM unnest(%(users)s::text[]) AS wanted (id)
+        WHERE wanted.id NOT IN (SELECT user_id FROM held) ORDER BY wanted.id
+        ON CONFLICT DO NOTHING RETURNING user_id, pseudonym, erasures
+    )
+    SELECT user_id, pseudonym || ':' || erasures, {_BEING_ERASED}
+    FROM (SELECT * FROM held UNION ALL SELECT * FROM added) AS person
+"""  # noqa: S608  (our constants)
+_ADD: Final = """
+    INSERT INTO audit_person (user_id) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING
+"""
+_LOCK: Final = "SELECT FROM audit_person WHERE user_id = ANY(%s) ORDER BY user_id FOR UPDATE"
+
+
+class PersonBeingErased(KonstructError):
+    """An erasure of the person is requested and not done, or was done since the request began."""
+
+    retry_after = RETRY_AFTER_SECONDS
+
+
+class Person(TenantModel):
+    """A user with rows in the tenant, and the pseudonym by which the access log names them."""
+
+    user_id = models.TextField("user", primary_key=True, help_text="Id of the user.")
+    pseudonym = models.UUIDField(
+        unique=True,
+        editable=False,
+        db_default=RandomUUID(),
+        help_text="Random id of the user in the access log. It is deleted with this row.",
+    )
+    erasures = models.PositiveIntegerField(
+        db_default=0, editable=False, help_text="Number of erasures of the user by one agent."
+    )
+
+    personal_data = PersonalData(
+        subject="user_id",
+        on_erasure=OnErasure.LAST,
+        merge=Merge(unchanged="entries about the earlier id stay found by it"),
+    )
+
+    class Meta:
+        verbose_name = "person"
+        verbose_name_plural = "people"
+
+    def __str__(self) -> str:
+        return self.user_id
+
+
+def hold_people(
+    user_ids: Collection[str | None],
+    *,
+    agent_ids: Collection[UUID | None] = (),
+    since: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Keep users from being erased until the transaction ends. New users get a pseudonym.
+
+    Args:
+        user_ids: the users of the rows to write; None is ignored.
+        agent_ids: the agents of the rows; None is ignored.
+        since: an earlier result of this function, from before a call of a language model.
+
+    Returns:
+        For each user a text that changes when the user is erased: the argument `since`.
+
+    Raises:
+        PersonBeingErased: an erasure of one of the users is requested and not done, or was done
+            since `since`. Nothing may be written.
+    """
+    wanted = sorted({user_id for user_id in user_ids if user_id is not None})
+    parameters = {
+        "users": wanted,
+        "agents": [agent_id for agent_id in agent_ids if agent_id is not None],
+    }
+    found: dict[str, str] = {}
+    for _ in range(MAX_ATTEMPTS if wanted else 0):
+        rows = fetch_all(_HOLD, parameters)
+        found = {user_id: version for user_id, version, _ in rows}
+        if any(is_being_erased for *_, is_being_erased in rows) or any(
+            version != found.get(user_id, version) for user_id, version in (since or {}).items()
+        ):
+            raise PersonBeingErased(
+                "The person is being erased, and nothing was written. Send it again when the"
+                " erasure is done."
+            )
+        if len(found) == len(wanted):
+            return found
+    if wanted:
+        raise PersonBeingErased("The person was erased at this moment. Send it again.")
+    return found
+
+
+def close_people(user_ids: Collection[str]) -> None:
+    """Wait for the transactions that hold these users. Call it when their erasure is committed."""
+    with transaction.atomic():
+        execute(_ADD, [sorted(user_ids)])
+        execute(_LOCK, [list(user_ids)])
+
+
+def end_erasure(user_ids: Collection[str], *, agent_id: UUID | None) -> None:
+    """Delete the users, or refuse what began before their erasure by one agent.
+
+    Call it in the transaction in which the erasure is done.
+    """
+    people: Any = Person.objects.filter(user_id__in=user_ids)
+    if agent_id is None:
+        people._raw_delete(people.db)
+    else:
+        people.update(erasures=F("erasures") + 1)

@@ -1,0 +1,127 @@
+"""During an erasure no interface writes about the person, and what was in flight writes nothing."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from konstruct.interfaces.openai import views as openai_views
+from konstruct.orchestrator.identities.channel_identities import identity_of, link
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
+from konstruct.orchestrator.models import Agent
+from konstruct.privacy.erasure import carry_out
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry, Message, Scope
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind
+from tenants.audit.people import Person, PersonBeingErased
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.conftest import Program
+from tests.konstruct.interfaces.mcp.speaking import call, text_of
+from tests.konstruct.orchestrator.extraction.conftest import fact
+from tests.konstruct.privacy.conftest import save_session
+from tests.servers.llm import Answer, LLMServer
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("files_left_alone"),
+]
+
+V1 = "/api/v1/"
+ADD = "/mem0/v3/memories/add/"
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+def requests_of(program: Program) -> dict[str, dict[str, Any]]:
+    """Return a request for each path that stores something about maria."""
+    person = {"agent": program.agent.name, "user_id": "maria"}
+    said = {**person, "thread_id": "t", "content": "I am here."}
+    turn = {**said, "role": "user", "external_id": "e", "created_at": "2026-01-01T00:00:00Z"}
+    item = {"item": {"text": "Hi."}}
+    return {
+        f"{V1}messages/": said,
+        f"{V1}messages/?wait=1": said,
+        f"{V1}messages/import/": {"messages": [turn]},
+        f"{V1}facts/": {**person, "content": "Maria is tall."},
+        f"{V1}facts/batch/": {"facts": [{**person, "content": "Maria is tall."}]},
+        f"{V1}conversations/items/": {**person, "thread_id": "t", "items": [item]},
+        ADD: {"messages": "I am tall.", "user_id": "maria", "infer": False},
+        "/v1/chat/completions": {
+            "model": program.agent.name, "user": "maria",
+            "messages": [{"role": "user", "content": "I am here."}],
+        },
+    }  # fmt: skip
+
+
+def test_every_interface_refuses_the_person_until_the_erasure_is_done(
+    program_a: Program, program_b: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_views, "WAIT_SECONDS", 0)  # no worker answers
+    assert program_a.send("Hello.").status_code == 202
+    with tenant_scope(program_a.tenant.id):
+        link(identity_of("slack", "T1", "U1"), "maria", by="eva")
+        request_erasure("maria", by=EVA)
+        rows = (Message.objects.count(), MemoryEntry.objects.count())
+    for path, body in requests_of(program_a).items():
+        refused = program_a.post(path, body)
+        assert refused.status_code == 409, (path, refused.content)
+        assert int(refused.headers["Retry-After"]) > 0, path
+        assert "being erased" in refused.content.decode(), path
+        assert program_b.post(path, requests_of(program_b)[path]).status_code != 409, path
+    # Linked ids are the same person.
+    assert program_a.send("From Slack.", user_id="U1").status_code == 409
+    assert program_a.send("I am bob.", user_id="bob").status_code == 202
+    remembered = call(program_a, "remember", user_id="maria", content="Maria is tall.")
+    assert remembered["isError"]
+    assert "being erased" in text_of(remembered)
+    with pytest.raises(PersonBeingErased):
+        save_session(program_a.tenant, "t", "Hi.", user_id="maria")
+    with tenant_scope(program_a.tenant.id):
+        assert (Message.objects.count() - 1, MemoryEntry.objects.count()) == rows
+    with database.as_owner(), tenant_scope(program_a.tenant.id):
+        carry_out(request_erasure("maria", by=EVA))
+    assert program_a.send("I am back.").status_code == 202
+
+
+def test_an_erasure_by_one_agent_refuses_messages_to_that_agent(program_a: Program) -> None:
+    program_a.send("Hello.")
+    with tenant_scope(program_a.tenant.id):
+        Agent.objects.create(name="bo")
+        request_erasure("maria", by=EVA, agent_id=program_a.agent.pk)
+    assert program_a.send("Hello.").status_code == 409
+    assert program_a.send("Hello.", agent="bo").status_code == 202
+
+
+def test_a_model_that_answers_after_the_erasure_makes_no_memory(
+    program_a: Program, llm_server: LLMServer, settings: Any
+) -> None:
+    """The model of mem0's `infer` answers when the person is erased already."""
+    settings.LLM_POOL_URL, settings.LLM_API = llm_server.url, "pool"
+    found = fact("Porto", "I live in Porto.", fact="Maria lives in Porto.", speaker="user")
+    llm_server.answers = [Answer({"content": json.dumps({"facts": [found]})}, wait=True)]
+    body = {"messages": "I live in Porto.", "user_id": "maria"}
+    before = len(llm_server.requests)
+
+    def add() -> Any:
+        try:
+            return program_a.post(ADD, {**body, "agent_id": program_a.agent.name})
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads:
+        adding = threads.submit(add)
+        llm_server.wait_for_requests(before + 1, seconds=60)
+        with database.as_owner(), tenant_scope(program_a.tenant.id):
+            carry_out(request_erasure("maria", by=EVA))
+        llm_server.release()
+        refused = adding.result()
+    assert refused.status_code == 409, refused.content
+    with tenant_scope(program_a.tenant.id):
+        for model in (Message, MemoryEntry, Scope, Person):
+            assert not model.objects.filter(user_id="maria").exists(), model
+        entry = MemoryEntry(tenant_id=program_a.tenant.id, user_id="maria", content="Is back.")
+        assert LongTermMemory().store(entry)
