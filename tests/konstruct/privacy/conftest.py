@@ -1,5 +1,7 @@
 """Fixtures of privacy: a tenant with conversations of two people, from the real pipeline."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,18 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
+
+
+def tool(name: str, *arguments: str | Path) -> str:
+    """Run one of Postgres' programs as an operator does."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "konstruct.local.embedded", "tool", name, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 @pytest.fixture(autouse=True)

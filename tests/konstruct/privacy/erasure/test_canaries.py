@@ -37,8 +37,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import call
 from tests.konstruct.interfaces.mem0.calls import SEARCH, add
 from tests.konstruct.orchestrator.extraction.conftest import fact
-from tests.konstruct.privacy.conftest import save_session
-from tests.konstruct.privacy.test_backups import tool
+from tests.konstruct.privacy.conftest import save_session, tool
 from tests.memory.recall_traces import trace_of
 from tests.servers.llm import Answer, LLMServer
 from tests.servers.slack import SlackServer, mention, message_event

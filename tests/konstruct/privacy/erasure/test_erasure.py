@@ -46,8 +46,7 @@ from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import escape_part, idempotency_key, partial_reply_key
 from tests import database
-from tests.konstruct.privacy.conftest import save_session
-from tests.konstruct.privacy.test_backups import tool
+from tests.konstruct.privacy.conftest import save_session, tool
 
 pytestmark = [
     pytest.mark.slow,
