@@ -51,9 +51,11 @@ FILL: Final = (
        FROM memory_message AS message JOIN memory_scope AS scope USING ({_OF}),
             LATERAL (VALUES (%(common)s::bigint), (message.number)) AS word (h)
        WHERE mod(message.number, 20) = 0""",
-    f"""INSERT INTO memory_recallevent ({_OF}, reply_id, query, hits, cut, injected, abstained,
+    # With the text of its first source as the query, and no hits.
+    f"""INSERT INTO memory_recallevent ({_OF}, reply_id, sources, packed, abstained,
                                        embedding_model, milliseconds, created_at)
-       SELECT {_OF}, id, content, '[]', '[]', '[]', mod(number, 3) = 0, 'model', 4, created_at
+       SELECT {_OF}, id, ARRAY[id], '\\x9901910090909093c400909090c090', mod(number, 3) = 0,
+              'model', 4, created_at
        FROM memory_message WHERE role = 'assistant' AND mod(number, 2) = 0""",
     f"""INSERT INTO memory_memoryentry ({_OF}, content, content_digest, embedding, embedding_model,
                                        state, subject, slot, value, created_at)

@@ -40,17 +40,12 @@ FILL = (
               created_at + interval '1 second' * (1 + mod(number, 40)), id,
               '{{"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}}'
        FROM memory_message""",
-    """INSERT INTO memory_recallevent (agent_id, user_id, reply_id, query, hits, cut, injected,
-           facts, prompt, abstained, embedding_model, milliseconds, created_at)
-       SELECT agent_id, user_id, id, content,
-              CASE mod(number, 3) WHEN 0 THEN '[]' ELSE '[{{"score": 1}}]' END::jsonb, '[]', '[]',
-              CASE mod(number, 2) WHEN 0 THEN '[]' ELSE '[{{"reason": ""}}]' END::jsonb,
-              jsonb_build_object('sections', jsonb_build_array(
-                  jsonb_build_object('name', 'system', 'tokens', 400, 'messages', (
-                      SELECT string_agg(md5(number::text || i), ' ')
-                      FROM generate_series(1, 60) AS i)),
-                  jsonb_build_object('name', 'session', 'tokens', mod(number, 5)))),
-              false, 'model', 4, created_at
+    """INSERT INTO memory_recallevent (agent_id, user_id, reply_id, packed, hit_count, fact_count,
+           turn_count, abstained, embedding_model, milliseconds, created_at)
+       SELECT agent_id, user_id, id, convert_to((
+                  SELECT string_agg(md5(number::text || i), ' ')
+                  FROM generate_series(1, 60) AS i), 'UTF8'),
+              mod(number, 3), mod(number, 2), mod(number, 5), false, 'model', 4, created_at
        FROM memory_message WHERE role = 'assistant'""",
     "ANALYZE",
 )
