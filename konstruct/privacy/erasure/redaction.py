@@ -1,7 +1,7 @@
 """Redacts copies of erased messages in rows of other people, such as tool calls.
 
 The lines of an erased message are replaced, together with the name of the speaker before them.
-Facts that are deleted with the messages are redacted in the same way, also in the access log.
+Facts that are deleted with the messages are redacted in the same way.
 Prompts have no copies: `prompts` erases the references.
 """
 
@@ -22,7 +22,6 @@ from memory.models import (
     Message,
 )
 from memory.models.facts import WITHOUT_OTHER_EVIDENCE
-from tenants.audit.models import AccessEvent
 from tenants.context import fetch_column
 
 ERASED: Final = ERASED_TEXT
@@ -108,7 +107,7 @@ def redact_copies(
     }
     names = {" ".join((message.name or message.user_id).split()) for message in messages}
     redact = _redaction(texts, names)
-    changed = _redact_access_log(facts)
+    changed: dict[str, int] = {}
     for copies in COPIES:
         with_same_user = copies.model is AnswerOptions or bool(facts)
         keys = _matching_keys(copies, values, with_same_user=with_same_user)
@@ -163,20 +162,6 @@ def quoting_messages(message: Message) -> list[str]:
     others = Message.objects.filter(user_id=message.user_id, content__contains=line)
     quoting = others.exclude(pk=message.pk).exclude(in_reply_to=message.pk).order_by("number")
     return [str(pk) for pk in quoting.values_list("pk", flat=True)[:MAX_QUOTES]]
-
-
-def _redact_access_log(facts: Sequence[MemoryEntry]) -> dict[str, int]:
-    """Redact facts in the entries of the access log that are about them."""
-    texts = [text for fact in facts for text in (fact.content, fact.value)]
-    redact = _redaction(texts, ())
-    changed = 0
-    keys = [str(key) for fact in facts for key in (fact.pk, fact.fact_id)]
-    for event in AccessEvent.objects.filter(subject="fact", subject_id__in=keys):
-        detail = _in_texts(event.detail, redact)
-        if detail != event.detail:
-            AccessEvent.objects.filter(pk=event.pk).update(detail=detail)
-            changed += 1
-    return {AccessEvent._meta.db_table: changed} if changed else {}
 
 
 def _matching_keys(
