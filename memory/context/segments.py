@@ -143,7 +143,7 @@ class Splitter:
         matches = list(self._matches(text, position, starts))
         if not matches:
             matches = list(self._matches(text, position, self._starts.get(text[position], ())))
-        if not matches and before and before[-1] in MARKS:
+        if not matches and _follows_mark(before):
             matches = list(self._rest_at(text, position, last))
         additions = [
             segment.text
@@ -342,6 +342,12 @@ def _common_size(text: str, position: int, content: str, start: int) -> int:
         else:
             step //= 2
     return size
+
+
+def _follows_mark(before: Sequence[Any]) -> bool:
+    """Return whether the last segment is a mark, apart from spaces and line breaks."""
+    last = islice(reversed(before), MAX_ADDITIONS)
+    return next((part for part in last if not isinstance(part, str) or part.strip()), None) in MARKS
 
 
 def _is_marked(text: str, position: int) -> bool:

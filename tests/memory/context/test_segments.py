@@ -58,6 +58,7 @@ def test_any_text_is_joined_as_it_was(contents: list[str], data: st.DataObject) 
 @settings(max_examples=200, deadline=None)
 @given(CONTENT, st.integers(20, 120))
 @example("one\n\n  two\nthree", 120)
+@example("beagle0 beagle1 beagle2 beagle3 beagle4 beagle5\nbeagle6", 21)
 @example("What is the beagle called? " + "word " * 200 + "Tell me its name.", 40)
 def test_texts_of_a_prompt_consist_of_references(content: str, limit: int) -> None:
     source = SourceText(content, name="Otto", time=date_prefix(AT))
