@@ -75,10 +75,10 @@ def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
     """The first message of a user and a thread reads tables that later ones find in the cache."""
     with committed():
         first = send_message(handled=False)
-    require(23, first)
+    require(24, first)
     with committed():
         second = send_message(handled=False)
-    require(22, second)
+    require(23, second)
     assert not PendingReply.objects.exists()
 
 
@@ -97,7 +97,7 @@ def test_a_reply_with_a_tool_call(
     (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
         tool_calls.decide(message.tenant_id, call.id, True, by="maria")
-    require(34, message)
+    require(36, message)
     assert not PendingReply.objects.exists()
 
 
@@ -130,7 +130,7 @@ def test_a_handed_over_thread(
         send_message()
     with committed():
         message = send_message(handled=False)
-    require(33, message)
+    require(34, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
 
 
