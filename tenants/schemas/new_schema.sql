@@ -1,4 +1,4 @@
--- 9b2512b332bae5f7c732be1c0b9914d2 admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
+-- 67c914120efe07d7ff893cfe6bbf16e9 admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -2194,9 +2194,8 @@ INSERT INTO __schema__.django_migrations VALUES
 	(21, 'orchestrator', '0001_initial', now(), '__tenant__'),
 	(22, 'api', '0001_initial', now(), '__tenant__'),
 	(23, 'audit', '0001_initial', now(), '__tenant__'),
-	(24, 'audit', '0002_list_exports', now(), '__tenant__'),
-	(25, 'channels', '0001_initial', now(), '__tenant__'),
-	(26, 'isolation', '0001_initial', now(), '__tenant__');
+	(24, 'channels', '0001_initial', now(), '__tenant__'),
+	(25, 'isolation', '0001_initial', now(), '__tenant__');
 SELECT pg_catalog.setval('__schema__.audit_accessevent_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.audit_listexportpart_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.auth_group_id_seq', 3, true);
@@ -2208,7 +2207,7 @@ SELECT pg_catalog.setval('__schema__.auth_user_user_permissions_id_seq', 1, fals
 SELECT pg_catalog.setval('__schema__.channels_arrival_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.django_admin_log_id_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.django_content_type_id_seq', 62, true);
-SELECT pg_catalog.setval('__schema__.django_migrations_id_seq', 26, true);
+SELECT pg_catalog.setval('__schema__.django_migrations_id_seq', 25, true);
 SELECT pg_catalog.setval('__schema__.memory_conversationitem_number_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.memory_factevent_number_seq', 1, false);
 SELECT pg_catalog.setval('__schema__.memory_memoryattribute_id_seq', 1, false);

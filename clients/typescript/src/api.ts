@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 2ddb3849dbfc894cc0720ff50e0966477c431e3405fc7a3c7149f9fa4c125a93
+// Written by `make typescript` from docs/openapi.yaml, sha256 613f0fd3737c08fcf16f89fb718d2db247dda5a4fd3fd463aee01ed64ceb512b
 export interface paths {
     "/api/v1/agents/": {
         parameters: {

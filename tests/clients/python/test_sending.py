@@ -117,10 +117,10 @@ def test_unsafe_requests_are_not_retried(do: Do, slept: list[float]) -> None:
     for answer in (problem(503, "unavailable"), httpx.ReadTimeout("too late")):
         server = Server(answer)
         with pytest.raises(KonstructError):
-            do(server, lambda konstruct: konstruct.erasures.request("maria"))
+            do(server, lambda konstruct: konstruct.extractions.retry("e"))
         assert len(server.requests) == 1
     refused = Server(httpx.ConnectError("nobody listens"), httpx.Response(202, json={"id": "e"}))
-    assert do(refused, lambda konstruct: konstruct.erasures.request("maria")) == {"id": "e"}
+    assert do(refused, lambda konstruct: konstruct.extractions.retry("e")) == {"id": "e"}
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ test("a wait that is no number and no date is as none", async (t) => {
 });
 
 test("what would be done twice is not repeated", async (t) => {
-  const request = (konstruct) => konstruct.erasures.request({ user_id: "maria" });
+  const request = (konstruct) => konstruct.extractions.retry("e");
   for (const answer of [problem(503, "unavailable"), broken]) {
     const server = await serve(t, answer);
     await thrown(request(client(server)));
@@ -105,7 +105,7 @@ test("what would be done twice is not repeated", async (t) => {
     throw new TypeError("fetch failed", { cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED" }) });
   };
   const konstruct = new Client({ url: "http://h", key: KEY, maxRetries: 1, fetch: refusing });
-  assert.match((await thrown(request(konstruct))).message, /^no answer from POST http:\/\/h\/api\/v1\/erasures\/: ECONNREFUSED$/);
+  assert.match((await thrown(request(konstruct))).message, /^no answer from POST http:\/\/h\/api\/v1\/extractions\/e\/retry\/: ECONNREFUSED$/);
   assert.equal(attempts, 2);
 });
 

@@ -394,7 +394,7 @@ def test_a_backup_of_an_older_version_is_migrated(
     before = sorted(newest.parent.glob("00*.py"))[-2].stem
     applied = f"SELECT max(name) FROM django_migrations WHERE app = '{app}'"
     with database.as_owner():
-        call_command("migrate", app, before, "--schema", "tenant-a", verbosity=0)
+        call_command("migrate", app, before, "--noinput", "--schema", "tenant-a", verbosity=0)
     made = backup("--tenant", "tenant-a")
     run("restore", made, "--tenant", "tenant-a", "--yes")
     with tenant_scope(tenant_a.id):
