@@ -145,7 +145,7 @@ def _digest_of_code() -> str:
     digest = sha256(django.__version__.encode() + Path(__file__).read_bytes())
     digest.update((root / "deploy" / "bootstrap.sql").read_bytes())
     for package in ("konstruct", "memory", "tenants"):
-        for path in sorted((root / package).rglob("*.py")):
+        for path in sorted(p for kind in ("*.py", "*.sql") for p in (root / package).rglob(kind)):
             digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return digest.hexdigest()
 
@@ -379,4 +379,5 @@ def remove_other_tenants() -> None:
 def credentials(url: str) -> dict[str, Any]:
     """Return the role and the server of Django's settings of a database."""
     parsed = dj_database_url.parse(url)
-    return {name: parsed.get(name, {}) for name in CREDENTIALS}
+    options = {**parsed.get("OPTIONS", {}), "server_side_binding": True}  # as in the settings
+    return {name: parsed.get(name) for name in CREDENTIALS} | {"OPTIONS": options}

@@ -151,4 +151,5 @@ def spread(slugs: Sequence[str]) -> Iterator[None]:
 
 
 def _settings(url: str) -> dict[str, object]:
-    return {**dj_database_url.parse(url, conn_health_checks=True), "ENGINE": "tenants.postgresql"}
+    parsed = dj_database_url.parse(url, conn_health_checks=True)
+    return {**parsed, **database.credentials(url), "ENGINE": "tenants.postgresql"}

@@ -303,7 +303,7 @@ CASES: dict[tuple[str, str], Case] = {
         at("erasures/"), messages=7, body=lambda seed: {"user_id": "maria", "agent": ada(seed)}
     ),
     ("erasure", "GET"): Case(lambda seed: f"{V1}erasures/{seed.erasure}/", messages=4),
-    ("windows", "GET"): Case(at("windows/", **OF_MARIA), messages=4),
+    ("windows", "GET"): Case(at("windows/", **OF_MARIA), messages=5),
     ("windows", "DELETE"): Case(at("windows/", **OF_MARIA), messages=5),
     **mem0_routes.CASES,
 }

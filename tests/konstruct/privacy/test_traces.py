@@ -31,6 +31,7 @@ def test_erasure_is_in_the_trace_of_its_request_without_ids(program_a: Program) 
         "konstruct.tenant.id": str(program_a.tenant.id),
         "konstruct.job.kind": "erasure",
         "konstruct.job.key": answer.json()["id"],
+        "konstruct.job.attempt": 1,
     }
     exported = b"".join(collector.bytes)
     assert b"maria" not in exported

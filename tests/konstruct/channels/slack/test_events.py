@@ -336,7 +336,7 @@ def test_the_query_budget_of_a_mention(
         post(mention("T1", "Hello"))
     with tenant_scope(connected.tenant.id):
         assert Arrival.objects.count() == 1
-    with django_assert_num_queries(30):  # with savepoints
+    with django_assert_num_queries(32):  # with savepoints
         work("arrival")
     with tenant_scope(connected.tenant.id):
         assert (Arrival.objects.count(), Message.objects.count()) == (0, 1)
