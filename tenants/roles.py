@@ -18,6 +18,7 @@ OWNER_COMMANDS = frozenset(
         "migrate_schemas",
         "move_tenant",
         "owner_worker",
+        "reindex_words",
         "restore",
         "retention",
         "set_up_tenant",

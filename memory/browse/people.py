@@ -15,7 +15,7 @@ from uuid import UUID
 
 from memory.browse.index_order import rows_in_order
 from memory.models import PersonName
-from memory.text.lexical import fold
+from memory.text.folding import fold
 from tenants.context import connection, fetch_all, fetch_column, required_tenant_id
 
 # Limits of counts for one agent and user: for a single user, and in a list.

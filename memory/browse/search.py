@@ -7,7 +7,7 @@ after LIMIT_SECONDS: docs/decisions/0086.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import OperationalError
 
-from memory.browse.threads import messages_not_indexed
+from memory.browse.threads import has_all_words, messages_not_indexed
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed, model_version
 from memory.embedding.vectors import vector_literal
@@ -67,24 +67,24 @@ _OF_AGENT: Final = """, LATERAL (
     ) AS scope"""
 _BY_WORDS: Final = """
 WITH held AS MATERIALIZED (
-    SELECT term.lexeme_hash, posting.message_number, posting.weight
-    FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash), LATERAL (
+    SELECT term.word, posting.message_number, posting.weight
+    FROM unnest(%(terms)s::bigint[], %(words)s::bigint[]) AS term (lexeme_hash, word), LATERAL (
         SELECT message_number, weight FROM ({word}) AS word
         {of_message}
         LIMIT %(most_counted)s
     ) AS posting
 ), counted AS MATERIALIZED (
-    SELECT lexeme_hash, count(*)::float8 AS df,
+    SELECT word, count(*)::float8 AS df,
            sum(count(*)) OVER rarest_first <= %(candidate_postings)s
            OR row_number() OVER rarest_first = 1 AS rare
-    FROM held GROUP BY lexeme_hash WINDOW rarest_first AS (ORDER BY count(*), lexeme_hash)
+    FROM held GROUP BY word WINDOW rarest_first AS (ORDER BY count(*), word)
 ), ranked AS (
-    SELECT message_number FROM held JOIN counted USING (lexeme_hash) WHERE rare
+    SELECT message_number FROM held JOIN counted USING (word) WHERE rare
     GROUP BY message_number
     ORDER BY sum(weight / ln(2 + df)) DESC, message_number DESC LIMIT %(candidates)s
 )
 SELECT (SELECT array_agg(message_number) FROM ranked),
-       (SELECT array_agg(lexeme_hash) FROM counted), (SELECT array_agg(df) FROM counted),
+       (SELECT array_agg(word) FROM counted), (SELECT array_agg(df) FROM counted),
        (SELECT reltuples FROM pg_class WHERE oid = 'memory_message'::regclass)
 """
 _OF_MESSAGE: Final = """, LATERAL (
@@ -204,7 +204,7 @@ def search_messages(
     """Find messages of all people of the current tenant.
 
     Args:
-        query: words, of which the first MAX_TERMS are used, or a description.
+        query: words, of which the first MAX_TERMS lexemes are used, or a description.
         message_filter: the filters.
         limit: maximum number of results, up to MAX_FOUND.
         query_embedding: the vector of the query, if the caller has it.
@@ -212,11 +212,13 @@ def search_messages(
     Returns:
         Messages with a word of the query, or nearer to it than SEARCH_FLOOR; best first.
     """
-    lexemes = list(dict.fromkeys(lexical.lexemes(query)))[:MAX_TERMS]
+    lexemes = lexical.alternatives(lexical.analyse(query), limit=MAX_TERMS)
+    word_of = lexical.hashes(lexemes)
     vector = embed([query])[0] if query_embedding is None else query_embedding
     values = {
         **message_filter.values(),
-        "terms": [lexical.lexeme_hash(lexeme) for lexeme in lexemes],
+        "terms": list(word_of),
+        "words": list(word_of.values()),
         "model": model_version(),
         "vector": vector_literal(vector),
         "most_read": MAX_READ,
@@ -232,12 +234,13 @@ def search_messages(
         else [(None,) * 4]
     )
     by_meaning = _nearest_pieces(message_filter, values)
-    numbers, terms, counts, messages = by_words[0] if by_words else (None,) * 4
-    rarity = _rarity(values["terms"], dict(zip(terms or (), counts or (), strict=True)), messages)
-    values["numbers"] = [*(numbers or ()), *_unindexed_numbers(set(lexemes), message_filter)]
+    numbers, words, counts, messages = by_words[0] if by_words else (None,) * 4
+    count_of = dict(zip(words or (), counts or (), strict=True))
+    rarity = _rarity(set(word_of.values()), count_of, messages)
+    values["numbers"] = [*(numbers or ()), *_unindexed_numbers(lexemes, message_filter)]
     values["ids"] = list({message_id for (message_id,) in by_meaning or ()})
     scored = _fetch_within_limit(_SCORED, values)
-    hits = _best(scored or (), rarity, limit=min(limit, MAX_HITS))
+    hits = _best(scored or (), word_of, rarity, limit=min(limit, MAX_HITS))
     return MessageSearchResult(hits, is_partial=None in (by_words, by_meaning, scored))
 
 
@@ -285,18 +288,18 @@ def _fetch_within_limit(
 
 
 def _rarity(
-    terms: Iterable[int], counts: dict[int, float], messages: float | None
+    words: Iterable[int], counts: Mapping[int, float], messages: float | None
 ) -> dict[int, float]:
     """Return the rarity of each word; the sum is 1."""
     total = max([messages or 0, *counts.values(), 1])
     idf = {
-        term: math.log1p((total - counts.get(term, 0) + 0.5) / (counts.get(term, 0) + 0.5))
-        for term in terms
+        word: math.log1p((total - counts.get(word, 0) + 0.5) / (counts.get(word, 0) + 0.5))
+        for word in words
     }
-    return {term: value / sum(idf.values()) for term, value in idf.items()}
+    return {word: value / sum(idf.values()) for word, value in idf.items()}
 
 
-def _unindexed_numbers(lexemes: set[str], message_filter: MessageFilter) -> list[int]:
+def _unindexed_numbers(lexemes: Mapping[str, str], message_filter: MessageFilter) -> list[int]:
     """Return the numbers of messages with all words that are not indexed yet."""
     conditions: dict[str, Any] = {
         "message__agent_id": message_filter.agent_id,
@@ -309,19 +312,21 @@ def _unindexed_numbers(lexemes: set[str], message_filter: MessageFilter) -> list
         **{name: value for name, value in conditions.items() if value is not None}
     )
     texts = rows.values_list("message__number", "message__content")
-    return [number for number, text in texts if lexemes and lexemes <= set(lexical.lexemes(text))]
+    return [number for number, text in texts if lexemes and has_all_words(text, lexemes)]
 
 
 def _best(
     rows: Iterable[tuple[UUID, float | None, list[int] | None]],
-    rarity: dict[int, float],
+    word_of: Mapping[int, int],
+    rarity: Mapping[int, float],
     *,
     limit: int,
 ) -> list[MessageHit]:
     scored = []
     for message_id, cosine, terms in rows:
         # Without vector and words, the message was found among those that are not indexed yet.
-        words = 1.0 if cosine is None and not terms else sum(rarity[term] for term in terms or ())
+        found = {word_of[term] for term in terms or ()}
+        words = 1.0 if cosine is None and not found else sum(rarity[word] for word in found)
         if words or (cosine or 0) >= SEARCH_FLOOR:
             scored.append(((cosine or 0) + WORDS_WEIGHT * words, message_id, cosine, words))
     scored.sort(key=lambda item: (-item[0], item[1]))

@@ -22,36 +22,46 @@ from tenants.models import jobs_of
 
 # Maximum number of messages without an index entry that are searched, newest first.
 MAX_UNINDEXED_SEARCHED = 500
-# Words of the searched text; further ones are ignored.
+# Lexemes of the searched text; further ones are ignored.
 MAX_TERMS = 32
 # In each scope, this many of the newest messages with the rarest word are checked for the others.
 MAX_POSTINGS_CHECKED = 5_000
 # Limit for counting how rare a word is.
 MAX_COUNTED = 1_000
 _RAREST_SQL = """
-    SELECT lexeme_hash FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash)
-    ORDER BY (
-        SELECT count(*) FROM (
+    SELECT word FROM unnest(%(terms)s::bigint[], %(words)s::bigint[]) AS term (lexeme_hash, word),
+    LATERAL (
+        SELECT count(*) AS messages FROM (
             SELECT FROM memory_posting
             WHERE scope_id = ANY (ARRAY(SELECT id FROM memory_scope))
-              AND lexeme_hash = term.lexeme_hash
+              AND memory_posting.lexeme_hash = term.lexeme_hash
             LIMIT %(counted)s
-        ) AS counted
-    ), lexeme_hash LIMIT 1
+        ) AS posting
+    ) AS counted
+    GROUP BY word ORDER BY sum(messages), word LIMIT 1
 """
 # From each scope at most the number that the whole search may return.
 _WITH_ALL_WORDS_SQL = """
     SELECT message_number FROM memory_scope CROSS JOIN LATERAL (
         SELECT message_number FROM (
-            SELECT message_number FROM memory_posting
-            WHERE scope_id = memory_scope.id AND lexeme_hash = %(rarest)s
-            ORDER BY message_number DESC LIMIT %(looked_at)s
+            SELECT DISTINCT message_number
+            FROM unnest(%(rarest)s::bigint[]) AS rare (lexeme_hash), LATERAL (
+                SELECT message_number FROM memory_posting
+                WHERE scope_id = memory_scope.id AND memory_posting.lexeme_hash = rare.lexeme_hash
+                ORDER BY message_number DESC LIMIT %(looked_at)s
+            ) AS posting
+            ORDER BY message_number DESC
         ) AS candidate
         WHERE NOT EXISTS (
-            SELECT FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash) WHERE NOT EXISTS (
-                SELECT FROM memory_posting other
-                WHERE other.scope_id = memory_scope.id AND other.lexeme_hash = term.lexeme_hash
-                  AND other.message_number = candidate.message_number
+            SELECT FROM unnest(%(words)s::bigint[]) AS asked (word) WHERE NOT EXISTS (
+                SELECT FROM unnest(%(terms)s::bigint[], %(words)s::bigint[])
+                    AS term (lexeme_hash, word), LATERAL (
+                    SELECT FROM memory_posting AS other
+                    WHERE other.scope_id = memory_scope.id
+                      AND other.lexeme_hash = term.lexeme_hash
+                      AND other.message_number = candidate.message_number OFFSET 0
+                ) AS other
+                WHERE term.word = asked.word
             )
         )
         ORDER BY message_number DESC LIMIT %(limit)s
@@ -138,23 +148,35 @@ def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
     Words are compared by their stems; stop words are ignored. Messages that are not indexed yet are
     searched directly.
     """
-    lexemes = list(dict.fromkeys(lexical.lexemes(text)))[:MAX_TERMS]
+    lexemes = lexical.alternatives(lexical.analyse(text), limit=MAX_TERMS)
     if not lexemes:
         return []
-    terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
-    rarest = fetch_value(_RAREST_SQL, {"terms": terms, "counted": MAX_COUNTED})
+    terms = lexical.hashes(lexemes)
+    words = {"terms": list(terms), "words": list(terms.values())}
+    rarest = fetch_value(_RAREST_SQL, {**words, "counted": MAX_COUNTED})
     indexed = fetch_column(
         _WITH_ALL_WORDS_SQL,
-        {"terms": terms, "rarest": rarest, "looked_at": MAX_POSTINGS_CHECKED, "limit": limit},
+        {
+            **words,
+            "rarest": [term for term, word in terms.items() if word == rarest],
+            "looked_at": MAX_POSTINGS_CHECKED,
+            "limit": limit,
+        },
     )
     unindexed = [
         number
         for number, content in messages_not_indexed().values_list(
             "message__number", "message__content"
         )
-        if set(lexemes) <= set(lexical.lexemes(content))
+        if has_all_words(content, lexemes)
     ]
     return [*unindexed, *indexed][:limit]
+
+
+def has_all_words(content: str, lexemes: Mapping[str, str]) -> bool:
+    """Return whether a text has each word of a query, with these `lexical.alternatives`."""
+    found = {lexemes.get(lexeme) for lexeme in lexical.lexemes(content)}
+    return found.issuperset(lexemes.values())
 
 
 def numbers_of_messages_of(user_id: str, *, limit: int = 1000) -> list[int]:

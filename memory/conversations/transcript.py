@@ -32,7 +32,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message, MessageAttribute, Role
 from memory.models.attributes import attributes_of, metadata_values, with_metadata
-from memory.text.lexical import fold
+from memory.text.folding import fold
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.context import asynchronous, execute, known_tenant, tenant_scope

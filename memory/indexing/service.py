@@ -13,11 +13,12 @@ from django.db.models import Exists, OuterRef
 from memory.embedding.embedder import Embedder, get_embedder
 from memory.embedding.text_model import Vectors
 from memory.embedding.vectors import array_literal, vectors_literal
-from memory.models import ConversationEmbedding, Message
+from memory.models import ConversationEmbedding, IndexedMessage, Message, PersonName
 from memory.models.querysets import MessageQuerySet
 from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
+from memory.text.folding import fold
 from memory.text.questions import only_asks
 from tenants import transaction
 from tenants.context import execute, known_tenant
@@ -264,6 +265,47 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgre
         with known_tenant(tenant_id), transaction.atomic():
             # Without those that were deleted meanwhile.
             _write_vectors(Message.objects.filter(pk__in=[row.pk for row in batch]), embedded)
+        after = batch[-1].number
+        done += len(batch)
+        yield ReembedProgress(done, max(total, done))
+
+
+def reindex_words(tenant_id: UUID | str) -> Iterator[ReembedProgress]:
+    """Write the words of every indexed message of a tenant again, oldest first, and folded names.
+
+    For words that another version of the product folds, stems or cuts otherwise. It runs beside
+    service: a reader sees the old or the new words of a message. It can be interrupted and
+    repeated. Needs the owner's role.
+
+    Yields:
+        The progress, before the first batch and after each.
+    """
+    with known_tenant(tenant_id):
+        total = Message.objects.count()
+        for name in PersonName.objects.iterator(chunk_size=1000):
+            if name.folded != (folded := fold(name.name)):
+                PersonName.objects.filter(pk=name.pk).update(folded=folded)
+    done = after = 0
+    yield ReembedProgress(done, total)
+    # Ends: each batch begins after the last one.
+    while True:
+        with known_tenant(tenant_id), transaction.atomic():
+            following = Message.objects.filter(number__gt=after).order_by("number")
+            # Moving and erasing messages locks these rows too.
+            batch = list(following.select_for_update(of=("self",))[:BATCH])
+            if not batch:
+                return
+            numbers = [message.number for message in batch]
+            indexed = set(
+                IndexedMessage.objects.filter(message_number__in=numbers).values_list(
+                    "message_number", flat=True
+                )
+            )
+            # The queue indexes the others.
+            messages = [message for message in batch if message.number in indexed]
+            scopes = {scope_number(message.agent_id, message.user_id) for message in messages}
+            remove_from_word_index(sorted(indexed), scopes=sorted(scopes))
+            index_words(messages)
         after = batch[-1].number
         done += len(batch)
         yield ReembedProgress(done, max(total, done))

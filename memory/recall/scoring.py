@@ -26,7 +26,8 @@ from memory.recall.evidence import (
 from memory.recall.policy import RecallWeights
 from memory.text import lexical
 from memory.text.chunking import count_words, split_sentences
-from memory.text.english import ASKED_NUMBERS, I_WORDS, STOP_WORDS, WHEN, YOU_WORDS
+from memory.text.english import ASKED_NUMBERS, WHEN
+from memory.text.languages import ENGLISH, Language
 from memory.text.questions import is_question
 
 # Of a pasted page, the beginning and the end are used.
@@ -35,12 +36,14 @@ MAX_TERMS = 64
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}'’]*")
 
 
-def proper_names(text: str) -> list[str]:
+def proper_names(text: str, latin: Language = ENGLISH) -> list[str]:
     """Return the lexemes of words that look like names: capitalized, and not at the beginning of a
-    sentence.
+    sentence. In a language that capitalizes every noun, no word looks like a name.
     """
+    if latin.capitalizes_nouns:
+        return []
     names = [
-        lexical.lexemes(word)[:1]
+        lexical.lexemes(word, latin)[:1]
         for sentence in split_sentences(text)
         for word in _WORD.findall(sentence)[1:]
         if word[0].isupper() and not word.isupper()
@@ -54,6 +57,8 @@ class Question:
 
     terms: list[int]
     """Hashes of its lexemes, each once, and of SPEAKER_TERMS of the roles that it mentions."""
+    alternatives: dict[int, int]
+    """Hashes of other lexemes that messages may have instead, each with one of `terms`."""
     text_terms: list[int]
     """The hashes of its words alone."""
     names: list[int]
@@ -64,6 +69,8 @@ class Question:
     """It has a pronoun of the agent, such as "you" or "your"."""
     asks_when: bool
     is_question: bool
+    is_english: bool
+    """No word of another language."""
     proper_names: list[int]
     """Hashes of its lexemes that are capitalized like names."""
     words: int
@@ -71,29 +78,42 @@ class Question:
     @classmethod
     def of(cls, query: str) -> "Question":
         """Analyse a query, which may be any text."""
-        words = lexical.words(query)
-        lexemes = [lexeme for lexeme in lexical.stems(words) if lexeme not in ASKED_NUMBERS]
-        lexemes = list(dict.fromkeys(lexemes))
+        words = lexical.analyse(query)
+        word_of = lexical.alternatives(words)
+        lexemes = list(dict.fromkeys(word_of.values()))
+        lexemes = [lexeme for lexeme in lexemes if lexeme not in ASKED_NUMBERS]
         if len(lexemes) > MAX_TERMS:
             lexemes = lexemes[: MAX_TERMS // 2] + lexemes[-MAX_TERMS // 2 :]
         text_terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
-        mentions_user = not I_WORDS.isdisjoint(words)
-        mentions_agent = not YOU_WORDS.isdisjoint(words)
+        mentions_agent = any(word.text in word.language.agent for word in words)
+        mentions_user = any(word.text in word.language.user for word in words) or (
+            not mentions_agent and any(word.language.drops_subject for word in words)
+        )
         speaker_terms = [
             lexical.SPEAKER_TERMS[role]
             for role, is_mentioned in (("user", mentions_user), ("assistant", mentions_agent))
             if is_mentioned
         ]
-        names = list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
+        names = list(dict.fromkeys(word.text for word in words if word.lexeme))
         return cls(
             terms=[*text_terms, *map(lexical.lexeme_hash, speaker_terms)],
+            alternatives={
+                lexical.lexeme_hash(lexeme): lexical.lexeme_hash(word)
+                for lexeme, word in word_of.items()
+                if lexeme != word and word in lexemes
+            },
             text_terms=text_terms,
             names=[lexical.lexeme_hash(name) for name in names[:MAX_TERMS]],
             mentions_user=mentions_user,
             mentions_agent=mentions_agent,
-            asks_when=bool(WHEN.search(query)),
+            asks_when=bool(WHEN.search(query))
+            or any(word.text in word.language.when for word in words),
             is_question=is_question(query),
-            proper_names=[lexical.lexeme_hash(n) for n in proper_names(query)[:MAX_TERMS]],
+            is_english=all(word.language is ENGLISH for word in words),
+            proper_names=[
+                lexical.lexeme_hash(n)
+                for n in proper_names(query, lexical.language_of_latin_words(words))[:MAX_TERMS]
+            ],
             words=count_words(query),
         )
 
@@ -366,7 +386,7 @@ def _weigh_terms(turns: Turns, question: Question) -> _Terms:
     sorted_terms = sorted(set(question.terms))
     terms = np.array(sorted_terms, np.int64)
     is_in_text = np.array([term in question.text_terms for term in sorted_terms], bool)
-    term_of = np.searchsorted(terms, turns.posting_term)
+    term_of = np.searchsorted(terms, _replaced(turns.posting_term, question.alternatives))
     at = _Index(turns.number).positions_of(turns.posting_number)
     contains = np.zeros((len(terms), len(turns.number)), bool)
     contains[term_of, at] = True
@@ -374,7 +394,8 @@ def _weigh_terms(turns: Turns, question: Question) -> _Terms:
     frequency: NDArray[Any]
     if turns.is_large:
         frequency = np.zeros(len(terms))
-        frequency[np.searchsorted(terms, turns.frequency_term)] = turns.document_frequency
+        asked = _replaced(turns.frequency_term, question.alternatives)
+        np.add.at(frequency, np.searchsorted(terms, asked), turns.document_frequency)
         is_known = frequency > 0
     else:
         frequency = contains.sum(axis=1)
@@ -390,6 +411,13 @@ def _weigh_terms(turns: Turns, question: Question) -> _Terms:
         unknown_name=not set(terms[is_known].tolist()).issuperset(question.proper_names),
         max_idf=math.log1p(messages),
     )
+
+
+def _replaced(terms: NDArray[np.int64], replacements: dict[int, int]) -> NDArray[np.int64]:
+    """Return terms, with other terms for some of them."""
+    if not replacements:
+        return terms
+    return np.array([replacements.get(term, term) for term in terms.tolist()], np.int64)
 
 
 def _weights_in_context(

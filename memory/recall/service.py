@@ -263,7 +263,7 @@ def recall(
         "scope": scope_number(agent, user),
         "model": model,
         "vector": Vector(vector),
-        "terms": question.terms,
+        "terms": [*question.terms, *question.alternatives],
         "prior": PRIOR_MESSAGES,
         "at": at,
         "among": None,
@@ -333,7 +333,7 @@ def _select(
         limit=policy.top_k + MAX_CUT + len(excluded),
         known=known,
     )
-    judged = _apply_gate(ranking, policy, excluded, asks_when=question.asks_when)
+    judged = _apply_gate(ranking, policy, excluded, question=question)
     passed = [rated.message for rated, reason in judged if reason is None]
     texts = evidence.read_texts(
         {message.number: message.message_id for message in passed[: policy.top_k + MAX_CUT]}
@@ -377,10 +377,10 @@ def _apply_gate(
     policy: RecallPolicy,
     excluded: Mapping[UUID, Reason],
     *,
-    asks_when: bool,
+    question: Question,
 ) -> list[tuple[_RatedMessage, Reason | None]]:
     """Return the scored messages, best first, each with the reason that it is omitted, if any."""
-    all_rated = _rate(ranking, policy, excluded, asks_when=asks_when)
+    all_rated = _rate(ranking, policy, excluded, question=question)
     # Neither an excluded message nor a repetition of the question opens the gate.
     answers = [
         rated
@@ -420,7 +420,7 @@ def _cut(rated: _RatedMessage, reason: Reason, known: FactsAndExclusions) -> Cut
 
 
 def _rate(
-    ranking: Ranking, policy: RecallPolicy, excluded: Mapping[UUID, Reason], *, asks_when: bool
+    ranking: Ranking, policy: RecallPolicy, excluded: Mapping[UUID, Reason], *, question: Question
 ) -> list[_RatedMessage]:
     """Return the messages of a ranking with their values of the gate, in the same order."""
     gate = GATES[policy.mode]
@@ -442,7 +442,7 @@ def _rate(
             coverage=message.coverage,
             subject=_subject(message) if has_subject else 0.0,
             words=math.log1p(message.words),
-            time=float(asks_when and message.has_time),
+            time=float(question.asks_when and message.has_time),
             unknown=ranking.unknown,
             gap=max(0.0, best_score - _gate_score(message)),
             mean_cosine=ranking.mean_cosine,
@@ -450,7 +450,9 @@ def _rate(
             anonymous=float(not names_speaker),
             scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
         )
-        value = gate.value(features, message.fact if message.is_cited else None)
+        value = gate.value(
+            features, message.fact if message.is_cited else None, is_english=question.is_english
+        )
         probability = policy.probability(value, is_cited=message.is_cited)
         all_rated.append(_RatedMessage(message, value, probability, _channels(message, features)))
     return all_rated

@@ -8,24 +8,30 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, TypeVar
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from memory.text.english import IRREGULAR, MONTHS, STOP_WORDS, TIME_WORDS
-
-# Normalising sorts the combining marks of a character by insertion: n different ones take n²/4
-# steps. No script has more than a handful; Unicode's stream-safe format allows 30 (UAX #15). The
-# last two characters, of half width, become marks when they are decomposed.
-MAX_MARKS = 30
-_TOO_MANY_MARKS = regex.compile(rf"([\p{{M}}\uff9e\uff9f]{{{MAX_MARKS}}})[\p{{M}}\uff9e\uff9f]++")
-
+from memory.text import unspaced
+from memory.text.english import IRREGULAR, MONTHS
+from memory.text.folding import CACHED_WORDS, decompose, fold_word
+from memory.text.languages import (
+    ENGLISH,
+    FREQUENT_ENGLISH,
+    HANGUL,
+    LATIN,
+    UNSPACED,
+    Language,
+    language_of,
+    latin_language,
+)
 
 Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 # The average length is a constant. Earlier turns count with these shares: the one before, then the
@@ -41,28 +47,28 @@ SPEAKER_TERMS = {"user": "@user", "assistant": "@agent"}
 SPEAKER_AND_DATE_LEXEMES = 4
 # Longer runs of letters are no words that a person would search for.
 MAX_WORD = 64
+MAX_WORDS_OF_UNKNOWN_LANGUAGE = 16
 _TOKEN = regex.compile(
     r"""
-      (?P<unspaced>[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー々\p{M}]+)
+      (?P<han>[\p{Han}々]+)
+    | (?P<hiragana>[\p{Hiragana}]+)
+    | (?P<katakana>[\p{Katakana}ー]+)
+    | (?P<unspaced>[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{M}]+)
+    | (?P<hangul>\p{Hangul}+)
     | \p{N}+(?:[.,]\p{N}+)+
-    | [\p{L}\p{N}--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]
-      [\p{L}\p{N}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]*
+    | [\p{L}\p{N}--[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]
+      [\p{L}\p{N}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]*
     """,
     regex.VERBOSE | regex.VERSION1,
 )
+_KANA = regex.compile(r"[\p{Hiragana}\p{Katakana}]")
+# Characters that change the shape of a word only. In Arabic script a non-joiner separates.
+_INVISIBLE = regex.compile(r"(?<!\p{Arabic})\u200c|[\u00ad\u200d\u2060]")
 # The same tokens for folded ASCII texts, in a quarter of the time.
 _ASCII_TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)+|[a-z0-9]+")
-_LATIN_MARKS = regex.compile(r"(?<=\p{Latin})\p{M}++")
+_MONTH_NUMBERS = frozenset(map(str, range(1, 13)))
 _YEAR = regex.compile(r"(?:19|20)\d\d")
 _local = threading.local()
-# Of 616,000 words of chats 94.8 % are among this many; with 65,536 it would be 95.5 %, with four
-# times the memory, 22 MB for stems and hashes.
-CACHED_WORDS: Final = 16_384
-
-
-def decompose(text: str) -> str:
-    """Return the text in form NFKD, with at most 30 marks for each character."""
-    return unicodedata.normalize("NFKD", _TOO_MANY_MARKS.sub(r"\1", text))
 
 
 def bm25_weight(frequency: Numbers, length: Numbers, k1: float = K1, b: float = B) -> Numbers:
@@ -79,47 +85,134 @@ def _damping(length: Numbers, k1: float = K1, b: float = B) -> Numbers:
     return k1 * (1 - b + b * length / AVERAGE_LENGTH)
 
 
+class Word(NamedTuple):
+    """A word of a text."""
+
+    text: str
+    """Folded."""
+    language: Language
+    lexeme: str
+    """Its stem; "" of a word that is too frequent to find something."""
+
+
 @lru_cache(maxsize=CACHED_WORDS)
-def stem(word: str) -> str:
+def stem(word: str, language: Language = ENGLISH) -> str:
     """Return the stem of a folded word, so that "went" is "go" and "stories" is "story"."""
+    if language is ENGLISH:
+        word = IRREGULAR.get(word, word)
     # A Snowball stemmer is not thread-safe: one for each thread.
-    stemmer = getattr(_local, "stemmer", None)
-    if stemmer is None:
+    stemmers = _local.__dict__.setdefault("stemmers", {})
+    if language.stemmer not in stemmers:
         import snowballstemmer  # loads all languages, which most commands do not need
 
-        stemmer = _local.stemmer = snowballstemmer.stemmer("english")
-    stemmed: str = stemmer.stemWord(IRREGULAR.get(word, word))
-    return stemmed
+        stemmers[language.stemmer] = snowballstemmer.stemmer(language.stemmer)
+    stemmed: str = stemmers[language.stemmer].stemWord(word)
+    return fold_word(stemmed)
 
 
 def words(text: str) -> list[str]:
-    """Return the words of `text` in any script, without case, width, and accents of Latin letters.
-
-    Scripts without spaces give overlapping pairs of characters, the usual way to search them.
-    """
+    """Return the folded words of `text` in any script, without case, width and accents."""
     folded = text.casefold()
     if folded.isascii():
         return [token[:MAX_WORD] for token in _ASCII_TOKEN.findall(folded)]
-    folded = decompose(folded)
-    folded = unicodedata.normalize("NFC", _LATIN_MARKS.sub("", folded))
-    tokens: list[str] = []
-    for match in _TOKEN.finditer(folded):
-        token = match[0]
-        if match["unspaced"] and len(token) > 2:
-            tokens += [token[i : i + 2] for i in range(len(token) - 1)]
+    return [word.text for word in analyse(text)]
+
+
+def analyse(text: str, latin: Language | None = None) -> list[Word]:
+    """Return the words of a text in any script, in order, each with its language and lexeme.
+
+    Scripts without spaces give overlapping pairs of characters, the usual way to search them.
+
+    Args:
+        text: the text.
+        latin: the language of its Latin words; by default that of most of its frequent words, and
+            English if that is not known.
+    """
+    lower = text.casefold()
+    if lower.isascii():
+        tokens = [token[:MAX_WORD] for token in _ASCII_TOKEN.findall(lower)]
+        latin = latin or latin_language(tokens, tokens)
+        return [_word(token, latin) for token in tokens]
+    lower = unicodedata.normalize("NFC", decompose(_INVISIBLE.sub("", lower)))
+    matches = list(_TOKEN.finditer(lower))
+    spaced = [match[0] for match in matches if match.lastgroup is None]
+    latin = latin or latin_language(spaced, [fold_word(word) for word in spaced])
+    is_japanese = bool(_KANA.search(lower))
+    found: list[Word] = []
+    for match in matches:
+        token, script = match[0], match.lastgroup
+        if token[0] in "月월" and found and found[-1].text in _MONTH_NUMBERS:
+            found.append(Word(token[0], UNSPACED, stem(MONTHS[int(found[-1].text) - 1])))
+            token = token[1:] if script == "han" else ""
+        if not token:
+            continue
+        if script is None:
+            found.append(_word(token[:MAX_WORD], latin))
+        elif script == "hangul":
+            found += _korean_words(token[:MAX_WORD])
+        elif script == "han" or script == "hiragana":
+            cut = unspaced.cut_hiragana(token)
+            if script == "han":
+                cut = unspaced.cut_han(token, is_japanese=is_japanese)
+            found += [
+                Word(part, UNSPACED, "" if is_function else part) for part, is_function in cut
+            ]
         else:
-            tokens.append(token[:MAX_WORD])
-    return tokens
+            found += [Word(part, UNSPACED, part) for part in unspaced.cut_word(token[:MAX_WORD])]
+    return found
 
 
-def lexemes(text: str) -> list[str]:
-    """Return the stems of the words of `text` without stop words, in order, with repetitions."""
-    return stems(words(text))
+def _korean_words(token: str) -> list[Word]:
+    word = token if token in HANGUL.stop_words else unspaced.without_ending(token)
+    if word in HANGUL.stop_words:
+        return [Word(word, HANGUL, "")]
+    return [Word(part, HANGUL, part) for part in unspaced.cut_word(word)]
 
 
-def stems(tokens: Iterable[str]) -> list[str]:
-    """Return the stems of these words without stop words, in order, with repetitions."""
-    return [stem(word) for word in tokens if word not in STOP_WORDS]
+def _word(token: str, latin: Language) -> Word:
+    folded = fold_word(token)
+    language = language_of(folded, latin)
+    if folded in language.months:
+        return Word(folded, language, stem(MONTHS[language.months[folded]]))
+    return Word(folded, language, "" if folded in language.stop_words else stem(folded, language))
+
+
+def lexemes(text: str, latin: Language | None = None) -> list[str]:
+    """Return the stems of the words of `text` without stop words, in order, with repetitions.
+
+    Args:
+        text: the text.
+        latin: the language of its Latin words; by default that of most of its frequent words.
+    """
+    return [word.lexeme for word in analyse(text, latin) if word.lexeme]
+
+
+def alternatives(words: Sequence[Word], *, limit: int | None = None) -> dict[str, str]:
+    """Return the lexemes that messages with the words of a query may have, at most `limit`.
+
+    A query such as "Wohnungen" does not show its language. Then each word has a lexeme for each
+    Latin language. A longer text without frequent words is in no language.
+
+    Returns:
+        Each lexeme with that of its word in `words`; the latter come first.
+    """
+    found = {word.lexeme: word.lexeme for word in words if word.lexeme}
+    is_known = any(word.language is not ENGLISH or word.text in FREQUENT_ENGLISH for word in words)
+    if not is_known and len(words) <= MAX_WORDS_OF_UNKNOWN_LANGUAGE:
+        for word in words:
+            for language in LATIN:
+                found.setdefault(stem(word.text, language), word.lexeme)
+    return dict(islice(found.items(), limit))
+
+
+def hashes(lexemes: Mapping[str, str]) -> dict[int, int]:
+    """Return the hashes of `alternatives`."""
+    return {lexeme_hash(lexeme): lexeme_hash(word) for lexeme, word in lexemes.items()}
+
+
+def language_of_latin_words(words: Iterable[Word]) -> Language:
+    """Return the language in which the Latin words of a text are stemmed."""
+    return next((word.language for word in words if word.language in LATIN), ENGLISH)
 
 
 def date_lexemes(moment: datetime) -> list[str]:
@@ -130,7 +223,9 @@ def date_lexemes(moment: datetime) -> list[str]:
 
 def has_time_word(text: str) -> bool:
     """Return whether the text has a word of time: a weekday, a month, "yesterday", a year."""
-    return any(word in TIME_WORDS or _YEAR.fullmatch(word) for word in words(text))
+    return any(
+        word.text in word.language.time or _YEAR.fullmatch(word.text) for word in analyse(text)
+    )
 
 
 def term_weights(message_lexemes: Sequence[str]) -> dict[str, float]:
@@ -146,16 +241,3 @@ def lexeme_hash(lexeme: str) -> int:
     """Return the hash of a lexeme: 64 bits, signed like Postgres' bigint."""
     digest = blake2b(lexeme.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
-
-
-# Letters that Unicode does not decompose into a letter and an accent.
-_LETTERS: Final = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
-)
-
-
-def fold(text: str) -> str:
-    """Return a text without case, accents and repeated blanks: "Łukasz  É." becomes "lukasz e."."""
-    decomposed = unicodedata.normalize("NFKD", text).casefold()
-    plain = "".join(character for character in decomposed if not unicodedata.combining(character))
-    return " ".join(plain.translate(_LETTERS).split())

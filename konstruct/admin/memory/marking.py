@@ -8,6 +8,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from memory.text import lexical
+from memory.text.languages import Language
 
 # Comparing takes up to the cube of this number, a tenth of a second. Longer texts between the
 # common beginning and end are shown as replaced.
@@ -48,11 +49,13 @@ def _count_common_parts(before: Sequence[str], after: Sequence[str]) -> int:
 
 def highlight(text: str, query: str) -> SafeString:
     """Return the text as HTML with the words of a query marked; of a long text, an excerpt."""
-    query_lexemes = set(lexical.lexemes(query))
-    excerpt = _excerpt(text, query_lexemes)
+    # A word alone does not show its language.
+    latin = lexical.language_of_latin_words(lexical.analyse(text[:MAX_EXCERPT]))
+    query_lexemes = set(lexical.lexemes(query, latin))
+    excerpt = _excerpt(text, query_lexemes, latin)
     parts, end = [], 0
     for match in _WORD.finditer(excerpt):
-        if not query_lexemes.isdisjoint(lexical.lexemes(match[0])):
+        if not query_lexemes.isdisjoint(lexical.lexemes(match[0], latin)):
             parts += [
                 conditional_escape(excerpt[end : match.start()]),
                 format_html("<mark>{}</mark>", match[0]),
@@ -61,7 +64,7 @@ def highlight(text: str, query: str) -> SafeString:
     return mark_safe("".join([*parts, conditional_escape(excerpt[end:])]))  # noqa: S308  (escaped)
 
 
-def _excerpt(text: str, query_lexemes: set[str]) -> str:
+def _excerpt(text: str, query_lexemes: set[str], latin: Language) -> str:
     """Return the part of a long text around the first word of the query."""
     if len(text) <= MAX_EXCERPT:
         return text
@@ -69,7 +72,7 @@ def _excerpt(text: str, query_lexemes: set[str]) -> str:
         (
             match.start()
             for match in _WORD.finditer(text, 0, 100_000)
-            if not query_lexemes.isdisjoint(lexical.lexemes(match[0]))
+            if not query_lexemes.isdisjoint(lexical.lexemes(match[0], latin))
         ),
         0,
     )

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from memory.text.lexical import decompose
+from memory.text.folding import decompose
 
 # Longer messages are neither plain requests nor plain answers.
 MAX_WORDS = 16

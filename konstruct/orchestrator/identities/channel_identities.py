@@ -17,7 +17,7 @@ from memory.arguments import text_argument
 from memory.browse.people import similar_user_ids
 from memory.ids import new_id_argument
 from memory.models import PersonName
-from memory.text.lexical import fold
+from memory.text.folding import fold
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.context import execute, fetch_column, fetch_value

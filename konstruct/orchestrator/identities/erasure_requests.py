@@ -26,7 +26,7 @@ from memory.arguments import id_argument, text_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import pseudonym_problem
 from memory.models import PersonName
-from memory.text.lexical import fold
+from memory.text.folding import fold
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ErasureRequest, MessageErasure

@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from konstruct.orchestrator.models import ChannelIdentity
 from memory.models import PersonName
-from memory.text.lexical import fold
+from memory.text.folding import fold
 from tenants import transaction
 from tenants.audit.pseudonyms import is_distinctive
 from tenants.context import connection

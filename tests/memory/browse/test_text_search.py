@@ -1,10 +1,12 @@
 """Finding messages by their words among all users of a tenant."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
+from memory.browse.search import search_messages
 from memory.browse.threads import numbers_of_messages_with
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.indexing import embedding_jobs
@@ -55,3 +57,30 @@ def test_the_newest_that_hold_every_word_are_found(
     )
     with tenant_scope(tenant_a.id):
         assert numbers_of_messages_with(asked, limit=limit) == expected[:limit]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("wir suchen eine schöne Wohnung mit einem Balkon", "Wohnungen"),
+        ("mi hermana vive con dos gatas en la casa", "gata"),
+        ("Мы купили новую книгу о море", "книги"),
+        ("kediler bu ışıkta hiç uyumuyor", "KEDİ"),
+        ("w domu jest nowe łóżko i szafa", "lozko"),
+        ("اشتريتُ الكتابَ من هنا", "كتاب"),
+        ("札幌の大学に通っています", "大学"),
+        ("the wedding was in Lisbon", "weddings"),
+    ],
+)
+def test_a_word_alone_finds_its_forms_in_any_language(
+    tenant_a: Tenant, add_message: Callable[..., Message], said: str, asked: str
+) -> None:
+    message = add_message(tenant_a.id, said)
+    add_message(tenant_a.id, "Something else was said in the meantime")
+    with tenant_scope(tenant_a.id):
+        assert numbers_of_messages_with(asked) == [message.number]
+    embedding_jobs.drain(tenant_a.id)
+    with tenant_scope(tenant_a.id):
+        assert numbers_of_messages_with(asked) == [message.number]
+        first, *_ = search_messages(asked).hits
+    assert (first.message, first.words) == (message, 1.0)

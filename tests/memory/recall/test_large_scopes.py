@@ -82,6 +82,18 @@ def test_turn_before_a_candidate_counts_in_a_large_scope(
     assert set(contents(result)) == {texts[-1], SMALL_TALK[4], SMALL_TALK[5]}
 
 
+def test_a_word_of_unknown_language_is_found_in_other_forms(
+    tenant_a: Tenant, large_from: Callable[[int, int], None]
+) -> None:
+    said = "Wir haben eine Wohnung mit Balkon gesehen."
+    add_messages(tenant_a, *SMALL_TALK, said)
+    for whole_scope in (5000, 0):
+        large_from(whole_scope, 5000)
+        result = recall(tenant_a.id, AGENT, "ann", "Wohnungen", policy=UNGATED)
+        found = next(hit for hit in result.hits if hit.content == said)
+        assert found.channels["coverage"] == 1
+
+
 def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others(
     tenant_a: Tenant, large_from: Callable[[int, int], None]
 ) -> None:
