@@ -1,19 +1,12 @@
-"""The cost of a message: SQL statements, and files that a reader has to open."""
+"""The cost of a message in SQL statements."""
 
-import contextlib
-import functools
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from types import FrameType
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.test.utils import CaptureQueriesContext
 
-import konstruct
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
@@ -22,8 +15,7 @@ from konstruct.orchestrator.replies.queue import REPLIES
 from konstruct.orchestrator.tasks import answer_message
 from konstruct.orchestrator.tools import tool_calls
 from memory.embedding.embedder import get_embedder
-from memory.models import ConversationEmbedding, Message
-from memory.tasks import embed_and_store
+from memory.models import Message
 from tenants import jobs
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
@@ -132,78 +124,3 @@ def test_a_handed_over_thread(
         message = send_message(handled=False)
     require(34, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
-
-
-# --- Files ----------------------------------------------------------------------------------------
-
-ROOT = Path(konstruct.__file__).parent.parent
-PACKAGES = ("konstruct/", "memory/", "tenants/")
-# The database wrapper of each statement, and pure functions of one value, do not count.
-UNCOUNTED = ("tenants/postgresql/", "tenants/redis_keys.py", "memory/arguments.py")
-# A call through a context manager or a decorator is a call by the code that uses it.
-TRANSPARENT = {contextlib.__file__, functools.__file__}
-MAX_FILES = 29
-
-
-def ids_in(value: Any, depth: int = 0) -> set[str]:
-    """Return the ids that a value is, or contains."""
-    if isinstance(value, (UUID, str)):
-        return {str(value)}
-    if depth > 2:
-        return set()
-    if isinstance(value, (list, tuple, set, dict)):
-        parts = list(value.values() if isinstance(value, dict) else value)[:30]
-    else:
-        slots = {name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())}
-        names = {"id", "message_id", "message"} & (slots | getattr(value, "__dict__", {}).keys())
-        parts = [getattr(value, name, None) for name in names]
-    return {found for part in parts for found in ids_in(part, depth + 1)}
-
-
-def file_of(frame: FrameType | None) -> str:
-    """Return the path of a frame's file in the product; "" for other code."""
-    path = "" if frame is None else frame.f_code.co_filename.removeprefix(f"{ROOT}/")
-    return path if path.startswith(PACKAGES) else ""
-
-
-@contextmanager
-def calls() -> Iterator[list[tuple[str, set[str]]]]:
-    """Collect the files of functions that other functions of the product call, with their ids."""
-    collected: list[tuple[str, set[str]]] = []
-
-    def on_call(frame: FrameType, event: str, _: object) -> None:
-        name, code, caller = file_of(frame), frame.f_code, frame.f_back
-        if event != "call" or not name or name.startswith(UNCOUNTED) or code.co_name[0] == "<":
-            return
-        while caller and (
-            caller.f_code.co_filename in TRANSPARENT or caller.f_code.co_name[0] == "<"
-        ):
-            caller = caller.f_back
-        if file_of(caller) or code.co_name in ("handle", "embed_and_store"):
-            arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + 2]
-            values = [frame.f_locals[name] for name in arguments if name in frame.f_locals]
-            collected.append((name, ids_in(values)))
-
-    sys.setprofile(on_call)
-    try:
-        yield collected
-    finally:
-        sys.setprofile(None)
-
-
-@pytest.mark.slow
-def test_a_message_passes_few_files_from_the_view_to_its_vector(
-    program_a: Program, llm_server: LLMServer, committed: Committed, settings: Any
-) -> None:
-    settings.LLM_POOL_URL = llm_server.url
-    program_a.send("Hello")
-    jobs.work(REPLIES)
-    with calls() as collected:
-        with committed():
-            message_id = program_a.send("Hello again").json()["id"]
-            jobs.work(REPLIES)
-        embed_and_store(str(program_a.tenant.id), [message_id])
-    with tenant_scope(program_a.tenant.id):
-        assert ConversationEmbedding.objects.filter(message_id=message_id).exists()
-    files = {name for name, ids in collected if message_id in ids}
-    assert len(files) <= MAX_FILES, "\n".join(sorted(files))
