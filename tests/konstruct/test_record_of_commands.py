@@ -31,7 +31,8 @@ PROJECT_APPS = (
 )
 RECORDED = {
     "connect_slack", "create_agent", "create_api_key", "create_tenant_admin", "erase_user",
-    "export_memory", "import_memory", "import_transcript", "reembed", "reseal_channel_tokens",
+    "export_memory", "import_memory", "import_transcript", "reembed", "reindex_words",
+    "reseal_channel_tokens",
     "retention", "verify_memory",
 }  # fmt: skip
 OPERATOR_COMMANDS = {

@@ -20,9 +20,9 @@ class Command(KonstructCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        whose = parser.add_mutually_exclusive_group(required=True)
-        whose.add_argument("--tenant", metavar="SLUG", help="One tenant.")
-        whose.add_argument("--all", action="store_true", help="All active tenants.")
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("--tenant", metavar="SLUG", help="One tenant.")
+        which.add_argument("--all", action="store_true", help="All active tenants.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenants = (
