@@ -430,8 +430,8 @@ DATA = re.compile(
     r"|(This is what I remember:|I will remember that|I have asked for a person:|- Fact:|"
     r"You are an AI assistant|\(Built-in responder|Please remember that|No such model:|"
     r"May I remember this:|“?Can I talk to a human).*"  # replies, and their messages
-    r"|\w+\*{4,}|\b[0-9a-f]{8}[0-9a-f-]{4,}|\b\w*_\w+\b|\"(complaint|facts)\"|U\d|T1|Ev1"  # ids
-    r"|\b(Konstruct|Slack|Python|curl|CSV|JSON|Ctrl|esc|md5|UTC|Deutsch|English|español)\b"  # names
+    r"|\w+\*{4,}|\b[0-9A-Fa-f][0-9a-f]{7}[0-9a-f-]{4,}|\b\w*_\w+\b|\"(complaint|facts)\""  # ids
+    r"|U\d|T1|Ev1|\b(Konstruct|Slack|Python|curl|CSV|JSON|Ctrl|esc|md5|UTC|Deutsch|English|español)\b"
     r"|\b(en|de|es)\b|\b([Aa]dmin|[Oo]lga|[Aa]uditor|curator|[Aa]urora( Travel)?|hebrew)\b"
     r"|\b(rest|slack|stop|default|allergy|health|other|extraction|localhost|[Tt]enant-[aAbB])\b"
     r"|\b(gpt-0|test-model|all-MiniLM-L6-v2)\b|[Nn]oa@example\.com"

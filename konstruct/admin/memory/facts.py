@@ -277,7 +277,8 @@ class MemoryEntryAdmin(AgentNameAdmin):
             return ("content", "metadata", "agent_id", "user_id", "valid_from", "expires_at")
         return (
             *(("content", "value") if obj.slot else ("content",)),
-            *("reason", "metadata", "more", "agent", "user_id", "valid_from", "valid_to"),
+            *(("reason",) if self.has_change_permission(request, obj) else ()),
+            *("metadata", "more", "agent", "user_id", "valid_from", "valid_to"),
             *("expires_at", "created_at", "updated_at", "embedding_model", "memory_id"),
         )
 
