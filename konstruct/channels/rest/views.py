@@ -93,7 +93,7 @@ class MessagesView(ApiView):
             202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is pending."),
             (200, MEDIA_TYPE): OpenApiResponse(str, description="The reply, as it is written."),
         },
-        errors=(402,),
+        errors=(402, 409),
         headers=[IDEMPOTENCY_KEY, LOCATION],
     )
     def post(self, request: Request) -> Any:

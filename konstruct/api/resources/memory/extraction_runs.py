@@ -139,7 +139,7 @@ class ExtractionRunsView(ApiView):
         own_transaction=True,
         id="preview_extraction",
         returns={201: ExtractionRunInFullSerializer},
-        errors=(422,),
+        errors=(409, 422),
         headers=[LOCATION],
     )
     def post(self, request: Request) -> Response:
@@ -194,7 +194,7 @@ class ReplayView(ApiView):
         own_transaction=True,
         id="replay_extraction_run",
         returns={201: ExtractionRunInFullSerializer},
-        errors=(422,),
+        errors=(409, 422),
         headers=[LOCATION],
     )
     def post(self, request: Request, run_id: UUID) -> Response:

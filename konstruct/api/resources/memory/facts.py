@@ -518,7 +518,7 @@ class FactBatchView(BaseFactsView):
         "All of them are stored, or none. The same request again stores nothing twice, because "
         "the same external id, or else the same text, of the same agent and user is the same fact.",
         returns=StoredFactsSerializer,
-        errors=(402, 422),
+        errors=(402, 409, 422),
     )
     def post(self, request: Request) -> Response:
         """Store several facts."""

@@ -85,7 +85,7 @@ class IdentitiesView(ApiView):
         body=NewIdentitySerializer,
         id="name_identity",
         returns=IdentitySerializer,
-        errors=(402,),
+        errors=(402, 409),
         headers=[LOCATION],
     )
     def post(self, request: Request) -> Response:
