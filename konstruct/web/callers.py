@@ -83,7 +83,7 @@ class Callers:
         self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def recall(self, caller: Caller, *, max_age: float = FRESH_SECONDS) -> bool:
-        """Set the name of a caller whose credentials are remembered. Return whether they are."""
+        """Set the name of a caller with remembered credentials. Return whether they are."""
         name, verified_at = self._verified.get(caller.digest, ("", 0.0))
         caller.name = name if self._clock() - verified_at < max_age else ""
         return bool(caller.name)
@@ -134,7 +134,7 @@ def caller_of(scope: Any) -> Caller:
 
 
 def verify(request: Request) -> HttpResponse:
-    """Set the name of a caller whose key or session is valid, by the middleware that authenticates.
+    """Set the name of a caller with a valid key or session, by the middleware that authenticates.
 
     Return its response: a 503 if a database is down.
     """

@@ -73,7 +73,7 @@ class Handler(ASGIHandler):
         super().load_middleware(is_async=False)
 
     async def identify(self, scope: Any) -> HttpResponseBase | None:
-        """Verify the credentials of a request whose body was not read yet.
+        """Verify the credentials of a request before its body is read.
 
         Return a response if they cannot be verified now, because the database is down.
         """

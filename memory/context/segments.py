@@ -65,7 +65,7 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A name or a date, whose source the content after it decides."""
+    """A name or a date: the content after it decides its source."""
 
     field: str
     text: str
