@@ -100,3 +100,10 @@ def test_files_and_names_of_docstrings_exist() -> None:
                 if not is_known_name(name)
             ]
     assert missing == []
+
+
+@pytest.mark.parametrize("name", ["Makefile", ".ci/run"])
+def test_tests_that_are_run_by_path_exist(name: str) -> None:
+    paths = re.findall(r"(?<![\w/])tests/[\w/]+(?:\.py)?", (ROOT / name).read_text())
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -184,6 +184,7 @@ def test_find_by_similar_meaning(demo_tenant: Aurora, visit: Callable[..., Brows
     visitor.open("/admin/")
     with clicks(page, 0):
         page.keyboard.press("Control+k")
+        expect(page.locator("#search-input-command")).to_be_focused()
         page.keyboard.type("Which food makes me ill?")
         expect(page.locator("#command-results-list .active")).to_be_visible()
         page.keyboard.press("Enter")
