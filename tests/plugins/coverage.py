@@ -3,13 +3,16 @@
     python -m pytest -p tests.plugins.coverage
 
 SlipCover puts its probes into the project's modules at import. The tracer of coverage.py on Python
-3.11 would take half as long again. Processes started by tests are not measured.
+3.11 would take half as long again. Processes that tests start measure themselves
+(`processes/sitecustomize.py`) unless they are killed.
 """
 
 import io
 import json
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +31,8 @@ _meter = slipcover.Slipcover(
     omit=LEFT_OUT,
 )
 _of_workers: list[dict[str, Any]] = []
+if not _is_worker:
+    os.environ["KONSTRUCT_COVERAGE"] = tempfile.mkdtemp(prefix="coverage")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -36,6 +41,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
     if _is_worker or not early_config.known_args_namespace.numprocesses:
         files = slipcover.FileMatcher(sources=PACKAGES, omit=LEFT_OUT)
         slipcover.ImportManager(_meter, files).__enter__()
+        os.environ["PYTHONPATH"] = str(Path(__file__).parent / "processes")
     return (yield)
 
 
@@ -57,6 +63,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     coverage = _meter.get_coverage()
     for measured in _of_workers:
         slipcover.merge_coverage(coverage, measured)
+    for file in Path(os.environ["KONSTRUCT_COVERAGE"]).glob("*.json"):
+        slipcover.merge_coverage(coverage, json.loads(file.read_text()))
     table = io.StringIO()
     slipcover.print_coverage(coverage, outfile=table, missing_width=40, skip_covered=True)
     terminalreporter.section("coverage")
