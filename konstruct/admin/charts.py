@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from konstruct.admin.access import log_access
 from konstruct.orchestrator.activity import Activity, Day, activity, recount
 from tenants import transaction
-from tenants.admin.badges import format_number
+from tenants.admin.columns import format_number
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 

@@ -9,8 +9,6 @@ from tenants.admin.sites import tenant_site
 
 admin.autodiscover()  # before the sites tell their URLs
 
-handler403 = "tenants.admin.forbidden.forbidden"
-handler404 = "konstruct.admin.not_found.not_found"
 handler500 = "tenants.http.middleware.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),

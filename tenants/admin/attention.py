@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext, ngettext
 
-from tenants.admin.badges import format_number
+from tenants.admin.columns import format_number
 from tenants.admin.figures import Backlog, backlogs, tenants_with_most
 from tenants.admin.quotas import reached_text
 from tenants.models import Tenant

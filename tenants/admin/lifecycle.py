@@ -17,7 +17,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tenants.admin.badges import format_number
+from tenants.admin.columns import format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.passwords import first_admin_token, mail_invitation
 from tenants.admin.sites import operator_site

@@ -10,34 +10,31 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from django import forms
-from django.apps import apps
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Permission
-from django.contrib.contenttypes.models import ContentType
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DataError
 from django.db.models import Model, QuerySet, UUIDField
 from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.functional import cached_property
-from django.utils.text import Truncator, capfirst
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
+from tenants.admin.columns import time_text
 from tenants.admin.sites import ExtraContext
-from tenants.admin.times import time_text
 from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.context import execute
 
@@ -69,7 +66,6 @@ class PermissionsField(forms.ModelMultipleChoiceField):
 VERSION: Final = "row_version"
 ROW_ID: Final = "row_id"
 DIGEST_CHARACTERS: Final = 12
-MAX_SHOWN_CHARACTERS: Final = 300
 
 LastChange = Callable[[Any], tuple[str, datetime] | None]
 """Returns who changed a row last, and when; None if it is not known."""
@@ -79,22 +75,18 @@ class RowForm(forms.ModelForm):
     """The form of a row that exists, or a form of an inline, which can also be one of a new row."""
 
     last_change: LastChange
-    is_refused = False
-    """Whether this form was refused, because values that were stored since would be lost."""
 
     @property
     def row_version(self) -> str:
-        """The hidden field: of a form that was refused, what the next one confirms."""
-        if (sent := self._sent_version()) and not self.is_refused:
-            return sent
-        return ",".join(f"{name}:{digest}" for name, digest in self._digests().items())
+        """The hidden field: a digest of each value that the form was opened with."""
+        pairs = (f"{name}:{digest}" for name, digest in self._digests().items())
+        return self._sent_version() or ",".join(pairs)
 
     def full_clean(self) -> None:
         """Check the entries; then refuse to replace values that were stored since, unless equal.
 
         A form without the hidden field was sent by a program, and replaces the stored values. A
-        form of an inline is also refused if it deletes a row with such values. A field that the
-        person had left as it was shows the stored value, which the next save keeps.
+        form of an inline is also refused if it deletes a row with such values.
         """
         super().full_clean()
         if self.instance._state.adding:
@@ -103,15 +95,7 @@ class RowForm(forms.ModelForm):
         stored = self._digests()
         lost = [name for name in self.changed_data if sent.get(name, stored[name]) != stored[name]]
         if lost:
-            self.is_refused = True
             self.add_error(None, self._refusal(lost))
-            for name in lost:
-                field: Any = self.fields[name]
-                if self._is_untouched(name, sent.get(name)):
-                    self.errors.pop(name, None)
-                    field.bound_data = lambda _entered, stored: stored
-                text = _display_text(field, self._stored(name))
-                self.add_error(name, gettext("Stored now: “%(value)s”.") % {"value": text})
             # A formset ignores errors of a form that deletes its row.
             self.cleaned_data.pop(DELETION_FIELD_NAME, None)
 
@@ -119,36 +103,22 @@ class RowForm(forms.ModelForm):
         return self.data.get(self.add_prefix(VERSION), "")
 
     def _refusal(self, lost: Iterable[str]) -> str:
-        names = ", ".join(str(self[name].label) for name in lost)
-        entered = gettext(
-            "Your input is kept below, and is not saved. Save again to replace the stored values."
-        )
-        if (last := self.last_change(self.instance)) is None:
-            changed = gettext("This was changed after you had opened it: %(fields)s.")
-            return f"{changed % {'fields': names}} {entered}"
-        by, at = last
-        changed = gettext(
-            "%(name)s changed this on %(time)s, after you had opened it: %(fields)s."
-        ) % {
-            "name": by,
-            "time": time_text(at),
-            "fields": names,
-        }
-        return f"{changed} {entered}"
-
-    def _is_untouched(self, name: str, opened: str | None) -> bool:
-        """Return whether a field was sent as the form was opened, by the digest of that value."""
-        try:
-            return _digest(self.fields[name].clean(self[name].data)) == opened
-        except ValidationError:
-            return False
-
-    def _stored(self, name: str) -> Any:
-        return self.get_initial_for_field(self.fields[name], name)
+        changed = gettext("This was changed after you had opened it: %(fields)s.")
+        values = {"fields": ", ".join(str(self[name].label) for name in lost)}
+        if last := self.last_change(self.instance):
+            values |= {"name": last[0], "time": time_text(last[1])}
+            changed = gettext(
+                "%(name)s changed this on %(time)s, after you had opened it: %(fields)s."
+            )
+        entered = gettext("Your input is below, and is not saved. Open the page again to save it.")
+        return f"{changed % values} {entered}"
 
     def _digests(self) -> dict[str, str]:
-        names = [name for name, field in self.fields.items() if not field.disabled]
-        return {name: _digest(self._stored(name)) for name in names}
+        return {
+            name: _digest(self.get_initial_for_field(field, name))
+            for name, field in self.fields.items()
+            if not field.disabled
+        }
 
 
 class FormWithId(forms.BaseForm):
@@ -233,25 +203,6 @@ def _plain(value: Any) -> Any:
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 
-def _display_text(field: forms.Field, value: Any) -> str:
-    """Return a stored value as people read it."""
-    values = value if isinstance(value, list | tuple) else [value]
-    choices = {str(key): str(label) for key, label in getattr(field, "choices", ())}
-    texts = (_text(item, choices) for item in values)
-    return Truncator(", ".join(texts)).chars(MAX_SHOWN_CHARACTERS)
-
-
-def _text(value: Any, choices: dict[str, str]) -> str:
-    if isinstance(value, bool):
-        return gettext("Yes") if value else gettext("No")
-    if isinstance(value, datetime):
-        return time_text(value)
-    if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False)
-    text = str(value.pk if isinstance(value, Model) else "" if value is None else value)
-    return choices.get(text, text)
-
-
 class DeclaredChangeList(ChangeList):
     """A list with the filters that it declares.
 
@@ -289,6 +240,8 @@ class RecordedAdmin(ModelAdmin):
     """What one row and many rows are called below the list, if not as their model."""
     actions_by_row: tuple[str, ...] = ()
     """Actions that call other servers, and so have a transaction for each row."""
+    log_list: str
+    """The list of the log of the site."""
     sent_twice: Any = ""
     """A sentence for the error of a form of a new row that is sent twice."""
 
@@ -354,30 +307,19 @@ class RecordedAdmin(ModelAdmin):
         """Ask for confirmation, or delete a row."""
         return self.record_view(request, super().delete_view(request, *args, **kwargs))
 
-    def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show the history of a row."""
-        return self.record_view(request, super().history_view(request, *args, **kwargs))
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: ExtraContext = None
+    ) -> HttpResponse:
+        """Show the entries of the log about a row, in place of Django's second log."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        return redirect(reverse(f"admin:{self.log_list}_changelist", query={"q": object_id}))
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Name permissions in the language of the reader."""
         if db_field.related_model is Permission:
             kwargs["form_class"] = PermissionsField
         return super().formfield_for_manytomany(db_field, request, **kwargs)
-
-    def get_deleted_objects(
-        self, objs: Any, request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """List the rows to be deleted, without rows of automatic many-to-many tables."""
-        listed, counts, missing, protected = super().get_deleted_objects(objs, request)
-        joining = [
-            model._meta
-            for model in apps.get_models(include_auto_created=True)
-            if model._meta.auto_created
-        ]
-        names = tuple(f"{capfirst(options.verbose_name)}: " for options in joining)
-        for options in joining:
-            counts.pop(options.verbose_name_plural, None)
-        return _without_prefixes(listed, names), counts, missing, protected
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -424,17 +366,14 @@ class RecordedAdmin(ModelAdmin):
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Log the addition, in the form's transaction after its relations are saved."""
         self.record(request, "create", obj, after=self.state_of(_reload(obj)))
-        return _log_entry(request, obj, ADDITION, message)
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Log the change, in the form's transaction after its relations are saved."""
         was = getattr(obj, "was", NO_STATE)
         self.record(request, "edit", obj, before=was, after=self.state_of(_reload(obj)))
-        return _log_entry(request, obj, CHANGE, message)
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Log the deletions in Django's history."""
-        return [_log_entry(request, obj, DELETION, "") for obj in queryset]
+        """Leave Django's history empty: `delete_model` logs each deletion."""
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         """Delete a row, and log its values."""
@@ -481,26 +420,6 @@ def _count(queryset: QuerySet[Any], keys: set[str]) -> int:
         return queryset.filter(pk__in=keys).count()
     except (ValidationError, ValueError):
         return 0
-
-
-def _without_prefixes(items: list[Any], prefixes: tuple[str, ...]) -> list[Any]:
-    """Return the nested list without texts that begin with one of these prefixes."""
-    return [
-        _without_prefixes(item, prefixes) if isinstance(item, list) else item
-        for item in items
-        if isinstance(item, list) or not item.startswith(prefixes)
-    ]
-
-
-def _log_entry(request: HttpRequest, row: Model, action: int, message: Any) -> LogEntry:
-    """Write Django's history of a row without the name of the row, which may be one of a person."""
-    return LogEntry.objects.create(
-        user_id=cast("int", request.user.pk),
-        content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
-        object_id=str(row.pk),
-        action_flag=action,
-        change_message=json.dumps(message) if isinstance(message, list) else message,
-    )
 
 
 def _reload(row: Model) -> Model:

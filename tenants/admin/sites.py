@@ -69,9 +69,10 @@ class PagedSite(UnfoldAdminSite):
         def register(view: View) -> View:
             @wraps(view)
             def guarded(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
-                is_refused = is_post_only and request.method != "POST"
-                if is_refused or (permission and not request.user.has_perm(permission)):
+                if is_post_only and request.method != "POST":
                     raise PermissionDenied
+                if permission and not request.user.has_perm(permission):
+                    raise PermissionDenied(permission)
                 return view(request, **arguments)
 
             self.pages[name] = permission

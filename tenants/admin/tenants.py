@@ -31,14 +31,12 @@ from unfold.forms import (
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants.admin import quotas
-from tenants.admin.badges import Colours, format_number
+from tenants.admin.columns import Colours, EventColumns, format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address, try_change
 from tenants.admin.list_tools import ListToolsAdmin
-from tenants.admin.record_columns import EventColumns
 from tenants.admin.recorded_admin import (
     DeclaredChangeList,
-    RecordedAdmin,
     RecordedPeopleAdmin,
     row_form,
 )
@@ -154,6 +152,8 @@ class NewTenantForm(forms.ModelForm):
 
 class OperatorAdmin(ListToolsAdmin):
     """A model's pages. Changes are recorded in the operators' log."""
+
+    log_list = "tenants_operatorevent"
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
@@ -402,8 +402,6 @@ class TenantAdmin(OperatorAdmin):
         for tenant in queryset:
             if not try_change(request, tenant, provisioning.resume_tenant, action="resume"):
                 continue
-            # Only Django's own log: the operators' log has the change already.
-            super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
             self.message_user(
                 request,
                 gettext("%(tenant)s is %(state)s")
@@ -442,8 +440,8 @@ class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
 
     list_display = ("exact_time", "actor", "what", "subject_label", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
-    search_fields = ("=actor", "=name", "=address")
-    search_help_text = _("The name of the actor, the name of the object, or an address.")
+    search_fields = ("=actor", "=name", "=subject_id", "=address")
+    search_help_text = _("The name of the actor, the name or id of the object, or an address.")
     fields = (
         *("exact_time", "actor", "actor_kind", "actor_id", "address", "action"),
         *("subject_label", "name", "subject_id", "changes", "asked"),

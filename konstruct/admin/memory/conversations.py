@@ -13,20 +13,25 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin.access import (
+    date_range_query,
+    export_page,
+    log_access,
+    log_row_access,
+    with_date_range,
+)
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.exclusions import exclusion_label
 from konstruct.admin.memory.sources import is_written_by_person, sources_of
 from konstruct.admin.operations.escalations import transfer_targets
-from konstruct.admin.page_tools import date_range_query, export_page, with_date_range
-from konstruct.admin.pages import show_outcome
-from konstruct.admin.person_choice import PersonChoice
-from konstruct.admin.query_parameters import (
+from konstruct.admin.pages import (
+    PersonChoice,
     agent_user_query,
     as_number,
     as_position,
     as_uuid,
     position_text,
+    show_outcome,
 )
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread

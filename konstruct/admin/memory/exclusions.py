@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import author_of, log_row_access
 from konstruct.admin.memory.fact_review import WHOLE_MESSAGE, ReasonForm
-from konstruct.admin.pages import show_outcome
-from konstruct.admin.query_parameters import as_number, as_uuid
+from konstruct.admin.pages import as_number, as_uuid, show_outcome
 from memory.facts import exclude_from_recall, include_again
 from memory.models import Message, RecallExclusion
 from memory.text.chunking import sentence_spans

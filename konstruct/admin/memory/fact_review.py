@@ -21,9 +21,7 @@ from unfold.decorators import display
 from konstruct.admin.access import AuditedReadOnlyAdmin, author_of, log_access, log_row_access
 from konstruct.admin.lists import agent_names, id_column
 from konstruct.admin.memory.marking import mark_difference
-from konstruct.admin.pages import PageForm, show_outcome
-from konstruct.admin.person_choice import PersonChoice
-from konstruct.admin.query_parameters import as_uuid
+from konstruct.admin.pages import PageForm, PersonChoice, as_uuid, show_outcome
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.usage import admit_memories
 from konstruct.templatetags.texts import translated

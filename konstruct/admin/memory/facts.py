@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.models import LogEntry
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
@@ -33,9 +32,14 @@ from konstruct.admin.memory.fact_review import (
     update_fact,
 )
 from konstruct.admin.memory.marking import mark_difference
-from konstruct.admin.pages import AgentField, PageForm, UserField, show_outcome
-from konstruct.admin.person_choice import MAX_CHOICES
-from konstruct.admin.query_parameters import as_uuid
+from konstruct.admin.pages import (
+    MAX_CHOICES,
+    AgentField,
+    PageForm,
+    UserField,
+    as_uuid,
+    show_outcome,
+)
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.usage import admit_memories
 from memory.arguments import is_blank
@@ -50,7 +54,7 @@ from memory.models.attributes import metadata_values
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactEvent, FactEvidence, FactState
 from tenants import transaction
-from tenants.admin.badges import Colours
+from tenants.admin.columns import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -347,7 +351,6 @@ class MemoryEntryAdmin(AgentNameAdmin):
             known=current and _fact_context(current),
             identity=identity,
             versions=_versions(identity),
-            edits=LogEntry.objects.filter(object_id=str(identity)).select_related("user")[:50],
         )
 
     @display(

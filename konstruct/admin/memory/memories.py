@@ -7,13 +7,11 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext
 
-from konstruct.admin.access import log_access
+from konstruct.admin.access import date_range_query, export_page, log_access
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.recall_events import left_out_context, memory_context
-from konstruct.admin.page_tools import date_range_query, export_page
-from konstruct.admin.person_choice import PersonChoice
-from konstruct.admin.query_parameters import AgentAndUser, as_uuid
+from konstruct.admin.pages import AgentAndUser, PersonChoice, as_uuid
 from konstruct.orchestrator.models import Agent
 from memory.context.search import search_memory
 from memory.models import Scope

@@ -16,14 +16,12 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from konstruct.admin.access import AgentNameAdmin, log_row_access
-from konstruct.admin.pages import AgentField
-from konstruct.admin.query_parameters import as_uuid
+from konstruct.admin.pages import AgentField, as_uuid
 from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.retention_rules import MAX_DAYS, RetentionShortened
 from tenants import transaction
-from tenants.admin.badges import format_number
+from tenants.admin.columns import format_number, time_text
 from tenants.admin.sites import tenant_site
-from tenants.admin.times import time_text
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action, RetentionRule
 

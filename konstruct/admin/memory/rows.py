@@ -14,9 +14,9 @@ from unfold.admin import TabularInline
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin
-from konstruct.admin.jobs import JobAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
-from konstruct.admin.person_choice import MAX_CHOICES
+from konstruct.admin.operations.queue import JobAdmin
+from konstruct.admin.pages import MAX_CHOICES
 from konstruct.orchestrator.activity import source_of_reply
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.metering import last_calls
@@ -35,7 +35,7 @@ from memory.models import (
     Scope,
     WindowClear,
 )
-from tenants.admin.badges import Colours
+from tenants.admin.columns import Colours
 from tenants.admin.sites import ReadOnly, tenant_site
 
 MAX_QUERY_CHARACTERS: Final = 200

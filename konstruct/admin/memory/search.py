@@ -23,10 +23,9 @@ from konstruct.admin.lists import agent_choices, agent_names, model_page
 from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.sessions import find_sessions
-from konstruct.admin.pages import PageForm, UserField
+from konstruct.admin.pages import PageForm, UserField, as_user_id, as_uuid
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.users import VIEW as VIEW_PEOPLE
-from konstruct.admin.query_parameters import as_user_id, as_uuid
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.people import UserSummary, list_users

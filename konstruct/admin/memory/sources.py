@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.memory.exclusions import excluded_labels
 from konstruct.admin.memory.recall_events import stored_trace_context
-from konstruct.admin.query_parameters import as_uuid
+from konstruct.admin.pages import as_uuid
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.conf import ERASED_PART, UNANSWERED_CHANNELS

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access, log_row_access
 from konstruct.admin.lists import agent_names
-from konstruct.admin.query_parameters import AgentAndUser, as_number
+from konstruct.admin.pages import AgentAndUser, as_number
 from memory.browse.people import displayed_names
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.thread_window import get_thread_turns, shared_channels

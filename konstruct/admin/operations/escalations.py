@@ -16,8 +16,7 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link
-from konstruct.admin.pages import PageForm, show_outcome
-from konstruct.admin.query_parameters import agent_user_query, as_uuid
+from konstruct.admin.pages import PageForm, agent_user_query, as_uuid, show_outcome
 from konstruct.orchestrator.handoff.escalations import (
     ANSWER_PERMISSION,
     OpenedBy,
@@ -34,7 +33,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.badges import Colours
+from tenants.admin.columns import Colours
 from tenants.admin.recorded_admin import FormWithId
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state

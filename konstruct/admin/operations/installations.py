@@ -17,7 +17,7 @@ from konstruct.admin.pages import PageForm
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack import installations
 from konstruct.orchestrator.models import Agent
-from tenants.admin.badges import Colours
+from tenants.admin.columns import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.audit.models import Action

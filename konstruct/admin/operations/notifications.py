@@ -17,8 +17,8 @@ from unfold.widgets import (
 )
 
 from konstruct.admin.access import AgentRowsAdmin, AuditedAdmin, log_row_access
-from konstruct.admin.jobs import JobListAdmin, JobStateFilter
 from konstruct.admin.lists import AgentFilter, UserFilter
+from konstruct.admin.operations.queue import JobListAdmin, JobStateFilter
 from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.notifications.sending import is_mail_configured, send_test

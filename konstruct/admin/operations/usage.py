@@ -1,4 +1,4 @@
-"""Usage: the quotas and the days of a tenant, and for operators the figures of all tenants."""
+"""Usage of a tenant; for operators the usage of all tenants, and the processes."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -11,9 +11,11 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import AuditedReadOnlyAdmin
+from konstruct.api.health import readiness
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.models import DailyUsage
 from tenants.admin.exports import export_response
@@ -123,3 +125,15 @@ def _quotas(quotas: dict[str, Any], used: dict[Quota, Any]) -> list[dict[str, An
             }
         )
     return rows
+
+
+@operator_site.page("processes/", name="processes", permission="tenants.view_tenant")
+def processes(request: HttpRequest) -> HttpResponseBase:
+    """List the services and worker processes with their states, as `/health/ready` does."""
+    record_person_action(request, "list", "processes")
+    return operator_site.render(
+        request,
+        "konstruct/processes.html",
+        title=gettext("Processes"),
+        checks=readiness().items(),
+    )

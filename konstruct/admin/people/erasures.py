@@ -23,7 +23,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
 )
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.badges import Colours
+from tenants.admin.columns import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 

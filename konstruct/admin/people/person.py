@@ -20,9 +20,9 @@ from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access
 from konstruct.admin.lists import AtLeast, model_page
+from konstruct.admin.pages import agent_user_query, as_user_id
 from konstruct.admin.people.identities import linked_accounts
 from konstruct.admin.people.timeline import timeline_context
-from konstruct.admin.query_parameters import agent_user_query, as_user_id
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids, main_id
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.replies.queue import CLOSED

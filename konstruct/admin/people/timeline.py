@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.lists import id_html
-from konstruct.admin.query_parameters import agent_user_query, as_position, position_text
+from konstruct.admin.pages import agent_user_query, as_position, position_text
 from konstruct.orchestrator.identities.timeline import (
     PERMISSIONS,
     Entry,

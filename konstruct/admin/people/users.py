@@ -14,15 +14,13 @@ from django.utils.http import content_disposition_header, urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import actor_of, log_access
+from konstruct.admin.access import actor_of, date_range_query, export_page, log_access
 from konstruct.admin.lists import agent_names
-from konstruct.admin.page_tools import date_range_query, export_page
-from konstruct.admin.pages import show_outcome
+from konstruct.admin.pages import as_user_id, show_outcome
 from konstruct.admin.people.erasures import ERASE, REQUESTED, ErasureForm
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.person import VIEW
 from konstruct.admin.people.person_export import PersonExport
-from konstruct.admin.query_parameters import as_user_id
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.channel_identities import (
     is_known,

@@ -1,22 +1,29 @@
-"""The access log and the exports of lists, read only."""
+"""The access log, the exports of lists, and who is logged in."""
 
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin, newest_name
+from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin, log_access, newest_name
 from konstruct.admin.lists import UserFilter
 from memory.browse.people import displayed_names
+from tenants.admin.columns import EventColumns
 from tenants.admin.exports import list_title
-from tenants.admin.record_columns import EventColumns
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import AccessEvent, ListExport, about_people
+from tenants.audit.models import AccessEvent, Action, ListExport, about_people
 from tenants.audit.people import Person
 
 
@@ -118,3 +125,24 @@ class ListExportAdmin(AuditedReadOnlyAdmin):
     def title(self, row: ListExport) -> str:
         """Return the name of the list."""
         return list_title(row.list_name)
+
+
+# Sessions that are read, those that end last first. The user of one is in its data.
+MAX_SESSIONS: Final = 2_000
+
+
+@tenant_site.page("logins/", name="logins", permission="auth.view_user")
+def logins(request: HttpRequest) -> HttpResponseBase:
+    """List the sessions of the team by person."""
+    log_access(request, Action.LIST, "logins")
+    current = Session.objects.filter(expire_date__gt=timezone.now()).order_by("-expire_date")
+    sessions: dict[str | None, list[datetime]] = defaultdict(list)
+    for session in current[:MAX_SESSIONS]:
+        sessions[session.get_decoded().get(SESSION_KEY)].append(session.expire_date)
+    people = User.objects.filter(pk__in=[pk for pk in sessions if pk]).order_by("username")
+    return tenant_site.render(
+        request,
+        "konstruct/logins.html",
+        title=gettext("Logins"),
+        rows=[(person, sessions[str(person.pk)]) for person in people],
+    )

@@ -25,13 +25,12 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from konstruct.admin.access import AuditedAdmin, log_row_access
 from konstruct.admin.lists import link
-from konstruct.admin.pages import PageForm, UserField
-from konstruct.admin.query_parameters import as_uuid
+from konstruct.admin.pages import PageForm, UserField, as_uuid
 from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
 from konstruct.model_names import translated_choices
 from tenants import transaction
-from tenants.admin.badges import Colours
+from tenants.admin.columns import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action

@@ -21,7 +21,7 @@ from unfold.widgets import UnfoldAdminRadioSelectWidget
 from konstruct.admin.access import AuditedAdmin, log_row_access
 from konstruct.admin.lists import link
 from tenants import transaction
-from tenants.admin.badges import Colours
+from tenants.admin.columns import Colours
 from tenants.admin.passwords import mail_invitation, password_link
 from tenants.admin.recorded_admin import RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
 
@@ -24,53 +22,14 @@ def is_branded(page: Any) -> bool:
     return page["Content-Type"].startswith("text/html") and has_main and "error.css" in text
 
 
-def test_refused_page_names_the_missing_permission_and_the_owners(
-    tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client]
-) -> None:
-    with tenant_scope(tenant_a.id):
-        User.objects.create_superuser("ruth")
-        mia = User.objects.create_user("mia", is_staff=True)
-        team = Group.objects.create(name="team leads")
-        team.permissions.add(Permission.objects.get(codename="change_user"))
-        mia.groups.add(team)
-        User.objects.create_user("no-staff", is_superuser=True)
-    with tenant_scope(tenant_b.id):
-        User.objects.create_superuser("stranger")
-    client = browser(tenant_a, "view_scope")
-    for path, permission in (
-        ("/admin/memory/message/", "memory.view_message"),
-        ("/admin/search/", "audit.search_everyone"),
-        ("/admin/orchestrator/agent/add/", "orchestrator.add_agent"),
-    ):
-        page = client.get(path)
-        assert page.status_code == 403
-        assert is_branded(page)
-        assert permission in page.text
-        assert "<bdi>mia</bdi>, <bdi>ruth</bdi>." in page.text
-        assert "stranger" not in page.text
-    assert "Can search the messages of all people" in client.get("/admin/search/").text
-
-
-def test_refused_page_without_a_permission_names_none(
+def test_a_refused_page_names_the_missing_permission(
     tenant_a: Tenant, browser: Callable[..., Client]
 ) -> None:
-    page = browser(tenant_a).get("/admin/memory/message/add/")
-    assert page.status_code == 403
-    assert is_branded(page)
-    assert "This cannot be done here" in page.text
-
-
-def test_operator_sees_how_to_get_a_permission(db: None, tenant_a: Tenant) -> None:
-    User.objects.create_superuser("olga")
-    with tenant_scope(tenant_a.id):
-        User.objects.create_superuser("of-a-tenant")
-    client = Client(headers={"Host": "localhost"})
-    client.force_login(User.objects.create_user("otto", is_staff=True))
-    page = client.get("/admin/tenants/tenant/")
-    assert (page.status_code, is_branded(page)) == (403, True)
-    assert "tenants.view_tenant" in page.text
-    assert "<bdi>olga</bdi>" in page.text
-    assert "of-a-tenant" not in page.text
+    client = browser(tenant_a, "view_scope")
+    page, rows = client.get("/admin/search/"), client.get("/admin/memory/message/")
+    for refused in (page, rows, browser(tenant_a).get("/admin/memory/message/add/")):
+        assert (refused.status_code, is_branded(refused)) == (403, True)
+    assert "audit.search_everyone" in page.text
 
 
 def test_an_unknown_page_is_not_found(tenant_a: Tenant, browser: Callable[..., Client]) -> None:

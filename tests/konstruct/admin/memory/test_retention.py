@@ -11,7 +11,7 @@ from django.utils import timezone
 from konstruct.orchestrator.retention_rules import MAX_DAYS, apply_due_changes
 from konstruct.privacy.retention import RETENTION_ACTOR
 from memory.models import Message
-from tenants.admin.times import time_text
+from tenants.admin.columns import time_text
 from tenants.audit.models import ErasureRequest, RetentionRule
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

@@ -17,7 +17,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     verify_receipt,
 )
 from memory.models import Message
-from tenants.admin.times import time_text
+from tenants.admin.columns import time_text
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonym

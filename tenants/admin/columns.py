@@ -1,18 +1,50 @@
-"""Columns of both logs: the action, its parameters and the changed fields."""
+"""Columns of lists: colours, numbers and times, and the columns of both logs."""
 
 import json
+from datetime import datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
 from django.apps import apps
+from django.utils import timezone
+from django.utils.formats import date_format, number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, override
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from tenants.admin.badges import Colours
-from tenants.admin.times import exact_time_text
+
+class Colours(dict[str, str]):
+    """Colours by the English word of a badge, found by the word in the reader's language too."""
+
+    def __missing__(self, word: str) -> str:
+        for key, colour in self.items():
+            if gettext(key) == word:
+                return colour
+        raise KeyError(word)
+
+    def __contains__(self, word: object) -> bool:
+        return super().__contains__(word) or any(gettext(key) == word for key in self)
+
+
+def format_number(number: float | Decimal, decimals: int = 0) -> str:
+    """Return a number with the separators of the reader's language, rounded to some decimals."""
+    # Django's function cuts decimals off.
+    return str(number_format(f"{number:.{decimals}f}", decimals, force_grouping=True))
+
+
+def time_text(moment: datetime) -> str:
+    """Return a time as templates show it: `1 Jul 2026, 14:30:15 CEST`."""
+    return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
+
+
+def exact_time_text(moment: datetime) -> str:
+    """Return a time with milliseconds: `2026-07-01 14:30:15.123 CEST`."""
+    local = timezone.localtime(moment)
+    return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03} {local:%Z}"
+
 
 MAX_CELL_CHARACTERS = 120
 _SEPARATE_FIELDS = ("before", "after")
