@@ -20,6 +20,7 @@ from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
 from konstruct.channels.notifications.checks import NOTIFICATIONS
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS, PREVIEWS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
@@ -35,8 +36,7 @@ from konstruct.orchestrator.models import (
     RunState,
     ToolCall,
 )
-from konstruct.orchestrator.replies import queue
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies import REPLIES
 from memory.conf import UNANSWERED_CHANNELS
 from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.transcript import EMBEDDINGS, enqueue_embeddings
@@ -231,7 +231,7 @@ def _lost() -> Iterable[object]:
 
 def _enqueue_replies(subjects: Sequence[str]) -> None:
     for message in Message.objects.filter(pk__in=subjects):
-        queue.enqueue(message)
+        replies.enqueue(message)
 
 
 def _held_without_question() -> Iterable[object]:
@@ -252,7 +252,7 @@ def _held_without_question() -> Iterable[object]:
 def _release(subjects: Sequence[str]) -> None:
     for message in Message.objects.filter(pk__in=subjects):
         with transaction.atomic():
-            queue.release(konstruct_message(message))
+            replies.release(konstruct_message(message))
 
 
 def _rows_without_job() -> Iterator[str]:

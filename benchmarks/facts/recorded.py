@@ -232,7 +232,8 @@ def reviewed(agent_id: UUID) -> dict[str, int]:
 
     The stored answers are checked again, without a request to the model and without a change.
     """
-    from konstruct.orchestrator.extraction.candidates import ReviewPolicy, check_candidates, parse
+    from konstruct.orchestrator.extraction.candidates import parse
+    from konstruct.orchestrator.extraction.checks import ReviewPolicy, check_candidates
     from konstruct.orchestrator.extraction.fact_requests import Batch
     from konstruct.orchestrator.messages import Thread
     from konstruct.orchestrator.models import Agent, ExtractionRun

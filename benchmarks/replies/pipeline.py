@@ -75,7 +75,8 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
     """Store messages of a new user, then time the steps of further ones."""
     from konstruct.orchestrator import agents
     from konstruct.orchestrator.messages import konstruct_message
-    from konstruct.orchestrator.pipeline import accept, respond, snapshot, write
+    from konstruct.orchestrator.pipeline import accept, respond, write
+    from konstruct.orchestrator.replies import REPLIES
     from memory.embedding import embedder
     from memory.indexing import embedding_jobs
     from memory.models import PendingEmbedding
@@ -100,8 +101,9 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             )
             row, _ = watch.time("accept", partial(accept.accept, incoming, tenant_id=tenant_id))
             message = konstruct_message(row)
-            seen = watch.time("snapshot", partial(snapshot.read_snapshot, message.id))
-            agent_of_it = seen.thread_agent
+            seen = watch.time("snapshot", partial(accept.read_snapshot, message.id))
+            agent_of_it, lease = seen.thread_agent, REPLIES.lease(message.id)
+            assert lease is not None
             gathered = watch.time(
                 "gather context", partial(respond.gather_context, message, agent_of_it)
             )
@@ -121,7 +123,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
                 ),
             )
             watch.time("append", partial(write.append_to_window, message, reply))
-            watch.time("finish", partial(write.finish, message, reply))
+            watch.time("finish", partial(write.finish, seen, reply, lease))
             if number % 20 == 0:
                 embedding_jobs.drain(tenant_id)  # the worker that embeds, outside of the reply
         watch.print()

@@ -89,7 +89,7 @@ def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
     from konstruct.api.http.views import agent_names
     from konstruct.orchestrator.agents import find_agent
     from konstruct.orchestrator.pipeline.accept import Incoming, accept
-    from konstruct.orchestrator.replies.queue import progress_of, sent_messages
+    from konstruct.orchestrator.replies import progress_of, sent_messages
     from memory.recall import recall
     from tenants.context import tenant_scope
 

@@ -193,8 +193,8 @@ async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
 
 def publish_replies(tenant_id: UUID, streams: int, tokens: int) -> None:
     """Publish the replies to the given number of messages as workers do, and record them."""
-    from konstruct.orchestrator.replies import delivery, queue
-    from konstruct.orchestrator.replies.delivery import stream_reply
+    from konstruct.orchestrator import replies
+    from konstruct.orchestrator.replies import stream_reply
     from memory.conversations.transcript import record_message
     from memory.models import Message
     from tenants.context import tenant_scope
@@ -222,8 +222,8 @@ def publish_replies(tenant_id: UUID, streams: int, tokens: int) -> None:
                 thread_id=message.thread_id, channel=message.channel, role="assistant",
                 content=text, in_reply_to=message.id,
             )  # fmt: skip
-            queue.REPLIES.finish(message.id)
-            delivery.announce(tenant_id, message.id)
+            replies.REPLIES.finish(message.id)
+            replies.announce(tenant_id, message.id)
 
 
 if __name__ == "__main__":

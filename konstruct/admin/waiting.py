@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.fact_review import proposed_facts
 from konstruct.orchestrator.models import Escalation, ToolCall
-from konstruct.orchestrator.replies.queue import CLOSED
+from konstruct.orchestrator.replies import CLOSED
 from konstruct.templatetags.texts import translated
 from memory.browse.people import displayed_names
 from memory.models import Message

@@ -17,7 +17,7 @@ from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.consistency import Report, verify
 from konstruct.orchestrator import thread_cache
 from konstruct.orchestrator.models import HeldFor
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies import REPLIES
 from tenants import journal, transaction
 from tenants.audit.operator_log import record_command
 from tenants.context import execute, public_scope, required_tenant_id, server_scope, tenant_scope

@@ -16,8 +16,8 @@ class ChannelsConfig(AppConfig):
         from konstruct.channels.delivery import adapter as adapters
         from konstruct.channels.delivery import queue
         from konstruct.channels.slack.adapter import SlackAdapter
-        from konstruct.orchestrator.replies import delivery
+        from konstruct.orchestrator import replies
 
         for adapter in (SlackAdapter(),):
             adapters.register(adapter)
-            delivery.register(adapter.channel, queue.HOOK, shares_threads=adapter.shares_threads)
+            replies.register(adapter.channel, queue.HOOK, shares_threads=adapter.shares_threads)

@@ -6,9 +6,11 @@ NOTHING and a statement with NOTED.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, RequestedCall
@@ -46,45 +48,7 @@ MAX_SMALL_TALK_CHARACTERS: Final = 80
 MAX_NAME_WORDS: Final = 2
 
 
-# Of each language the greetings, thanks and goodbyes, each followed by the answer to them.
-_LANGUAGES: Final = (
-    (
-        "hello|hi|hey|hello there|hi there|hey there|hiya|howdy|greetings|morning|good morning"
-        "|good afternoon|good evening|good day|how are you|how do you do|how is it going"
-        "|how s it going|what s up|nice to meet you",
-        "Hello! Tell me what I should remember, or ask me about what you have told me.",
-        "thanks|thank you|many thanks|thx|cheers",
-        "You are welcome! Is there anything else that I should remember?",
-        "bye|bye bye|goodbye|good bye|good night|see you|see you later|see you soon"
-        "|see you tomorrow|take care|have a nice day|until tomorrow",
-        "Goodbye! I remember what you have told me.",
-    ),
-    (
-        "hallo|moin|servus|grüezi|grüß gott|guten morgen|guten tag|guten abend|wie geht s"
-        "|wie geht es dir|wie geht es ihnen",
-        "Hallo! Was soll ich mir merken? Oder frag mich nach dem, was du mir erzählt hast.",
-        "danke|danke schön|dankeschön|danke sehr|vielen dank|besten dank",
-        "Gern geschehen! Soll ich mir noch etwas merken?",
-        "tschüss|tschüs|ciao|auf wiedersehen|bis bald|bis später|bis morgen|gute nacht",
-        "Auf Wiedersehen! Ich merke mir, was du mir erzählt hast.",
-    ),
-    (
-        "bonjour|bonsoir|salut|coucou|ça va|comment ça va|comment allez vous",
-        "Bonjour ! Que dois-je retenir ? Ou interroge-moi sur ce que tu m'as dit.",
-        "merci|merci beaucoup|merci bien|mille mercis",
-        "Avec plaisir ! Dois-je retenir autre chose ?",
-        "au revoir|à bientôt|à demain|à plus tard|bonne nuit|bonne journée",
-        "Au revoir ! Je retiens ce que tu m'as dit.",
-    ),
-    (
-        "hola|buenos días|buen día|buenas tardes|buenas noches|buenas|qué tal|cómo estás",
-        "¡Hola! ¿Qué debo recordar? O pregúntame por lo que me has contado.",
-        "gracias|muchas gracias|mil gracias",
-        "¡De nada! ¿Debo recordar algo más?",
-        "adiós|hasta luego|hasta pronto|hasta mañana|nos vemos",
-        "¡Adiós! Recuerdo lo que me has contado.",
-    ),
-)
+_SMALL_TALK: Final = tomllib.loads(Path(__file__).with_name("small_talk.toml").read_text("utf-8"))
 # Words that small talk may contain besides its phrases.
 _FILLER_WORDS: Final = frozenset(
     _WORD.findall(
@@ -102,10 +66,10 @@ def _plain(text: str) -> str:
 
 # The answer to each phrase, and its weight. The highest weight wins: "thanks, bye" is a goodbye.
 _ANSWERS: Final[dict[str, tuple[int, str]]] = {
-    _plain(phrase): (weight, f"{answer} {DISCLAIMER}")
-    for language in _LANGUAGES
-    for weight, (phrases, answer) in enumerate((language[:2], language[2:4], language[4:]))
-    for phrase in phrases.split("|")
+    _plain(phrase): (weight, f"{language[f'{kind}_answer']} {DISCLAIMER}")
+    for language in _SMALL_TALK.values()
+    for weight, kind in enumerate(("greetings", "thanks", "goodbyes"))
+    for phrase in language[kind].split(",")
 }
 MAX_PHRASE_WORDS: Final = max(len(phrase.split()) for phrase in _ANSWERS)
 

@@ -4,9 +4,8 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.orchestrator import pipeline, thread_cache, usage
+from konstruct.orchestrator import pipeline, replies, thread_cache, usage
 from konstruct.orchestrator.exceptions import MessageNotFound
-from konstruct.orchestrator.replies import queue
 from tenants.jobs import Lease
 from tenants.serving import TenantTask
 
@@ -35,7 +34,7 @@ def handle_message(tenant_id: str, message_id: str, lease: Lease | None = None) 
     try:
         pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id), lease=lease)
     except MessageNotFound:
-        queue.REPLIES.finish(UUID(message_id))  # removed, for example by a restore of this tenant
+        replies.REPLIES.finish(UUID(message_id))  # removed, for example by a restore of this tenant
         raise
 
 

@@ -25,8 +25,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.middleware.gzip import GZipMiddleware
 
 from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
-from konstruct.orchestrator.replies.delivery import DeferredResponse, StreamingResponse
-from konstruct.orchestrator.replies.queue import settled_messages
+from konstruct.orchestrator.replies import DeferredResponse, StreamingResponse, settled_messages
 from konstruct.web.callers import Caller, Callers, Overloaded, Request, caller_of, verify
 from konstruct.web.replies import Replies
 from tenants import traces

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from redis.asyncio import BlockingConnectionPool, Redis
 
-from konstruct.orchestrator.replies.delivery import (
+from konstruct.orchestrator.replies import (
     ANNOUNCEMENTS_PATTERN,
     CHUNK_CHANNELS,
     EntryId,

@@ -71,6 +71,7 @@ def record_message(
     usage: Mapping[str, int] | None = None,
     finish_reason: str = "",
     appended: bool = False,
+    job: tuple[JobKind, UUID] | None = None,
 ) -> tuple[Message, bool]:
     """Write a turn, and its embedding job, in one transaction.
 
@@ -87,6 +88,7 @@ def record_message(
             "content_filter"; empty if it wrote none.
         appended: True if the caller appends the turn to the window (`short_term.append_turns`).
             Otherwise a window in the cache is refreshed after a reply.
+        job: the kind and the lane of another job of the turn; None: there is no other.
 
     Returns:
         The message, and whether it is new.
@@ -118,13 +120,14 @@ def record_message(
         scope = (message.agent_id, message.user_id)
         now: Any = RawSQL(_NOW, (*scope, message.thread_id, *scope))  # noqa: S611
         message.created_at = now
+    unique = (message.idempotency_key, message.external_id, message.in_reply_to_id)
     try:
-        with known_tenant(tenant_id):
+        with known_tenant(tenant_id, savepoint=unique != (None, None, None)):
             hold_people([message.user_id], agent_ids=[message.agent_id])
             message.save(force_insert=True)
             write_attributes([message])
             record_names([message])
-            enqueue_embeddings([message.pk], delay=OUTBOX_GRACE)
+            enqueue_embeddings([message.pk], delay=OUTBOX_GRACE, job=job)
             if message.role == Role.ASSISTANT and not appended:
                 transaction.on_commit(
                     partial(refresh_window, tenant_id, message.agent_id, message.user_id)
@@ -302,10 +305,12 @@ EMBEDDINGS = JobKind(
 
 _ENQUEUE_EMBEDDINGS = """
 WITH queued AS (
-    INSERT INTO tenants_job (kind, key, due_at, sweep_at, traceparent)
-    SELECT 'embedding', id, statement_timestamp() + %(delay)s, statement_timestamp() + %(delay)s,
+    INSERT INTO tenants_job (kind, key, lane, due_at, sweep_at, traceparent)
+    SELECT kind, id, lane, statement_timestamp() + delay, statement_timestamp() + delay,
            %(traceparent)s::text
-    FROM unnest(%(ids)s::uuid[]) AS id
+    FROM unnest(%(ids)s::uuid[]) AS id, unnest(
+        %(kinds)s::text[], %(lanes)s::uuid[], %(delays)s::interval[]
+    ) AS job (kind, lane, delay)
     ON CONFLICT DO NOTHING
 )
 INSERT INTO memory_pendingembedding (message_id)
@@ -314,15 +319,33 @@ ON CONFLICT DO NOTHING
 """
 
 
-def enqueue_embeddings(message_ids: Collection[UUID], *, delay: timedelta = timedelta(0)) -> None:
+def enqueue_embeddings(
+    message_ids: Collection[UUID],
+    *,
+    delay: timedelta = timedelta(0),
+    job: tuple[JobKind, UUID] | None = None,
+) -> None:
     """Enqueue the embeddings of messages of the current tenant that are not queued yet.
 
-    Call it in the transaction that writes the messages. It wakes no worker.
+    Call it in the transaction that writes the messages. It wakes no worker for embeddings.
 
     Args:
         message_ids: of the messages.
         delay: time until the sweep wakes a worker. The caller sends its own task before that.
+        job: the kind and the lane of another job of each message. It is due immediately.
     """
-    if message_ids:
-        values = {"ids": list(message_ids), "delay": delay, "traceparent": traceparent()}
-        execute(_ENQUEUE_EMBEDDINGS, values)
+    if not message_ids:
+        return
+    jobs: list[tuple[JobKind, UUID | None, timedelta]] = [(EMBEDDINGS, None, delay)]
+    if job is not None:
+        jobs.append((*job, timedelta(0)))
+        job[0].wake_on_commit()
+    kinds, lanes, delays = zip(*jobs, strict=True)
+    values = {
+        "ids": list(message_ids),
+        "kinds": [kind.name for kind in kinds],
+        "lanes": list(lanes),
+        "delays": list(delays),
+        "traceparent": traceparent(),
+    }
+    execute(_ENQUEUE_EMBEDDINGS, values)

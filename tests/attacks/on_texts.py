@@ -38,8 +38,8 @@ def readings() -> dict[str, Reading]:
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.views import read_filters
     from konstruct.llm import completions, responder
-    from konstruct.orchestrator.extraction import candidates, wording
-    from konstruct.orchestrator.handoff import detection
+    from konstruct.orchestrator.extraction import candidates, checks
+    from konstruct.orchestrator.handoff import escalations
     from konstruct.orchestrator.history_import import _moment
     from konstruct.strict_json import read_json
     from memory.context import chat, tokens
@@ -75,12 +75,12 @@ def readings() -> dict[str, Reading]:
             {"description": text[:500], "a": text, **dict.fromkeys(text.split()[:300], text[:50])}
         ).fit(500),
         "lines.turn_line": lambda text: chat.turn_line(text, text, datetime.now(UTC)),
-        "asking.asks_for_person": detection.asks_for_person,
-        "asking.find_phrase": lambda text: detection.find_phrase(text, ["a person", "é1"]),
-        "asking.find_phrase, of a long phrase": lambda text: detection.find_phrase(
+        "asking.asks_for_person": escalations.asks_for_person,
+        "asking.find_phrase": lambda text: escalations.find_phrase(text, ["a person", "é1"]),
+        "asking.find_phrase, of a long phrase": lambda text: escalations.find_phrase(
             text, [text[: len(text) // 2] + "b"]
         ),
-        "asking.yes_or_no": detection.yes_or_no,
+        "asking.yes_or_no": escalations.yes_or_no,
         "responder.respond": lambda text: responder.respond(recalled(text)),
         "responder.requested_tool_call": lambda text: responder.requested_tool_call(
             recalled(text), remember
@@ -124,12 +124,10 @@ def readings() -> dict[str, Reading]:
         "mem0's filters, as a time": lambda text: mem0_filters.parse({"created_at": text}),
         "mem0's filters, in an address": read_filters,
         "facts of a language model": candidates.parse,
-        "facts of a language model, as instructions": wording.is_instruction,
-        "facts of a language model, by language": lambda text: wording.is_other_language(
-            text, text
-        ),
-        "facts of a language model, by topic": lambda text: wording.sensitive_topic("", text),
-        "facts of a language model, by period": wording.is_limited_in_time,
+        "facts of a language model, as instructions": checks.is_instruction,
+        "facts of a language model, by language": lambda text: checks.is_other_language(text, text),
+        "facts of a language model, by topic": lambda text: checks.sensitive_topic("", text),
+        "facts of a language model, by period": checks.is_limited_in_time,
     }
 
 

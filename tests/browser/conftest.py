@@ -21,14 +21,13 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.local import demo
 from konstruct.management.commands.demo import USER
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities.channel_identities import identity_of
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ExtractionCursor
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.retention_rules import set_days
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
@@ -193,7 +192,7 @@ def _create_month() -> Aurora:
         _send(agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
         _send(agent, "Can I talk to a human, please?", user="kim")
         failed = _send(agent, "Could you also book the lighthouse tour?", answered=False)
-        queue.REPLIES.record_failure(
+        replies.REPLIES.record_failure(
             failed.id, LLMRefused("The language model answered 400: no such model.")
         )
         reply = Message.objects.get(in_reply_to=question)

@@ -27,7 +27,7 @@ from konstruct.api.models import ApiKey
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation, SlackMember, SlackUser
 from konstruct.channels.slack.installations import SCOPES, connect
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import (
@@ -45,7 +45,6 @@ from konstruct.orchestrator.models import (
     NotificationRecipient,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import queue
 from konstruct.urls import public
 from konstruct.urls import tenant as tenant_urls
 from memory.conversations.items import add_items
@@ -114,7 +113,7 @@ def _fill(tenant: Tenant) -> None:
     for text in ("Can I talk to a human, please?", HEBREW_TEXT):
         _send(tenant, agent, text, thread="אדם")
     failed = _send(tenant, agent, HEBREW_TEXT, answered=False)
-    queue.REPLIES.record_failure(failed.id, LLMRefused(f"No such model: {HEBREW_TEXT}"))
+    replies.REPLIES.record_failure(failed.id, LLMRefused(f"No such model: {HEBREW_TEXT}"))
     _send(tenant, agent, HEBREW_TEXT, answered=False)
     facts = LongTermMemory()
     for text in (HEBREW_TEXT, f"{HEBREW_TEXT} ואגוזים"):

@@ -45,7 +45,7 @@ from konstruct.orchestrator.models import (
     PendingReply,
 )
 from konstruct.orchestrator.pipeline.accept import retry_reply
-from konstruct.orchestrator.replies.queue import CLOSED
+from konstruct.orchestrator.replies import CLOSED
 from memory.browse.people import displayed_names
 from memory.browse.threads import (
     ThreadPage,

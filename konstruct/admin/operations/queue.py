@@ -24,7 +24,7 @@ from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.models import ExtractionCursor, PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
-from konstruct.orchestrator.replies.queue import CLOSED, REPLIES
+from konstruct.orchestrator.replies import CLOSED, REPLIES
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.columns import Colours, time_text

@@ -25,7 +25,7 @@ from konstruct.admin.people.identities import linked_accounts
 from konstruct.admin.people.timeline import timeline_context
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids, main_id
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
-from konstruct.orchestrator.replies.queue import CLOSED
+from konstruct.orchestrator.replies import CLOSED
 from memory.browse.people import MAX_COUNTED_IN_LIST, AgentUserCounts, counts_by_agent, names_of
 from memory.browse.threads import latest_threads
 from memory.facts.search import fact_uses

@@ -20,8 +20,7 @@ from konstruct.channels.delivery.adapter import (
 )
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.models import Delivery
-from konstruct.orchestrator.replies.delivery import text_so_far
-from konstruct.orchestrator.replies.queue import Status, progress_of, sent_messages
+from konstruct.orchestrator.replies import Status, progress_of, sent_messages, text_so_far
 from konstruct.orchestrator.tools.tool_calls import calls_awaiting_consent
 from memory.models import Message, Role
 from tenants import traces
@@ -57,33 +56,19 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
         return APOLOGY if progress.attempts else CLOSED
     if progress.status is Status.WITH_PERSON:
         return WITH_PERSON
-    if progress.status is Status.AWAITING_CONSENT and (question := _question(message_id)):
-        return question
-    if progress.reply is not None:
-        return View(_with_name(progress.reply))
+    if progress.status is Status.AWAITING_CONSENT and (calls := calls_awaiting_consent(message_id)):
+        key = str(calls[0].pk)
+        buttons = (Button("Approve", APPROVE, key), Button("Deny", DENY, key))
+        return View(calls[0].question, buttons)
+    if (reply := progress.reply) is not None:
+        content = reply.content.strip() or EMPTY
+        # All posts of a workspace have the name of its bot. After a handover they name the agent.
+        is_handed_over = reply.answered_by_id not in (None, reply.agent_id)
+        return View(f"**{reply.name}:**\n{content}" if is_handed_over else content)
     if not can_edit:
         return None
     text = text_so_far(required_tenant_id(), message_id)[:MAX_PARTIAL_CHARACTERS].rstrip()
     return View(f"{text} …") if text else PLACEHOLDER
-
-
-def _with_name(reply: Message) -> str:
-    """Return the text of the reply; after a handover it begins with the name of the agent.
-
-    All posts of a workspace have the name of its bot.
-    """
-    content = reply.content.strip() or EMPTY
-    is_handed_over = reply.answered_by_id not in (None, reply.agent_id)
-    return f"**{reply.name}:**\n{content}" if is_handed_over else content
-
-
-def _question(message_id: UUID) -> View | None:
-    """Return the question of the first tool call that waits for consent, with two buttons."""
-    calls = calls_awaiting_consent(message_id)
-    if not calls:
-        return None
-    key = str(calls[0].pk)
-    return View(calls[0].question, (Button("Approve", APPROVE, key), Button("Deny", DENY, key)))
 
 
 DELIVERIES: Final = counter(

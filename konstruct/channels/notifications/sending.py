@@ -7,7 +7,7 @@ In Slack it looks for the post first. A mail may be sent twice, with the same Me
 import logging
 from datetime import datetime, timedelta
 from smtplib import SMTPException, SMTPRecipientsRefused, SMTPResponseException
-from typing import Any, Final
+from typing import Final
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -15,6 +15,7 @@ from django.core.mail import EmailMessage
 from django.db.models.functions import Now
 from django.utils import timezone, translation
 from django.utils.translation import gettext
+from slack_sdk.models.blocks import Block, ButtonElement, PlainTextObject, SectionBlock
 
 from konstruct.channels.delivery.adapter import PostMark
 from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
@@ -165,29 +166,23 @@ def _post_in_slack(
     )
 
 
-def _blocks(content: Content) -> list[dict[str, Any]]:
+def _blocks(content: Content) -> list[Block]:
     """Return the blocks of a post. Text of a user is plain text, without mentions."""
-    # The line is escaped: `<!channel>` in the name of an agent notifies nobody.
-    section: dict[str, Any] = {
-        "type": "section",
-        "text": {
-            "type": "mrkdwn",
-            "text": f"{escape(content.text)[:2000]} <{content.url}|{gettext('Open')}>",
-        },
-    }
+    button = None
     if content.escalation_id is not None:
-        section["accessory"] = {
-            "type": "button",
-            "text": {"type": "plain_text", "text": gettext("Answer")},
-            "action_id": ANSWER,
-            "value": str(content.escalation_id),
-            "style": "primary",
-        }
-    if not content.question:
-        return [section]
-    question = content.question[:MAX_BLOCK_CHARACTERS]
-    text = {"type": "plain_text", "text": question, "emoji": False}
-    return [section, {"type": "section", "text": text}]
+        button = ButtonElement(
+            text=gettext("Answer"),
+            action_id=ANSWER,
+            value=str(content.escalation_id),
+            style="primary",
+        )
+    # The line is escaped: `<!channel>` in the name of an agent notifies nobody.
+    line = f"{escape(content.text)[:2000]} <{content.url}|{gettext('Open')}>"
+    blocks: list[Block] = [SectionBlock(text=line, accessory=button)]
+    if content.question:
+        question = content.question[:MAX_BLOCK_CHARACTERS]
+        blocks.append(SectionBlock(text=PlainTextObject(text=question, emoji=False)))
+    return blocks
 
 
 MAX_SUBJECT_CHARACTERS: Final = 150
@@ -197,20 +192,6 @@ def is_mail_configured() -> bool:
     """Return whether this deployment can send mail."""
     is_smtp = settings.EMAIL_BACKEND.endswith("smtp.EmailBackend")
     return bool(settings.EMAIL_HOST) or not is_smtp
-
-
-def _address_of(recipient: NotificationRecipient) -> str:
-    """Return the address of a recipient.
-
-    Raises:
-        ChannelRefused: the member has no address.
-    """
-    if recipient.destination != Destination.MEMBER:
-        return recipient.email
-    assert recipient.member is not None  # noqa: S101 (a constraint)
-    if not recipient.member.email:
-        raise ChannelRefused(f"{recipient.member} has no mail address: add it under Team.")
-    return str(recipient.member.email)
 
 
 def _send_mail(recipient: NotificationRecipient, content: Content, notification_id: UUID) -> None:
@@ -225,12 +206,22 @@ def _send_mail(recipient: NotificationRecipient, content: Content, notification_
     """
     if not is_mail_configured():
         raise ChannelRefused("This deployment cannot send mail yet: ask its operator.")
+    address = recipient.email
+    if recipient.destination == Destination.MEMBER and recipient.member is not None:
+        address = recipient.member.email
+        if not address:
+            raise ChannelRefused(f"{recipient.member} has no mail address: add it under Team.")
+    question = (f"> {one_line(line)}" for line in content.question.splitlines() if line)
+    settings_page = f"{base_url()}/admin/orchestrator/notificationrecipient/"
+    hint = gettext("Recipients of notifications: %(settings_page)s") % {
+        "settings_page": settings_page
+    }
     domain = settings.EMAIL_FROM.rpartition("@")[2].rstrip(">") or "localhost"
     message = EmailMessage(
         subject=content.title[:MAX_SUBJECT_CHARACTERS],
-        body=_mail_body(content),
+        body="\n".join([content.text, content.url, *question, "", hint]),
         from_email=settings.EMAIL_FROM,
-        to=[_address_of(recipient)],
+        to=[address],
         headers={
             "Message-ID": f"<{notification_id}@{domain}>",
             # Answers of absent people go nowhere.
@@ -260,15 +251,3 @@ def _mail_refusal(code: int, *, is_final: bool) -> ChannelRefused | ChannelUnava
     if is_final:
         return ChannelRefused(f"The mail server refused the mail with the code {code}.")
     return ChannelUnavailable(f"The mail server asks to try later, with the code {code}.")
-
-
-def _mail_body(content: Content) -> str:
-    lines = [content.text, content.url]
-    lines += [f"> {one_line(line)}" for line in content.question.splitlines() if line]
-    settings_page = f"{base_url()}/admin/orchestrator/notificationrecipient/"
-    lines += [
-        "",
-        gettext("Recipients of notifications: %(settings_page)s")
-        % {"settings_page": settings_page},
-    ]
-    return "\n".join(lines)

@@ -1,6 +1,6 @@
 """Responses that wait for a reply, and streams of server-sent events.
 
-The web process waits in its event loop, see replies/delivery.py. Django's own server and test
+The web process waits in its event loop, see orchestrator/replies.py. Django's own server and test
 client do not wait.
 """
 
@@ -24,8 +24,7 @@ from konstruct.api.http.problems import Problem
 from konstruct.api.http.views import ApiView, agent_names
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.tool_calls import ToolCall
-from konstruct.orchestrator.replies.delivery import DeferredResponse, StreamingResponse
-from konstruct.orchestrator.replies.queue import Status, progress_of
+from konstruct.orchestrator.replies import DeferredResponse, Status, StreamingResponse, progress_of
 from memory.models import Message
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason

@@ -22,7 +22,7 @@ from konstruct.api.resources.memory.facts import (
     CheckedObjectField,
     FiltersTextField,
 )
-from konstruct.orchestrator.replies.queue import Status
+from konstruct.orchestrator.replies import Status
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
 from memory.conversations.transcript import metadata_argument
 

@@ -43,8 +43,7 @@ from konstruct.channels.rest.serializers import (
     WaitSerializer,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies.delivery import watch
-from konstruct.orchestrator.replies.queue import Status, progress_of, sent_messages, with_status
+from konstruct.orchestrator.replies import Status, progress_of, sent_messages, watch, with_status
 from memory.conversations.transcript import filter_by_metadata
 from memory.models import Message
 from tenants import transaction

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from konstruct.channels.delivery.adapter import Address, Button, Part, PostMark, View
+from slack_sdk.models.blocks import ActionsBlock, Block, ButtonElement, SectionBlock
+
+from konstruct.channels.delivery.adapter import Address, Part, PostMark, View
 from konstruct.channels.delivery.rendering import APPROVE, DENY
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import SlackInstallation
@@ -100,7 +102,19 @@ def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
 
 
 def _content(part: Part, mark: PostMark) -> dict[str, Any]:
-    return {"text": part.text, "blocks": _blocks(part), "metadata": metadata_of(mark)}
+    blocks: list[Block] = []
+    if part.buttons:
+        buttons = [
+            ButtonElement(
+                text=button.label,
+                action_id=button.action,
+                value=button.value,
+                style=STYLES.get(button.action),
+            )
+            for button in part.buttons
+        ]
+        blocks = [SectionBlock(text=part.text), ActionsBlock(elements=buttons)]
+    return {"text": part.text, "blocks": blocks, "metadata": metadata_of(mark)}
 
 
 def metadata_of(mark: PostMark) -> dict[str, Any]:
@@ -109,23 +123,3 @@ def metadata_of(mark: PostMark) -> dict[str, Any]:
         "event_type": EVENT_TYPE,
         "event_payload": {"message": str(mark.message_id), "part": mark.part},
     }
-
-
-def _blocks(part: Part) -> list[dict[str, Any]]:
-    if not part.buttons:
-        return []
-    return [
-        {"type": "section", "text": {"type": "mrkdwn", "text": part.text}},
-        {"type": "actions", "elements": [_button(button) for button in part.buttons]},
-    ]
-
-
-def _button(button: Button) -> dict[str, Any]:
-    element: dict[str, Any] = {
-        "type": "button",
-        "text": {"type": "plain_text", "text": button.label},
-        "action_id": button.action,
-        "value": button.value,
-    }
-    style = STYLES.get(button.action)
-    return {**element, "style": style} if style else element

@@ -13,6 +13,14 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from slack_sdk.models.blocks import (
+    Block,
+    InputBlock,
+    PlainTextInputElement,
+    PlainTextObject,
+    SectionBlock,
+)
+from slack_sdk.models.views import View
 
 from konstruct.channels.exceptions import ChannelError
 from konstruct.channels.models import SlackMember
@@ -80,9 +88,9 @@ def _open_form(payload: Mapping[str, Any], value: object) -> None:
     with tenant_scope(tenant.id, pinned=True):
         member, escalation = member_of(workspace, user), _escalation(value)
         if member is None:
-            form = _message(UNKNOWN.format(user=user))
+            form = _view(_plain(UNKNOWN.format(user=user)))
         elif escalation is None:
-            form = _message(gettext("This escalation is resolved, or was erased."))
+            form = _view(_plain(gettext("This escalation is resolved, or was erased.")))
         else:
             form = _form(escalation, member)
         try:
@@ -121,7 +129,7 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
             )
         except KonstructError as error:
             return _error(str(error))
-    return {"response_action": "update", "view": _message(str(SENT))}
+    return {"response_action": "update", "view": _view(_plain(str(SENT))).to_dict()}
 
 
 def member_of(workspace: str, slack_id: str) -> Any:
@@ -167,58 +175,42 @@ def _note(action: Action, member: Any, escalation: Escalation, **detail: Any) ->
     )
 
 
-def _form(escalation: Escalation, member: Any) -> dict[str, Any]:
+def _form(escalation: Escalation, member: Any) -> View:
     """Return the form, with the user's last message if the member may read conversations."""
-    blocks: list[dict[str, Any]] = []
+    blocks: list[Block] = []
     if member.has_perm(READ_PERMISSION):
         message = last_user_message(Thread.of(escalation))
         if message:
             blocks.append(_plain(message.content))
         _note(Action.VIEW, member, escalation)
     agent = Agent.objects.filter(pk=escalation.agent_id).values_list("name", flat=True).first()
-    blocks.append(
-        {
-            "type": "input",
-            "block_id": ANSWER,
-            "label": {"type": "plain_text", "text": gettext("Your answer")},
-            "hint": {
-                "type": "plain_text",
-                "text": gettext("The user of %(value)s reads it under your name, %(username)s.")
-                % {"value": agent or gettext("the agent"), "username": member.get_username()},
-            },
-            "element": {
-                "type": "plain_text_input",
-                "action_id": ANSWER,
-                "multiline": True,
-                "max_length": MAX_ANSWER_CHARACTERS,
-            },
-        }
+    field = InputBlock(
+        block_id=ANSWER,
+        label=gettext("Your answer"),
+        hint=gettext("The user of %(value)s reads it under your name, %(username)s.")
+        % {"value": agent or gettext("the agent"), "username": member.get_username()},
+        element=PlainTextInputElement(
+            action_id=ANSWER, multiline=True, max_length=MAX_ANSWER_CHARACTERS
+        ),
     )
-    return {
-        **_view(blocks),
-        "callback_id": ANSWER,
-        "private_metadata": str(escalation.pk),
-        "submit": {"type": "plain_text", "text": gettext("Send")},
-    }
+    return _view(
+        *blocks,
+        field,
+        callback_id=ANSWER,
+        private_metadata=str(escalation.pk),
+        submit=gettext("Send"),
+    )
 
 
-def _message(text: str) -> dict[str, Any]:
-    return _view([_plain(text)])
+def _view(*blocks: Block, **fields: Any) -> View:
+    title, close = gettext("Answer as a person"), gettext("Close")
+    return View(type="modal", title=title, close=close, blocks=blocks, **fields)
 
 
-def _view(blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "type": "modal",
-        "title": {"type": "plain_text", "text": gettext("Answer as a person")},
-        "close": {"type": "plain_text", "text": gettext("Close")},
-        "blocks": blocks,
-    }
-
-
-def _plain(text: str) -> dict[str, Any]:
+def _plain(text: str) -> SectionBlock:
     """Return a block of plain text, in which Slack ignores mentions and markup."""
     shown = text if len(text) <= MAX_ANSWER_CHARACTERS else f"{text[: MAX_ANSWER_CHARACTERS - 1]}…"
-    return {"type": "section", "text": {"type": "plain_text", "text": shown, "emoji": False}}
+    return SectionBlock(text=PlainTextObject(text=shown, emoji=False))
 
 
 def _error(text: str) -> dict[str, Any]:

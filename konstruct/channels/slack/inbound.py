@@ -6,7 +6,7 @@ ids of Slack's users, and a task asks Slack for their names.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -61,25 +61,14 @@ MAX_NAME_AGE = timedelta(days=1)
 REFUSAL_PAUSE_SECONDS: Final = 3600
 
 
-def is_name_outdated(known: SlackUser | None, user_id: str) -> bool:
-    """Return whether to ask Slack for a user's name."""
-    if known is None or known.user_id != user_id:
-        return True
-    return timezone.now() - known.looked_up_at > MAX_NAME_AGE
-
-
 @shared_task(base=TenantTask)
 def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str, user_id: str) -> None:
-    """Ask Slack for a user's name. Safe to run twice."""
-    fetch_name(workspace, home, slack_id, user_id)
-
-
-def fetch_name(workspace: str, home: str, slack_id: str, user_id: str) -> None:
-    """Ask Slack for a user's name, and store it for a day.
+    """Ask Slack for a user's name, and store it for a day. Safe to run twice.
 
     Errors are logged; the user's next message asks again.
 
     Args:
+        tenant_id: the tenant.
         workspace: the workspace with the installation.
         home: the workspace of the user.
         slack_id: the user's id in Slack.
@@ -153,31 +142,26 @@ class EventOutcome(StrEnum):
     LIMITED = "limited"
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookResult:
-    """The outcome of an event, and for LIMITED the seconds until Slack may send it again."""
-
-    outcome: EventOutcome
-    retry_after: float = 0.0
-
-
-def receive_event(envelope: Envelope) -> WebhookResult:
+def receive_event(envelope: Envelope) -> tuple[EventOutcome, float]:
     """Store a message event in the inbox, or end an installation.
+
+    Returns:
+        The outcome; for LIMITED also the seconds until Slack may send the event again.
 
     Raises what `refuse_unless_serving` raises: then Slack sends the event again.
     """
     tenant = serving_tenant(envelope.workspace)
     if tenant is None:
-        return WebhookResult(EventOutcome.IGNORED)
+        return EventOutcome.IGNORED, 0.0
     seen_key = idempotency_key(tenant.id, envelope.event_id)
     with tenant_scope(tenant.id, pinned=True):
         # Saves a statement. The inbox and the transcript store a repeated message once anyway.
         if _is_cached(seen_key):
-            return WebhookResult(EventOutcome.SEEN)
-        result = _receive_event(tenant, envelope)
-        if result.outcome is not EventOutcome.LIMITED:
+            return EventOutcome.SEEN, 0.0
+        outcome, retry_after = _receive_event(tenant, envelope)
+        if outcome is not EventOutcome.LIMITED:
             _cache(seen_key, SEEN_SECONDS)
-        return result
+        return outcome, retry_after
 
 
 def serving_tenant(workspace: str) -> Tenant | None:
@@ -199,23 +183,23 @@ def serving_tenant(workspace: str) -> Tenant | None:
     return claim.tenant
 
 
-def _receive_event(tenant: Tenant, envelope: Envelope) -> WebhookResult:
+def _receive_event(tenant: Tenant, envelope: Envelope) -> tuple[EventOutcome, float]:
     if envelope.event.get("type") in ("app_uninstalled", "tokens_revoked"):
         is_ended = _end_installation(envelope)
-        return WebhookResult(EventOutcome.ENDED if is_ended else EventOutcome.IGNORED)
+        return EventOutcome.ENDED if is_ended else EventOutcome.IGNORED, 0.0
     bot = envelope.bot or _bot_of(envelope.workspace)
     event = read_message(envelope, bot=bot, now=timezone.now())
     # A new thread cannot be engaged.
     if event is None or (event.kind is AddressedBy.OVERHEARD and event.begins_thread):
-        return WebhookResult(EventOutcome.IGNORED)
+        return EventOutcome.IGNORED, 0.0
     limit = take_from(tenant.id, request_buckets(tenant.quotas, CHANNEL))
     if not limit.allowed:
-        return WebhookResult(EventOutcome.LIMITED, limit.retry_after)
+        return EventOutcome.LIMITED, limit.retry_after
     enqueued = inbox.enqueue(
         channel=CHANNEL, workspace=event.workspace, key=event.key, event=asdict(event)
     )
     is_seen = enqueued is inbox.EnqueueResult.DUPLICATE
-    return WebhookResult(EventOutcome.SEEN if is_seen else EventOutcome.ACCEPTED)
+    return EventOutcome.SEEN if is_seen else EventOutcome.ACCEPTED, 0.0
 
 
 def _bot_of(workspace: str) -> str:
@@ -330,7 +314,11 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
     if not created:
         return
     queue.enqueue(message, channel=CHANNEL, address=address)
-    if is_name_outdated(sender, user_id):
+    if (
+        sender is None
+        or sender.user_id != user_id
+        or timezone.now() - sender.looked_up_at > MAX_NAME_AGE
+    ):
         call = (str(tenant_id), event.workspace, event.home, event.user, user_id)
         transaction.on_commit(partial(enqueue_task, learn_name, *call))
 

@@ -60,10 +60,10 @@ def events(request: HttpRequest, body: bytes) -> HttpResponse:
     envelope = parse_envelope(payload) if payload.get("type") == "event_callback" else None
     if envelope is None:
         return _plain("Nothing to be done.", 200)
-    result = receive_event(envelope)
-    if result.outcome is EventOutcome.LIMITED:
-        return _plain("Too many messages at once.", 429, retry_after=result.retry_after)
-    return _plain(f"{result.outcome.capitalize()}.", 200)
+    outcome, retry_after = receive_event(envelope)
+    if outcome is EventOutcome.LIMITED:
+        return _plain("Too many messages at once.", 429, retry_after=retry_after)
+    return _plain(f"{outcome.capitalize()}.", 200)
 
 
 @_verify_signature

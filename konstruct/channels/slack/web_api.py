@@ -1,6 +1,5 @@
 """Slack's protocol: signatures of its requests, and calls of its Web API with their errors."""
 
-import math
 from http.client import HTTPException
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from konstruct.channels.exceptions import (
     ChannelUnavailable,
     PostGone,
 )
+from konstruct.llm.completions import retry_after_seconds
 from tenants.context import release_connections
 from tenants.exceptions import KonstructError
 
@@ -91,9 +91,12 @@ def _error_of(method: str, response: Any) -> ChannelError:
     status = response.status_code
     code = response.data.get("error", "") if isinstance(response.data, dict) else ""
     if status == 429 or code in BUSY:
+        seconds = retry_after_seconds(response.headers.get("Retry-After"))
+        if seconds is None:
+            seconds = DEFAULT_RETRY_AFTER_SECONDS
         return ChannelBusy(
             f"Slack asks us to wait before {method}.",
-            retry_after=_retry_after(response.headers.get("Retry-After")),
+            retry_after=min(max(seconds, 1.0), MAX_RETRY_AFTER_SECONDS),
         )
     if status >= 500 or code in TEMPORARY:
         return ChannelUnavailable(f"Slack answered {method} with {status} {code[:200]}.")
@@ -102,16 +105,6 @@ def _error_of(method: str, response: Any) -> ChannelError:
     if not code.replace("_", "").isalnum():  # the SDK's message for a body that is not JSON
         return ChannelUnavailable(f"Slack answered {method} with {status}, and what is no JSON.")
     return ChannelRefused(f"Slack refused {method}: {code}. {REMEDIES.get(code, '')}".rstrip())
-
-
-def _retry_after(text: str | None) -> float:
-    try:
-        seconds = float(text or DEFAULT_RETRY_AFTER_SECONDS)
-    except ValueError:
-        return DEFAULT_RETRY_AFTER_SECONDS
-    if math.isnan(seconds):
-        return DEFAULT_RETRY_AFTER_SECONDS
-    return min(max(seconds, 1.0), MAX_RETRY_AFTER_SECONDS)
 
 
 class SignatureInvalid(KonstructError):

@@ -19,7 +19,7 @@ from konstruct.orchestrator.exceptions import (
     ExtractionLimitReached,
 )
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.extraction.candidates import AcceptedCandidate
+from konstruct.orchestrator.extraction.checks import AcceptedCandidate
 from konstruct.orchestrator.models import Agent, ModelTier
 from konstruct.orchestrator.usage import admit_memories
 from memory.conversations.importing import ImportedTurn, import_turns

@@ -47,13 +47,13 @@ from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.replies.delivery import watch
-from konstruct.orchestrator.replies.queue import (
+from konstruct.orchestrator.replies import (
     COMPLETIONS,
     MessageProgress,
     Status,
     progress_of,
     sent_messages,
+    watch,
 )
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message

@@ -18,14 +18,13 @@ from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, Extraction
 from konstruct.orchestrator.extraction.candidates import (
     AnswerInvalid,
     Candidate,
-    KnownFact,
     RefusedCandidate,
-    Source,
     complete_facts,
     parse,
 )
+from konstruct.orchestrator.extraction.checks import KnownFact, Source
 from konstruct.orchestrator.messages import KonstructMessage, Thread
-from konstruct.orchestrator.models import Agent, ExtractionRun, RunState
+from konstruct.orchestrator.models import Agent, ExtractionRun
 from memory.embedding.embedder import embed
 from memory.models import MemoryEntry, Message
 from tenants.context import required_tenant_id
@@ -48,7 +47,7 @@ NO_MODEL: Final = "No facts are extracted: no language model is configured."
 _SLOTS: Final = max(1, settings.WEB_THREADS // 2)
 request_slots = FairShares(_SLOTS, _SLOTS // 4)
 SLOT_TIMEOUT_SECONDS: Final = 30.0
-# The response_format that worked last, by endpoint and model.
+# The response_format that worked last in this process, by endpoint and model.
 supported_formats: dict[tuple[str, str], str] = {}
 
 
@@ -146,7 +145,7 @@ def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None
         LLMError: there is no answer.
         ExtractionFailed: the answer was withheld by a content filter.
     """
-    first = FORMATS.index(supported_format(run.endpoint, run.model))
+    first = FORMATS.index(supported_formats.get((run.endpoint, run.model), FORMATS[0]))
     for response_format in FORMATS[first:]:
         run.response_format = response_format
         try:
@@ -163,17 +162,6 @@ def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None
     if completion.finish_reason == "content_filter":
         raise ExtractionFailed("The content filter of the language model withheld its answer.")
     return run.output
-
-
-def supported_format(endpoint: str, model: str) -> str:
-    """Return the response_format that worked last; for a new model, the first of FORMATS."""
-    if (endpoint, model) not in supported_formats:
-        runs = ExtractionRun.objects.filter(endpoint=endpoint, model=model).exclude(
-            state__in=(RunState.RUNNING, RunState.FAILED)
-        )
-        last = runs.order_by("-created_at").values_list("response_format", flat=True).first()
-        supported_formats[endpoint, model] = last or FORMATS[0]
-    return supported_formats[endpoint, model]
 
 
 def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Completion:
@@ -321,15 +309,10 @@ For example, "My sister Zoe moved to Lisbon in May, how time flies!" of 2026-06-
 "value": "Lisbon", "fact": "The user's sister Zoe lives in Lisbon.", "valid_from": "2026-05"}
 """
 
-_TEXT: Final = {"type": "string"}
+# What a request asks for of each fact. Not all servers know the other keywords of the schema.
 FACT: Final[dict[str, Any]] = {
-    "quote": _TEXT,
-    "subject": _TEXT,
-    "slot": {"type": "string", "pattern": "^[a-z]{2,20}(_[a-z0-9]{1,20}){0,4}$"},
-    "multi": {"type": "boolean"},
-    "value": _TEXT,
-    "fact": _TEXT,
-    "valid_from": {"type": ["string", "null"], "pattern": "^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$"},
+    name: {key: schema[key] for key in ("type", "pattern") if key in schema}
+    for name, schema in Candidate.model_json_schema()["properties"].items()
 }
 # Fewer facts are possible from any part of a conversation.
 MIN_FACTS: Final = 5

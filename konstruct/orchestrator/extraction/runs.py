@@ -5,6 +5,7 @@ cursor of the conversation and the state of the job. If a worker is killed, the 
 its run as failed. No transaction and no connection is open during the request.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +22,7 @@ from konstruct.orchestrator.exceptions import (
     WrongRunState,
 )
 from konstruct.orchestrator.extraction import queue
-from konstruct.orchestrator.extraction.candidates import (
+from konstruct.orchestrator.extraction.checks import (
     AcceptedCandidate,
     ReviewPolicy,
     check_candidates,
@@ -39,7 +40,6 @@ from konstruct.orchestrator.extraction.fact_requests import (
     require_model,
     truncate_batch,
 )
-from konstruct.orchestrator.extraction.recording import end, record
 from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.metering import midnight
 from konstruct.orchestrator.models import (
@@ -49,11 +49,13 @@ from konstruct.orchestrator.models import (
     FactReview,
     RunState,
 )
-from memory.facts import Author
+from konstruct.orchestrator.notifications import notify_of_reviews
+from memory.facts import Author, Outcome, Quote, record_candidate
 from memory.facts import lifecycle as facts
-from memory.models import MemoryEntry, Message
+from memory.models import AuthorKind, MemoryEntry, Message
 from tenants import transaction
 from tenants.audit.people import hold_people
+from tenants.context import required_tenant_id
 from tenants.jobs import Lease, key_of
 
 # Earlier messages in a batch, because the new messages may refer to them.
@@ -61,6 +63,8 @@ MAX_CONTEXT_MESSAGES: Final = 6
 SWITCHED_OFF: Final = "The agent does not extract facts now (extracts_facts)."
 KILLED: Final = "The process ended before the run was done."
 NOT_THERE: Final = "A message of the run was erased, or moved to another user."
+# Fields of a candidate that its fact has by the same names.
+_OF_FACT: Final = {"subject", "slot", "is_multi_valued", "value", "kind", "confidence"}
 
 
 # --- The worker -----------------------------------------------------------------------------------
@@ -195,6 +199,96 @@ def _apply(
             lease.finish()
 
 
+def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> None:
+    """Record the candidates that pass all checks, and set their outcomes on the unsaved run.
+
+    Args:
+        batch: the messages.
+        run: the run.
+        answer: the parsed answer.
+        **values: fields of each new fact.
+    """
+    agent, thread = batch.agent, batch.thread
+    by_id = {message.id: message for message in batch.messages}
+    slots = {candidate.slot for candidate in answer.candidates}
+    accepted, refused = check_candidates(
+        answer.candidates,
+        sources=batch.sources,
+        known=known_facts(thread.agent_id, thread.user_id, slots),
+        policy=ReviewPolicy(agent.fact_review, agent.fact_review_by_slot),
+    )
+    counts: Counter[str] = Counter()
+    documents: list[dict[str, Any]] = []
+    new_ids: dict[str, UUID] = {}
+    for item in accepted:
+        candidate, former = item.candidate, item.supersedes
+        dated = {"valid_from": item.valid_from, "valid_from_precision": candidate.precision}
+        entry = MemoryEntry(
+            tenant_id=required_tenant_id(),
+            agent_id=thread.agent_id,
+            user_id=thread.user_id,
+            content=candidate.fact,
+            embedding=answer.embeddings[candidate.fact],
+            asserter=item.asserter,
+            run_id=run.id,
+            **candidate.model_dump(include=_OF_FACT),
+            **(dated if item.valid_from else {}),
+            **values,
+        )
+        recorded = record_candidate(
+            entry,
+            [Quote(by_id[span.source.id], span.start, span.end) for span in item.spans],
+            author=Author(AuthorKind.RUN, str(run.id), run.model),
+            review=item.review,
+            supersedes=None if former is None else former.id or new_ids.get(former.label),
+        )
+        if recorded.memory_id == entry.memory_id:
+            new_ids.setdefault(candidate.id, entry.memory_id)
+        counts[recorded.outcome] += 1
+        counts["superseded"] += recorded.superseded is not None
+        documents.append(
+            {
+                **candidate.model_dump(include={"id", "fact", "subject", "slot", "value"}),
+                "kind": str(candidate.kind),
+                "review": item.review,
+                "quotes": [
+                    {"message": str(span.source.id), "start": span.start, "end": span.end}
+                    for span in item.spans
+                ],
+                "outcome": str(recorded.outcome),
+                "memory_id": str(recorded.memory_id),
+                "superseded": str(recorded.superseded) if recorded.superseded else None,
+            }
+        )
+    all_refused = [*answer.malformed, *refused]
+    documents += [
+        {"id": refusal.id, "fact": refusal.fact, "outcome": "refused", "reason": refusal.reason}
+        for refusal in all_refused
+    ]
+    if counts[Outcome.PROPOSED]:
+        notify_of_reviews()
+    run.candidates = documents
+    run.result = {
+        **run.result,
+        "candidates": len(documents),
+        **{name: count for name, count in counts.items() if count},
+        "refused": dict(Counter(refusal.reason for refusal in all_refused)),
+    }
+
+
+_FIELDS_AT_END: Final = (
+    *("state", "error", "ended_at", "output", "response_format"),
+    *("prompt_tokens", "completion_tokens", "cost", "result", "candidates"),
+)
+
+
+def end(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
+    """Save the end of a run. Without effect if the run was erased with one of its messages."""
+    run.state, run.error, run.ended_at = state, error, timezone.now()
+    values = {name: getattr(run, name) for name in _FIELDS_AT_END}
+    ExtractionRun.objects.filter(pk=run.pk).update(**values)
+
+
 def _require_messages(batch: Batch) -> None:
     ids = [message.id for message in batch.messages]
     if Message.objects.filter(**batch.thread.as_filter, pk__in=ids).count() < len(ids):
@@ -259,19 +353,15 @@ def preview(
     except Exception as error:
         _end_preview(run, RunState.FAILED, error=str(error))
         raise
-    _remove_missing_facts(run)
-    _end_preview(run, RunState.PREVIEW)
-    return run
-
-
-def _remove_missing_facts(run: ExtractionRun) -> None:
-    """Set `memory_id` to None in candidates whose fact was rolled back with the preview."""
+    # Facts that were rolled back with the preview have no id.
     candidates = [candidate for candidate in run.candidates if "memory_id" in candidate]
-    facts = MemoryEntry.objects.filter(pk__in=[candidate["memory_id"] for candidate in candidates])
-    existing = {str(pk) for pk in facts.values_list("pk", flat=True)}
+    rows = MemoryEntry.objects.filter(pk__in=[candidate["memory_id"] for candidate in candidates])
+    existing = {str(pk) for pk in rows.values_list("pk", flat=True)}
     for candidate in candidates:
         if candidate["memory_id"] not in existing:
             candidate["memory_id"] = None
+    _end_preview(run, RunState.PREVIEW)
+    return run
 
 
 def _end_preview(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
@@ -432,34 +522,24 @@ def compare(one: ExtractionRun, other: ExtractionRun) -> dict[str, Any]:
         "both": candidates of both runs; "only_first" and "only_second": candidates of one run;
         "changed": pairs from the latter two lists with the same subject and slot.
     """
-    first, second = (_accepted_by_value(run) for run in (one, other))
-    only_first = [candidate for key, candidate in first.items() if key not in second]
-    only_second = [candidate for key, candidate in second.items() if key not in first]
-    slots = {
-        (candidate["subject"].casefold(), candidate["slot"]): candidate for candidate in only_second
-    }
-    changed = []
-    for candidate in only_first:
-        slot = (candidate["subject"].casefold(), candidate["slot"])
-        if slot in slots:
-            changed.append([candidate, slots[slot]])
+    first, second = (
+        {
+            (row["subject"].casefold(), row["slot"], row["value"].casefold()): row
+            for row in run.candidates
+            if row["outcome"] != "refused"
+        }
+        for run in (one, other)
+    )
+    only_first = {key: row for key, row in first.items() if key not in second}
+    only_second = {key: row for key, row in second.items() if key not in first}
+    by_slot = {key[:2]: row for key, row in only_second.items()}
     return {
-        "both": [candidate for key, candidate in first.items() if key in second],
-        "only_first": only_first,
-        "only_second": only_second,
-        "changed": changed,
-    }
-
-
-def _accepted_by_value(run: ExtractionRun) -> dict[tuple[str, str, str], dict[str, Any]]:
-    return {
-        (
-            candidate["subject"].casefold(),
-            candidate["slot"],
-            candidate["value"].casefold(),
-        ): candidate
-        for candidate in run.candidates
-        if candidate["outcome"] != "refused"
+        "both": [row for key, row in first.items() if key in second],
+        "only_first": list(only_first.values()),
+        "only_second": list(only_second.values()),
+        "changed": [
+            [row, by_slot[key[:2]]] for key, row in only_first.items() if key[:2] in by_slot
+        ],
     }
 
 

@@ -2,9 +2,14 @@
 
 While an escalation is open, the agent does not answer in the thread. Messages of the user are
 stored, remembered and held. A person answers them in the admin and resolves the escalation.
+
+A user asks for a person with a message that is nothing but the request, with polite words around
+it. A false positive would leave the user without an answer until a person comes.
 """
 
-from collections.abc import Callable, Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 from uuid import UUID
@@ -13,6 +18,7 @@ from django.contrib.auth.models import User
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import JSONObject, Now
 
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.exceptions import (
     EscalationNotFound,
     EscalationOver,
@@ -20,7 +26,6 @@ from konstruct.orchestrator.exceptions import (
     WithAnotherAgent,
 )
 from konstruct.orchestrator.extraction import queue as extraction_queue
-from konstruct.orchestrator.handoff.detection import asks_for_person, find_phrase
 from konstruct.orchestrator.messages import (
     KonstructMessage,
     Thread,
@@ -29,7 +34,6 @@ from konstruct.orchestrator.messages import (
 )
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.notifications import notify
-from konstruct.orchestrator.replies import delivery, queue
 from konstruct.orchestrator.thread_cache import ThreadState
 from memory import short_term
 from memory.arguments import content_argument, id_argument, text_argument
@@ -37,6 +41,7 @@ from memory.conversations import transcript
 from memory.conversations.window_store import Turn
 from memory.exceptions import InvalidArgument
 from memory.models import Message, Role
+from memory.text.folding import decompose
 from tenants import transaction
 from tenants.context import execute, required_tenant_id
 from tenants.redis_keys import escalation_status_key
@@ -132,6 +137,112 @@ def reached_failure_limit(message: KonstructMessage) -> bool:
     return [message.has_failed for message in newest] == [True] * limit
 
 
+# Longer messages are neither plain requests nor plain answers.
+MAX_WORDS = 16
+MAX_CHARACTERS = 500
+
+_PERSON = (
+    r"(?:(?:a|an|the|some)\s+)?(?:real\s+|live\s+|actual\s+|human\s+)*"
+    r"(?:human(?:\s+being)?|person|people|someone|somebody|agent|operator|representative|employee"
+    r"|colleague|member\s+of\s+(?:your\s+)?staff)(?:\s+(?:please|instead|here|now))*"
+)
+_MENSCH = (
+    r"(?:(?:einem|einen|einer|eine|ein)\s+)?(?:echten?r?\s+|richtigen?r?\s+)*"
+    r"(?:menschen?|person|mitarbeiter(?:in|s)?|kollegen|kollegin|berater(?:in)?)"
+)
+_HUMAIN = (
+    r"(?:(?:un|une|a)\s+)?(?:vraie?\s+)?"
+    r"(?:humain|personne(?:\s+(?:reelle|humaine))?|etre\s+humain|conseiller|conseillere|operateur)"
+)
+_PERSONA = (
+    r"(?:(?:un|una|a\s+una|con\s+una)\s+)?(?:persona(?:\s+(?:real|humana|de\s+verdad))?|humano"
+    r"|ser\s+humano|agente|operador|operadora|asesor)"
+)
+_REQUESTS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"(?:(?:can|could|may|might)\s+i\s+|(?:i\s+(?:want|need|wish|have|d\s+like|would\s+like)\s+to"
+        rf"\s+)|let\s+me\s+|i\s+(?:d|would)\s+rather\s+|how\s+(?:can|do)\s+i\s+)?"
+        rf"(?:talk|speak|chat)\s+(?:to|with)\s+{_PERSON}",
+        rf"(?:(?:can|could|would|will)\s+you\s+)?(?:get|give|find|call|fetch)\s+(?:me\s+)?{_PERSON}",
+        rf"(?:(?:can|could|would|will)\s+you\s+)?(?:connect|transfer|hand|forward|put)\s+me"
+        rf"\s+(?:over\s+|through\s+)?(?:to|with)\s+{_PERSON}",
+        rf"i\s+(?:want|need)\s+{_PERSON}",
+        r"(?:please\s+)?(?:human|real\s+person|live\s+agent|human\s+agent|operator)",
+        rf"(?:(?:ich\s+(?:mochte|moechte|will|muss|wurde\s+gern(?:e)?)|kann\s+ich|konnte\s+ich|lass"
+        rf"\s+mich|darf\s+ich)\s+)?(?:gern(?:e)?\s+)?(?:bitte\s+)?mit\s+{_MENSCH}"
+        rf"\s+(?:sprechen|reden|schreiben|chatten)",
+        rf"(?:verbinde(?:n\s+sie)?\s+mich|verbinden)\s+(?:bitte\s+)?mit\s+{_MENSCH}",
+        rf"(?:(?:je\s+(?:veux|voudrais|souhaite|dois)|puis\s+je|est\s+ce\s+que\s+je\s+peux"
+        rf"|pourrais\s+je)\s+)?parler\s+(?:a|avec)\s+{_HUMAIN}",
+        rf"passez\s+moi\s+{_HUMAIN}",
+        rf"(?:(?:quiero|quisiera|necesito|puedo|podria|me\s+gustaria)\s+)?hablar\s+(?:con\s+)?"
+        rf"{_PERSONA}",
+    )
+)
+_POLITENESS = re.compile(
+    r"\b(?:please|pls|hi|hello|hey|thanks|thank\s+you|now|again|ok|okay|no|sorry|bitte|danke|hallo"
+    r"|jetzt|s\s+il\s+vous\s+plait|svp|merci|bonjour|maintenant|por\s+favor|gracias|hola|ahora)\b"
+)
+
+
+def asks_for_person(text: str) -> bool:
+    """Return whether the message is a request for a person, and nothing else."""
+    words = "" if len(text) > MAX_CHARACTERS else _normalize(text)
+    if not words or len(words.split()) > MAX_WORDS:
+        return False
+    if any(request.fullmatch(words) for request in _REQUESTS):
+        return True
+    without_politeness = " ".join(_POLITENESS.sub(" ", words).split())
+    return any(request.fullmatch(without_politeness) for request in _REQUESTS)
+
+
+def find_phrase(text: str, phrases: Iterable[str]) -> str | None:
+    """Return the first of the phrases that the text contains as whole words; None without one."""
+    words = f" {_normalize(text)} "
+    for phrase in phrases:
+        wanted = _normalize(phrase)
+        if wanted and f" {wanted} " in words:
+            return phrase
+    return None
+
+
+_YES = frozenset(
+    {
+        "yes", "y", "yes please", "yep", "yeah", "sure", "ok", "okay", "go ahead", "do it",
+        "please do", "yes do", "of course", "approve", "approved", "ja", "ja bitte", "gerne",
+        "klar", "oui", "oui s il te plait", "oui s il vous plait", "d accord", "bien sur", "si",
+        "si por favor", "claro", "vale", "sim", "da",
+    }
+)  # fmt: skip
+_NO = frozenset(
+    {
+        "no", "n", "no thanks", "no thank you", "nope", "don t", "do not", "please don t",
+        "better not", "never mind", "deny", "denied", "nein", "nein danke", "lieber nicht", "non",
+        "non merci", "no gracias", "nao",
+    }
+)  # fmt: skip
+
+
+def yes_or_no(text: str) -> bool | None:
+    """Return True if the whole message is a yes, False if it is a no, and None otherwise."""
+    words = "" if len(text) > MAX_CHARACTERS else _normalize(text)
+    if words in _YES:
+        return True
+    return False if words in _NO else None
+
+
+def _normalize(text: str) -> str:
+    """Return the words in lower case, without accents and punctuation."""
+    folded = decompose(text.casefold())
+    kept = "".join(
+        letter if letter.isalnum() else " "
+        for letter in folded
+        if not unicodedata.combining(letter)
+    )
+    return " ".join(kept.split())
+
+
 # --- Opening and ending ---------------------------------------------------------------------------
 
 
@@ -184,7 +295,7 @@ def open_escalation(
         queued = PendingReply.objects.waiting().select_related("message")
         for pending in queued.in_thread(**thread.as_filter).exclude(pk=message_id):  # type: ignore[arg-type]
             # It is not held if a worker answers it at this moment.
-            queue.hold(konstruct_message(pending.message), HeldFor.PERSON)
+            replies.hold(konstruct_message(pending.message), HeldFor.PERSON)
         notify(escalation.pk)
     return escalation, True
 
@@ -217,7 +328,7 @@ def hold_for_person(message: KonstructMessage) -> bool:
         escalation = rows.filter(**Thread.of(message).as_filter).first()
         if escalation is None:
             return False
-        queue.hold(message, HeldFor.PERSON)
+        replies.hold(message, HeldFor.PERSON)
         notify(escalation.pk)
     return True
 
@@ -244,9 +355,9 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
         for pending in held_replies(thread):
             message = konstruct_message(pending.message)
             if let_agent_answer:
-                queue.release(message)
+                replies.release(message)
             else:
-                queue.close(message, f"Taken care of by a person: {by}.")
+                replies.close(message, f"Taken care of by a person: {by}.")
         end(escalation, Outcome.RESOLVED, by=by, note=note)
     escalation.refresh_from_db()
     return escalation
@@ -358,13 +469,13 @@ def answer_as_person(
             appended=True,
         )
         if question is not None:
-            queue.REPLIES.finish(question.id)
-            queue.announce_change(question)
+            replies.REPLIES.finish(question.id)
+            replies.announce_change(question)
         else:
-            delivery.notify_person_message(turn, after=konstruct_message(last))
+            replies.notify_person_message(turn, after=konstruct_message(last))
         for pending in earlier:
             reason = f"Answered by {name} together with a later message."
-            queue.close(konstruct_message(pending.message), reason)
+            replies.close(konstruct_message(pending.message), reason)
         extraction_queue.enqueue(turn.tenant_id, [Thread.of(turn)])
         on_change(turn)
     turns = [] if newest is None else [Turn.of(newest.message)]

@@ -19,7 +19,7 @@ from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator import runner, usage
 from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.extraction.fact_requests import request_slot
-from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
+from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import write
@@ -148,7 +148,7 @@ def _ask(
         The reply, or the agent to hand the message over to and the reason.
     """
     agent = run.agent
-    window = thread_turns.with_window(message, agent, ())
+    window = handovers.with_window(message, agent, ())
     left_out = set(map(str, without))
     turns = [turn for turn in window.turns if turn.get("message_id") not in left_out]
     session = replace(window, turns=turns)

@@ -21,16 +21,15 @@ from django.conf import settings
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion, OnText, total_usage
-from konstruct.orchestrator import builder, runner
+from konstruct.orchestrator import builder, replies, runner
 from konstruct.orchestrator.builder import AgentForReply, instructions_for
-from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
-from konstruct.orchestrator.handoff.detection import find_phrase
-from konstruct.orchestrator.handoff.escalations import OpenedBy
-from konstruct.orchestrator.handoff.thread_turns import PromptTurns
+from konstruct.orchestrator.handoff import escalations, handovers
+from konstruct.orchestrator.handoff.escalations import OpenedBy, find_phrase
+from konstruct.orchestrator.handoff.handovers import PromptTurns
 from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
-from konstruct.orchestrator.pipeline.snapshot import Snapshot, load_message, read_snapshot
+from konstruct.orchestrator.pipeline.accept import Snapshot, load_message, read_snapshot
 from konstruct.orchestrator.pipeline.write import (
     AskModel,
     DecideToolCall,
@@ -42,8 +41,7 @@ from konstruct.orchestrator.pipeline.write import (
     Hold,
     escalation_notice,
 )
-from konstruct.orchestrator.replies import delivery, queue
-from konstruct.orchestrator.replies.delivery import stream_reply
+from konstruct.orchestrator.replies import stream_reply
 from konstruct.orchestrator.tool_catalog import tool_descriptions
 from konstruct.orchestrator.tools import tool_calls
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
@@ -89,8 +87,8 @@ def handle(*, tenant_id: UUID, message_id: UUID, lease: Lease | None = None) -> 
         lane = Thread.of(load_message(message_id)).lane
         tool_calls.expire_overdue(message_id)
         # Ends: each iteration answers the message that is due longest, or delays it.
-        while (lease := queue.REPLIES.lease_next(message_id, lane=lane)) is not None:
-            with queue.REPLIES.attempt(lease):
+        while (lease := replies.REPLIES.lease_next(message_id, lane=lane)) is not None:
+            with replies.REPLIES.attempt(lease):
                 answer(lease)
 
 
@@ -104,7 +102,7 @@ def answer(lease: Lease) -> None:
     """
     if lease.held_for:
         if not tool_calls.expire_overdue(lease.key):
-            queue.REPLIES.hold(lease.key, lease.held_for, max_time=queue.CONSENT_TIME)
+            replies.REPLIES.hold(lease.key, lease.held_for, max_time=replies.CONSENT_TIME)
         return
     with transaction.atomic():
         snapshot = read_snapshot(lease.key)
@@ -118,10 +116,10 @@ def answer(lease: Lease) -> None:
                 waited = timezone.now() - message.created_at
                 REPLY_SECONDS.of().observe(waited.total_seconds())
 
-    outcome = queue.REPLIES.run(lease, reply, on_failure=partial(write.record_failure, message))
+    outcome = replies.REPLIES.run(lease, reply, on_failure=partial(write.record_failure, message))
     # A program that sent the message by REST waits for the reply itself.
     if outcome not in (None, Outcome.FAILED):
-        delivery.announce(message.tenant_id, message.id)
+        replies.announce(message.tenant_id, message.id)
 
 
 def respond(snapshot: Snapshot, lease: Lease) -> Draft | None:
@@ -180,11 +178,9 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
     with transaction.atomic():
         session = None
         if snapshot.history is not None:
-            session = thread_turns.program_turns(message, snapshot.history)
-        elif agent.id != snapshot.thread.agent_id or thread_turns.is_shared_channel(
-            message.channel
-        ):
-            session = thread_turns.prompt_turns(message, agent)
+            session = handovers.program_turns(message, snapshot.history)
+        elif agent.id != snapshot.thread.agent_id or handovers.is_shared_channel(message.channel):
+            session = handovers.prompt_turns(message, agent)
         instructions = instructions_for(agent, snapshot.instructions)
         gathered = gather_context(message, agent, session, instructions)
     prompt = build_prompt(agent, gathered, session)
@@ -208,7 +204,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
 
 def _timeout(message: KonstructMessage, lease: Lease) -> float | None:
     """Return the seconds for an answer of the language model; None: LLM_TIMEOUT."""
-    left = queue.seconds_left(message)
+    left = replies.seconds_left(message)
     return None if lease.attempt == 1 else max(1.0, min(left, settings.LLM_TIMEOUT))
 
 
@@ -226,7 +222,7 @@ def _streaming(
     if agent.id != message.agent_id:
         return nullcontext()
     return stream_reply(
-        message.tenant_id, message.id, lease.token, delivery.partial_reply_callback(message)
+        message.tenant_id, message.id, lease.token, replies.partial_reply_callback(message)
     )
 
 

@@ -10,15 +10,14 @@ from functools import partial
 from uuid import UUID
 
 from konstruct.llm.completions import Completion
-from konstruct.orchestrator import usage
+from konstruct.orchestrator import replies, usage
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OPEN_ESCALATION, EscalationState, OpenedBy
-from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
+from konstruct.orchestrator.messages import KonstructMessage, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
-from konstruct.orchestrator.pipeline.snapshot import Consent, Snapshot, read_snapshot
-from konstruct.orchestrator.replies import delivery, queue
+from konstruct.orchestrator.pipeline.accept import Consent, Snapshot, read_snapshot
 from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
 from memory import tasks as memory_tasks
@@ -256,10 +255,7 @@ def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> Non
     if reply is None:
         return
     append_to_window(message, reply)
-    has_options = bool(snapshot.options or snapshot.instructions or snapshot.history is not None)
-    agents = (snapshot.thread_agent_or_none, snapshot.handover_agent)
-    extracting = {agent.id for agent in agents if agent is not None and agent.extracts_facts}
-    finish(message, reply, lease, has_options=has_options, extracting=extracting)
+    finish(snapshot, reply, lease)
     if (agent_id := handover_agent_id(reply)) is not None:
         append_copies(message, reply, agent_id)
 
@@ -272,9 +268,12 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
     """
     message = snapshot.message
     with lock_windows([snapshot.thread], lease):
-        user_id, escalation = _owner_and_escalation(message)
+        row = Message.objects.filter(pk=message.id).values_list("user_id", OPEN_ESCALATION).first()
+        if row is None:
+            raise MessageNotFound(f"No user's message has the id {message.id}.")
+        user_id, escalation = row[0], EscalationState.of(row[1])
         if user_id != message.user_id:
-            queue.REPLIES.cancel_attempt(message.id)
+            replies.REPLIES.cancel_attempt(message.id)
             return None  # another attempt answers it in its new thread
         if draft.prompt is not None:
             if (
@@ -285,16 +284,9 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
                 return None
             answering_id = (escalation and escalation.to_agent_id) or message.agent_id
             if draft.agent.id != answering_id:
-                queue.REPLIES.cancel_attempt(message.id)
+                replies.REPLIES.cancel_attempt(message.id)
                 return None  # the other agent answers it
         return record_reply(message, draft)
-
-
-def _owner_and_escalation(message: KonstructMessage) -> tuple[str, EscalationState | None]:
-    row = Message.objects.filter(pk=message.id).values_list("user_id", OPEN_ESCALATION).first()
-    if row is None:
-        raise MessageNotFound(f"No user's message has the id {message.id}.")
-    return row[0], EscalationState.of(row[1])
 
 
 def record_reply(message: KonstructMessage, draft: Draft) -> Message:
@@ -345,34 +337,23 @@ def append_to_window(message: KonstructMessage, reply: Message) -> None:
     )
 
 
-def finish(
-    message: KonstructMessage,
-    reply: Message,
-    lease: Lease,
-    *,
-    has_options: bool = False,
-    extracting: Collection[UUID] = (),
-) -> None:
+def finish(snapshot: Snapshot, reply: Message, lease: Lease) -> None:
     """Remove the job of the reply, and enqueue the embedding of both turns and the extraction.
 
     After a handover both turns are also copied, for the memory of the agent that answered.
 
-    Args:
-        message: the user's message.
-        reply: the reply.
-        lease: of the reply.
-        has_options: whether the message has AnswerOptions.
-        extracting: ids of agents that extract facts.
-
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
     """
+    message = snapshot.message
+    agents = (snapshot.thread_agent_or_none, snapshot.handover_agent)
+    extracting = {agent.id for agent in agents if agent is not None and agent.extracts_facts}
     with transaction.atomic():
         lease.finish()
-        if has_options:
+        if snapshot.options or snapshot.instructions or snapshot.history is not None:
             AnswerOptions.objects.filter(pk=message.id).delete()
-        delivery.notify_changed(message)
-        turns, threads = [str(message.id), str(reply.id)], [Thread.of(message)]
+        replies.notify_changed(message)
+        turns, threads = [str(message.id), str(reply.id)], [snapshot.thread]
         if (agent_id := handover_agent_id(reply)) is not None:
             copies = copy_for_agent([message.id, reply.id], agent_id)
             turns += [str(copy.id) for copy in copies]
@@ -408,11 +389,11 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
 
     Call it in a transaction of the lease. Return whether the reply has failed permanently.
     """
-    is_permanent = queue.record_failure(message, error)
+    is_permanent = replies.record_failure(message, error)
     if is_permanent and escalations.reached_failure_limit(message):
         reason = f"The agent could not answer: {reason_of(error)}"
         escalations.escalate_message(message, OpenedBy.RULE, reason)
         # The reply of that message is the notice, which needs no language model.
-        queue.retry(message.id)
-    delivery.notify_changed(message)
+        replies.retry(message.id)
+    replies.notify_changed(message)
     return is_permanent

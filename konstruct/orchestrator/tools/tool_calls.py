@@ -13,12 +13,12 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.notifications import notify_many
-from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.thread_cache import ThreadState
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from konstruct.orchestrator.usage import admit_memories
@@ -78,7 +78,7 @@ def record(
         WAITING_CALLS.write_on_commit(message.tenant_id, message.thread_id)
         ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
         if held_for is not None:
-            queue.hold(message, held_for)
+            replies.hold(message, held_for)
         if held_for == HeldFor.CONSENT:
             notify_many(call.pk for call in calls if call.state == ToolCallState.WAITING)
     return held_for is not None
@@ -220,7 +220,7 @@ def expire(call_id: UUID) -> bool:
         if call.state == ToolCallState.WITH_PROGRAM:
             # Without an answer: the program that would read it is gone.
             _save_decision(call, ToolCallState.EXPIRED, by="timeout", result=NO_RESULT)
-            queue.close(konstruct_message(call.message), NO_RESULT)
+            replies.close(konstruct_message(call.message), NO_RESULT)
         else:
             _store_decision(call, ToolCallState.EXPIRED, by="timeout", result=EXPIRED)
     return True
@@ -247,9 +247,9 @@ def _store_decision(call: ToolCall, state: ToolCallState, *, by: str, result: st
     _save_decision(call, state, by=by, result=result)
     is_held = PendingReply.objects.held(HeldFor.CONSENT).filter(pk=message.id).exists()
     if is_held and not calls_awaiting_consent(message.id):
-        queue.release(message)
+        replies.release(message)
     else:
-        queue.announce_change(message)
+        replies.announce_change(message)
 
 
 def _save_decision(call: ToolCall, state: ToolCallState, *, by: str, result: str) -> None:
@@ -304,7 +304,7 @@ def hold_for_program(message: KonstructMessage) -> bool:
         calls = ToolCall.objects.of_message(message.id).with_program().select_for_update()
         is_held = bool(list(calls))
         if is_held:
-            queue.hold(message, HeldFor.PROGRAM)
+            replies.hold(message, HeldFor.PROGRAM)
     return is_held
 
 
@@ -335,11 +335,11 @@ def record_program_results(
     is_held = PendingReply.objects.held(HeldFor.PROGRAM).filter(pk=message.pk).exists()
     if answered and is_held and not any(map(awaits_program, calls)):
         if options is None:
-            queue.close(konstruct_message(message), CONTINUED_WITHOUT_ANSWER)
+            replies.close(konstruct_message(message), CONTINUED_WITHOUT_ANSWER)
         else:
             AnswerOptions.objects.filter(pk=message.pk).delete()
             options.save_for(message)
-            queue.release(konstruct_message(message))
+            replies.release(konstruct_message(message))
     return bool(answered)
 
 
@@ -364,7 +364,7 @@ def _unsaved_calls(
             name=call.name,
             arguments=call.arguments,
             state=ToolCallState.WAITING,
-            expires_at=Now() + queue.CONSENT_TIME,
+            expires_at=Now() + replies.CONSENT_TIME,
         )
         for position, call in enumerate(completion.requested)
     ]

@@ -18,9 +18,9 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.api.models import IdempotencyRecord
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.models import Escalation, PendingReply
-from konstruct.orchestrator.replies import queue
 from konstruct.privacy.erasure.progress import add_rows, now
 from konstruct.privacy.erasure.prompts import erase_from_prompts
 from konstruct.privacy.erasure.redaction import (
@@ -227,8 +227,8 @@ def _remove(
             add(table, None, count, "removed")
         delete_messages(cursor, batch.ids, add)
     for message in unanswered:
-        queue.enqueue(message)
-        queue.REPLIES.give_up(message.pk, code=queue.CLOSED, reason=REPLY_ERASED)
+        replies.enqueue(message)
+        replies.REPLIES.give_up(message.pk, code=replies.CLOSED, reason=REPLY_ERASED)
     return began_at
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from django.db.models import Model
 
 from konstruct.orchestrator.models import AnswerOptions, Escalation, ToolCall
-from konstruct.orchestrator.replies import queue
+from konstruct.orchestrator.replies import REPLIES
 from konstruct.privacy.erasure.prompts import erase_from_prompts
 from memory.conf import ERASED_TEXT
 from memory.models import (
@@ -142,7 +142,7 @@ def redact_new_copies(
     Returns:
         The numbers of changed rows by table.
     """
-    queue.REPLIES.cancel_all_attempts()
+    REPLIES.cancel_all_attempts()
     changed = erase_from_prompts([*messages, *facts], without_users=without_users)
     replies = Message.objects.filter(in_reply_to__isnull=False, created_at__gte=began_at)
     calls = ToolCall.objects.filter(created_at__gte=began_at)

@@ -177,7 +177,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     from konstruct.admin.memory.recall_events import REASONS
     from konstruct.admin.memory.sources import SIGNALS
     from konstruct.api.models import KeyScope
-    from konstruct.orchestrator.extraction import candidates, wording
+    from konstruct.orchestrator.extraction import checks
     from konstruct.orchestrator.metering import PURPOSES
     from konstruct.orchestrator.models import Escalation, Event, ModelTier
     from memory.facts import lifecycle
@@ -191,11 +191,11 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     for choices in (KeyScope, Event, FactAction, Action):
         yield from (((str(label), ""), choices.__name__) for label in choices.labels)
     doubts = (
-        *(candidates.INFERRED, candidates.UNVERIFIED, candidates.CONFLICT, candidates.ALL),
-        *(candidates.LOW_CONFIDENCE, candidates.UNCERTAIN_PERIOD, candidates.ENDS_ONE_VALUE),
-        *(candidates.NOT_IN_QUOTE, *wording.PARTS_OF_OTHERS.values()),
+        *(checks.INFERRED, checks.UNVERIFIED, checks.CONFLICT, checks.ALL),
+        *(checks.LOW_CONFIDENCE, checks.UNCERTAIN_PERIOD, checks.ENDS_ONE_VALUE),
+        *(checks.NOT_IN_QUOTE, *checks.PARTS_OF_OTHERS.values()),
         *(lifecycle.REJECTED_BEFORE, lifecycle.NO_REVIEW, lifecycle.MORE_EVIDENCE),
-        *(topic.replace("_", " ") for topic in wording.TOPIC_WORDS),
+        *(topic.replace("_", " ") for topic in checks.TOPIC_WORDS),
     )
     for name, words in {
         "roles of messages": (*Role.values, "system", "tool", "review required"),

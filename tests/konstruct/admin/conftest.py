@@ -8,11 +8,10 @@ from uuid import UUID
 import pytest
 
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import queue
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
@@ -67,7 +66,7 @@ def fail() -> Callable[[Program, UUID], None]:
 
     def give_up(program: Program, message_id: UUID) -> None:
         with tenant_scope(program.tenant.id):
-            queue.REPLIES.record_failure(message_id, LLMRefused("No such model: gpt-0."))
+            replies.REPLIES.record_failure(message_id, LLMRefused("No such model: gpt-0."))
 
     return give_up
 

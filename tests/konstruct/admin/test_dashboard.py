@@ -15,7 +15,7 @@ from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Escalation, NotificationRecipient
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies import REPLIES
 from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind

@@ -10,6 +10,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.history_import import import_history
@@ -22,7 +23,6 @@ from konstruct.orchestrator.models import (
     RunState,
     ToolCall,
 )
-from konstruct.orchestrator.replies import queue as replies
 from konstruct.orchestrator.saved_questions import save_question
 from memory.context import SessionStore
 from memory.conversations.items import add_items

@@ -7,7 +7,7 @@ from django.test import Client
 
 from konstruct.channels.models import Arrival
 from konstruct.orchestrator import tasks as tasks
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies import REPLIES
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Job

@@ -7,7 +7,7 @@ import pytest
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies.queue import Status, progress_of, sent_messages
+from konstruct.orchestrator.replies import Status, progress_of, sent_messages
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

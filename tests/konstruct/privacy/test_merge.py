@@ -8,16 +8,15 @@ import pytest
 from django_redis import get_redis_connection
 
 from konstruct.consistency import verify
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import Thread, current_escalation
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolCall
-from konstruct.orchestrator.pipeline import snapshot, write
-from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.pipeline import write
+from konstruct.orchestrator.pipeline.accept import Incoming, accept, read_snapshot
 from konstruct.orchestrator.pipeline.write import Draft
-from konstruct.orchestrator.replies import queue
 from konstruct.privacy import jobs
 from konstruct.privacy import merge as merging
 from konstruct.privacy.erasure.erasing import carry_out as erase
@@ -159,8 +158,8 @@ def test_late_rows_of_the_old_id_are_merged_unless_unlinked(
 ) -> None:
     assert not move(populated, min_age=timedelta(hours=1))
     late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=populated.id)
-    answered = snapshot.read_snapshot(late.id)
-    lease = queue.REPLIES.lease(late.id)
+    answered = read_snapshot(late.id)
+    lease = replies.REPLIES.lease(late.id)
     assert lease is not None
     draft = Draft(agent, "Noted.")
     assert move(populated)

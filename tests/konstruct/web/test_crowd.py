@@ -17,7 +17,7 @@ from django.conf import settings
 
 from konstruct.api.auth.keys import revoke_key
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.replies import delivery
+from konstruct.orchestrator import replies
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.schemas import provisioning
@@ -96,7 +96,7 @@ def key(program: Program) -> dict[str, str]:
 def answer(program: Program, message_id: UUID, content: str) -> None:
     """Answer as a worker does, and announce it."""
     record_answer(program, str(message_id), content)
-    delivery.announce(program.tenant.id, message_id)
+    replies.announce(program.tenant.id, message_id)
 
 
 def response_of(client: socket.socket) -> tuple[int, dict[str, object]]:
@@ -227,7 +227,7 @@ def test_idle_streams_take_no_thread(
         messages = list(Message.objects.values_list("id", "content"))
     assert len(messages) == STREAMS
     for message_id, content in messages:
-        with delivery.stream_reply(program_a.tenant.id, message_id, 1) as publish:
+        with replies.stream_reply(program_a.tenant.id, message_id, 1) as publish:
             assert publish is not None
             publish(f"You said: {content}")
     for content, stream in streams.items():

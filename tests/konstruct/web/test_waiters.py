@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django_redis import get_redis_connection
 
-from konstruct.orchestrator.replies.delivery import announce
+from konstruct.orchestrator.replies import announce
 from konstruct.web import replies as module
 from konstruct.web.replies import Replies
 

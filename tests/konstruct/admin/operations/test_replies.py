@@ -5,8 +5,8 @@ from uuid import UUID
 from django.test import Client
 
 from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.replies import queue
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
 
@@ -17,7 +17,7 @@ def fail(program: Program, content: str = "Hello") -> UUID:
     """Send a message whose reply is given up."""
     message_id = UUID(program.send(content).json()["id"])
     with tenant_scope(program.tenant.id):
-        queue.REPLIES.record_failure(message_id, LLMRefused("No such model: gpt-0."))
+        replies.REPLIES.record_failure(message_id, LLMRefused("No such model: gpt-0."))
     return message_id
 
 

@@ -13,10 +13,9 @@ from konstruct.channels.delivery import queue, rendering
 from konstruct.channels.delivery.adapter import View
 from konstruct.channels.delivery.rendering import APOLOGY, PLACEHOLDER
 from konstruct.channels.models import Delivery
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.replies import delivery
 from memory.models import Message
 from tenants.context import connection
 from tests.jobs import expire_leases
@@ -146,9 +145,9 @@ def streaming_program(
         show_all(program_with_message)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delivery, "PROGRESS_SECONDS", 0)
-        patch.setattr(delivery, "MIN_PAUSE_SECONDS", 0)
-        patch.setattr(delivery, "PAUSE_SECONDS_PER_STREAM", 0)
+        patch.setattr(replies, "PROGRESS_SECONDS", 0)
+        patch.setattr(replies, "MIN_PAUSE_SECONDS", 0)
+        patch.setattr(replies, "PAUSE_SECONDS_PER_STREAM", 0)
         patch.setattr(queue.HOOK, "on_partial_reply", mark_and_show, raising=False)
         yield program_with_message
 

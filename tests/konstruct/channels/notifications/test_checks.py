@@ -17,7 +17,7 @@ from konstruct.orchestrator.models import (
     ToolCall,
 )
 from konstruct.orchestrator.notifications import notify, notify_of_reviews
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies import REPLIES
 from konstruct.privacy.erasure import carry_out
 from memory.models import Message
 from tenants.audit.access_log import Actor

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.replies import queue
 from memory.conversations.transcript import record_message
 from memory.models import Message, PendingEmbedding
 from tenants.context import tenant_scope
@@ -34,7 +34,7 @@ def answer(program: Program, message_id: str, content: str = "Hi there") -> Mess
             content=content,
             in_reply_to=message.id,
         )
-        queue.REPLIES.finish(message.id)
+        replies.REPLIES.finish(message.id)
     return reply
 
 

@@ -9,10 +9,10 @@ from konstruct.channels.rest.responses import DETAILS
 from konstruct.channels.rest.serializers import MessageSerializer
 from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMRefused, LLMUnavailable
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
-from konstruct.orchestrator.replies import queue
-from konstruct.orchestrator.replies.queue import Status
+from konstruct.orchestrator.replies import Status
 from konstruct.orchestrator.tools import tool_calls
 from memory.conversations.transcript import record_message
 from memory.models import Message
@@ -102,7 +102,7 @@ def test_a_reply_that_is_not_delivered_yet_is_not_shown(program_a: Program) -> N
 def test_retried_reply_has_the_error_and_the_next_time(program_a: Program) -> None:
     sent = program_a.send().json()
     with tenant_scope(program_a.tenant.id):
-        queue.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMUnavailable("It is busy."))
+        replies.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMUnavailable("It is busy."))
         due_at = PendingReply.objects.get().due_at
     document = program_a.get(f"{MESSAGES}{sent['id']}/").json()
     assert document["status"] == "queued"
@@ -117,7 +117,7 @@ def test_retried_reply_has_the_error_and_the_next_time(program_a: Program) -> No
 def test_failed_reply_has_the_error(program_a: Program) -> None:
     sent = program_a.send().json()
     with tenant_scope(program_a.tenant.id):
-        queue.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMRefused("No such model."))
+        replies.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMRefused("No such model."))
     response = program_a.get(f"{MESSAGES}{sent['id']}/?wait=60")
     document = response.json()
     assert (response.status_code, document["status"]) == (200, "failed")
@@ -236,7 +236,7 @@ def test_message_waiting_for_a_person_names_its_escalation(
     body = {"agent": "ada", "user_id": "maria", "thread_id": "maria", "reason": "She is angry."}
     escalation = program_a.post("/api/v1/escalations/", body).json()
     with tenant_scope(program_a.tenant.id):
-        queue.REPLIES.hold(uuid.UUID(sent["id"]), HeldFor.PERSON)
+        replies.REPLIES.hold(uuid.UUID(sent["id"]), HeldFor.PERSON)
     document = program_a.get(f"{MESSAGES}{sent['id']}/?wait=60").json()
     assert document["status"] == "with_person"
     assert document["waits_for"] == {
@@ -271,7 +271,7 @@ def test_messages_are_written_as_they_are_described(program_a: Program) -> None:
     answer(program_a, answered["id"])
     with tenant_scope(program_a.tenant.id):
         PendingReply.objects.filter(pk=answered["id"]).delete()
-        queue.REPLIES.record_failure(uuid.UUID(failed["id"]), LLMRefused("no"))
+        replies.REPLIES.record_failure(uuid.UUID(failed["id"]), LLMRefused("no"))
     listed = program_a.get(MESSAGES).json()["results"]
     assert [document["status"] for document in listed] == ["failed", "answered"]
     assert listed == [dict(MessageSerializer(document).data) for document in listed]

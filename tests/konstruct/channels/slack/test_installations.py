@@ -13,7 +13,7 @@ from django.db import IntegrityError, ProgrammingError
 
 from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
-from konstruct.channels.slack.inbound import fetch_name
+from konstruct.channels.slack.inbound import learn_name
 from konstruct.channels.slack.installations import connect, decrypt, encrypt, token_of
 from konstruct.channels.slack.web_api import call_slack
 from konstruct.settings.environment import fernet_keys
@@ -132,9 +132,9 @@ def test_speakers_are_called_by_their_names_once_slack_was_asked(
     with django_capture_on_commit_callbacks(execute=True):
         post(mention("T1", "First"))
         take_in_all(connected)
-    ((_, *call),) = names
+    ((tenant_id, *call),) = names
     with tenant_scope(connected.tenant.id):
-        fetch_name(*call)
+        learn_name.run(tenant_id, *call)
     with django_capture_on_commit_callbacks(execute=True):
         post(mention("T1", "Again, says <@U1>"))
         texts = messages(connected)
@@ -146,12 +146,12 @@ def test_speakers_are_called_by_their_names_once_slack_was_asked(
     with tenant_scope(connected.tenant.id):
         SlackUser.objects.update(looked_up_at="2000-01-01T00:00:00Z")
         slack.trouble("users.info", Trouble(503))
-        fetch_name(*call)
+        learn_name.run(tenant_id, *call)
         assert SlackUser.objects.get().name == "Maria"
         del slack.workspaces["T1"].users["U1"]
-        fetch_name(*call)
+        learn_name.run(tenant_id, *call)
         assert SlackUser.objects.get().name == ""
-        fetch_name("T9", *call[1:])
+        learn_name.run(tenant_id, "T9", *call[1:])
 
 
 def test_name_of_a_user_erased_during_its_request_is_not_stored(
@@ -159,7 +159,7 @@ def test_name_of_a_user_erased_during_its_request_is_not_stored(
 ) -> None:
     slack.workspaces["T1"].users["U1"] = "Maria"
     with tenant_scope(connected.tenant.id):
-        fetch_name("T1", "T1", "U1", "U1")
+        learn_name.run(str(connected.tenant.id), "T1", "T1", "U1", "U1")
         assert not SlackUser.objects.exists()
 
 

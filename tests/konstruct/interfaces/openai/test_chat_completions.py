@@ -9,12 +9,11 @@ from uuid import UUID
 import pytest
 
 from konstruct.llm.exceptions import LLMRefused, LLMTimeout
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import HeldFor, PendingReply
-from konstruct.orchestrator.replies import queue
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies import REPLIES
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -217,12 +216,12 @@ def test_parameters_without_an_effect_here_are_not_refused(chat: Chat) -> None:
 
 def held(chat: Chat, held_for: HeldFor) -> None:
     with tenant_scope(chat.program.tenant.id):
-        queue.hold(konstruct_message(chat.accepted[0]), held_for)
+        replies.hold(konstruct_message(chat.accepted[0]), held_for)
 
 
 def given_up(chat: Chat, error: Exception) -> None:
     with tenant_scope(chat.program.tenant.id):
-        queue.REPLIES.record_failure(chat.accepted[0].id, error)
+        replies.REPLIES.record_failure(chat.accepted[0].id, error)
 
 
 KEY = {"Idempotency-Key": "k1"}

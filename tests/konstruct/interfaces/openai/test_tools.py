@@ -264,7 +264,7 @@ def test_tools_of_the_agent_and_their_consent_come_first(client: Client) -> None
 def test_a_program_that_never_sends_its_results_is_not_waited_for(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("konstruct.orchestrator.replies.queue.CONSENT_TIME", timedelta(0))
+    monkeypatch.setattr("konstruct.orchestrator.replies.CONSENT_TIME", timedelta(0))
     client.llm.answers = [calling("weather")]
     choice = client.ask(QUESTION)
     with tenant_scope(client.program.tenant.id):

@@ -7,15 +7,14 @@ from uuid import uuid4
 
 import pytest
 
-from konstruct.orchestrator.extraction import candidates
-from konstruct.orchestrator.extraction.candidates import (
+from konstruct.orchestrator.extraction import candidates, checks
+from konstruct.orchestrator.extraction.candidates import AnswerInvalid, parse
+from konstruct.orchestrator.extraction.checks import (
     AcceptedCandidate,
-    AnswerInvalid,
     KnownFact,
     ReviewPolicy,
     Source,
     check_candidates,
-    parse,
 )
 from tests.konstruct.orchestrator.extraction.conftest import fact
 
@@ -155,7 +154,7 @@ def test_doubtful_facts_are_reviewed(fields: dict[str, Any], review: str) -> Non
     everything = ReviewPolicy("all", {"home_city": "none"})
     if fields.get("slot") is None:
         assert accepted(policy=everything, **fields).review == ""
-    assert accepted(policy=ReviewPolicy("all"), **fields).review == (review or candidates.ALL)
+    assert accepted(policy=ReviewPolicy("all"), **fields).review == (review or checks.ALL)
 
 
 def test_a_fact_with_a_quote_alone_is_observed_from_its_author() -> None:

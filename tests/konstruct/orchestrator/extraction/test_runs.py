@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongRunState
-from konstruct.orchestrator.extraction import fact_requests, queue, runs
+from konstruct.orchestrator.extraction import queue, runs
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
@@ -241,10 +241,6 @@ def test_the_format_that_an_endpoint_supports_is_found_once(
         (expected, RunState.APPLIED)
     }
     assert MemoryEntry.objects.count() == 1
-    # A process without a cached value reads it from the newest run.
-    fact_requests.supported_formats.clear()
-    run = ExtractionRun.objects.latest("created_at")
-    assert fact_requests.supported_format(run.endpoint, run.model) == expected
 
 
 @pytest.mark.parametrize(

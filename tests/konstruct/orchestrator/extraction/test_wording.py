@@ -2,7 +2,7 @@
 
 import pytest
 
-from konstruct.orchestrator.extraction.wording import (
+from konstruct.orchestrator.extraction.checks import (
     is_limited_in_time,
     is_other_language,
     sensitive_topic,

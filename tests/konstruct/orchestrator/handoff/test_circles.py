@@ -15,7 +15,7 @@ from konstruct.orchestrator.handoff.escalations import (
     current_escalation,
 )
 from konstruct.orchestrator.models import Agent, Escalation
-from konstruct.orchestrator.replies.queue import Status, progress_of, sent_messages
+from konstruct.orchestrator.replies import Status, progress_of, sent_messages
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.conftest import handle
 from tests.konstruct.orchestrator.handoff.handing import (

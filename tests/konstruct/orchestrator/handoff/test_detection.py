@@ -2,7 +2,7 @@
 
 import pytest
 
-from konstruct.orchestrator.handoff.detection import asks_for_person, find_phrase, yes_or_no
+from konstruct.orchestrator.handoff.escalations import asks_for_person, find_phrase, yes_or_no
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ import pytest
 from django_redis import get_redis_connection
 
 from konstruct.consistency import CHECKS, HELD_WITHOUT_QUESTION, LOST, WRONG_WINDOW, count, find
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.exceptions import EscalationOver
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline import respond, write
-from konstruct.orchestrator.replies import delivery, queue
-from konstruct.orchestrator.replies.queue import Status, sent_messages, with_status
+from konstruct.orchestrator.replies import Status, sent_messages, with_status
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tests.jobs import claimable
@@ -44,7 +44,7 @@ def test_request_for_a_person_is_confirmed_once_and_silences_the_agent(
     assert escalation.reason == "“Can I talk to a human, please?”"
     assert count()["held"] == 1
     assert find(LOST, HELD_WITHOUT_QUESTION) == []
-    assert claimable(queue.REPLIES) == []
+    assert claimable(replies.REPLIES) == []
 
 
 def test_flushed_cache_and_restarted_worker_change_nothing(
@@ -104,7 +104,7 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
         def on_partial_reply(self, message: Any) -> None:
             pass
 
-    monkeypatch.setattr(delivery, "_hooks", {"rest": Hook()})
+    monkeypatch.setattr(replies, "_hooks", {"rest": Hook()})
     waiting = send_message("Hello", handled=False)
     thread = Thread.of(waiting)
     escalation, is_new = escalations.open_escalation(
@@ -156,7 +156,7 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
     handle(message)
     assert reply(message) == "Noted."
     held = send_message("Held by mistake.", handled=False)
-    queue.REPLIES.hold(held.id, HeldFor.PERSON)
+    replies.REPLIES.hold(held.id, HeldFor.PERSON)
     (finding,) = find(HELD_WITHOUT_QUESTION)
     assert finding.subject == str(held.id)
     next(check for check in CHECKS if check.kind == finding.kind).repair([finding.subject])

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.models import Escalation, HeldFor, PendingReply
-from konstruct.orchestrator.replies import queue
 from memory.models import Message
 from tenants import transaction
 from tenants.context import connection, tenant_scope
@@ -68,7 +67,7 @@ def test_a_message_that_a_worker_finishes_while_a_person_is_called_is_not_held(
     )
     thread = Thread.of(answered)
     with meanwhile(program, lambda: escalate(thread)) as opened:
-        queue.REPLIES.finish(answered.id)
+        replies.REPLIES.finish(answered.id)
     assert opened.result() is True
     assert list(PendingReply.objects.held(HeldFor.PERSON).values_list("pk", flat=True)) == [
         waiting.id

@@ -13,10 +13,9 @@ from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline import write
-from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
+from konstruct.orchestrator.pipeline.accept import Incoming, accept, read_snapshot, retry_reply
 from konstruct.orchestrator.pipeline.write import Draft
-from konstruct.orchestrator.replies import queue
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies import REPLIES
 from memory.conversations.short_term import get_recent_messages
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent, Role
@@ -60,7 +59,7 @@ def make_due(message: Message) -> None:
     """Make its next attempt due."""
     past = Now() - timedelta(seconds=1)
     PendingReply.objects.filter(pk=message.id, failed_at=None).update(due_at=past, sweep_at=past)
-    assert message.id in claimable(queue.REPLIES)
+    assert message.id in claimable(REPLIES)
 
 
 def test_a_message_gets_a_reply_and_both_turns_are_remembered(
@@ -107,7 +106,7 @@ def test_first_reply_of_two_workers_is_stored(
     """The first one lost its lease after it had recorded its reply."""
     message = konstruct_message(send())
     for content, is_late in (("First.", True), ("Second.", False)):
-        lease = queue.REPLIES.lease(message.id)
+        lease = REPLIES.lease(message.id)
         assert lease is not None
         reply = write.record_reply(message, Draft(program.agent, content))
         assert reply.content == "First."
@@ -115,7 +114,7 @@ def test_first_reply_of_two_workers_is_stored(
         if is_late:
             expire_leases()
         else:
-            write.finish(message, reply, lease)
+            write.finish(read_snapshot(message.id), reply, lease)
     assert replies() == [("Hello", "First.")]
     assert window(send("next")) == [("user", "Hello"), ("assistant", "First.")]
 
@@ -185,7 +184,7 @@ def test_reply_fails_after_max_attempts_and_can_be_retried(
     assert (pending.attempts, len(llm_server.requests)) == (3, 3 * MAX_ATTEMPTS)
     assert pending.failed_at is not None
     assert "it is not JSON" in pending.last_error
-    assert claimable(queue.REPLIES) == []
+    assert claimable(REPLIES) == []
     llm_server.default = Answer({"content": "Back again."})
     retry_reply(message.id, tenant_id=message.tenant_id)
     handle(message)
@@ -241,9 +240,9 @@ def test_a_thread_is_answered_oldest_first(send: Callable[..., Message]) -> None
 def test_one_message_of_a_thread_is_claimed_at_a_time(send: Callable[..., Message]) -> None:
     first, second = send("first"), send("second")
     elsewhere = send("elsewhere", thread_id="t2")
-    assert claimable(queue.REPLIES) == [first.id, elsewhere.id]
-    queue.REPLIES.finish(first.id)
-    assert claimable(queue.REPLIES) == [second.id, elsewhere.id]
+    assert claimable(REPLIES) == [first.id, elsewhere.id]
+    REPLIES.finish(first.id)
+    assert claimable(REPLIES) == [second.id, elsewhere.id]
     work("reply")
     assert sorted(replies()) == [(text, "Noted.") for text in ("elsewhere", "second")]
 

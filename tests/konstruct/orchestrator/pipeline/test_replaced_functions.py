@@ -15,8 +15,8 @@ import pytest
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.models import Agent, AnswerOptions, ModelCall
 from konstruct.orchestrator.pipeline import respond
-from konstruct.orchestrator.pipeline.snapshot import read_snapshot
-from konstruct.orchestrator.replies.delivery import text_so_far, watch
+from konstruct.orchestrator.pipeline.accept import read_snapshot
+from konstruct.orchestrator.replies import text_so_far, watch
 from konstruct.orchestrator.tasks import handle_message
 from memory import recall, short_term
 from memory import tasks as memory_tasks

@@ -11,7 +11,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.models import Agent, PendingReply
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.replies import REPLIES
 from konstruct.orchestrator.tasks import answer_message
 from konstruct.orchestrator.tools import tool_calls
 from memory.embedding.embedder import get_embedder

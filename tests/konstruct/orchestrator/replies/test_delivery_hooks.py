@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
-from konstruct.orchestrator.replies import delivery
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -39,8 +39,8 @@ class Recorder:
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
-    monkeypatch.setattr(delivery, "_hooks", {})
-    delivery.register(CHANNEL, recorder)
+    monkeypatch.setattr(replies, "_hooks", {})
+    replies.register(CHANNEL, recorder)
     return recorder
 
 
@@ -85,4 +85,4 @@ def test_a_reply_does_not_count_as_delivered_if_its_hook_could_not_note_it(
 
 def test_a_channel_has_one_hook(hook: Recorder) -> None:
     with pytest.raises(ValueError, match="'recorded' has a hook already"):
-        delivery.register(CHANNEL, Recorder())
+        replies.register(CHANNEL, Recorder())

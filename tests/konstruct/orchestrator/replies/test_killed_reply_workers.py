@@ -20,8 +20,8 @@ from django.db.models.functions import Now
 from konstruct.channels import inbox
 from konstruct.channels.delivery import queue as deliveries
 from konstruct.channels.models import Arrival, Delivery
+from konstruct.orchestrator import replies
 from konstruct.orchestrator.models import PendingReply
-from konstruct.orchestrator.replies import queue
 from memory.conversations import short_term
 from memory.models import Message, PendingEmbedding
 from tenants.context import tenant_scope
@@ -43,7 +43,7 @@ WORKERS = """
     from konstruct.channels.delivery import rendering
     from konstruct.channels.delivery.queue import DELIVERIES
     from konstruct.orchestrator import pipeline
-    from konstruct.orchestrator.replies import queue
+    from konstruct.orchestrator import replies
     from memory.embedding.embedder import load_before_fork
     from tenants.context import tenant_scope
     from tenants.tasks import work
@@ -74,8 +74,8 @@ WORKERS = """
             work("arrival")
 
     load_before_fork()
-    object.__setattr__(queue.REPLIES, "first_backoff", 600.0)  # longer than a test
-    for kind in (queue.REPLIES, DELIVERIES, inbox.ARRIVALS):
+    object.__setattr__(replies.REPLIES, "first_backoff", 600.0)  # longer than a test
+    for kind in (replies.REPLIES, DELIVERIES, inbox.ARRIVALS):
         object.__setattr__(kind, "max_attempts", 3)
     connections.close_all()
     for line in sys.stdin:
@@ -167,7 +167,7 @@ def test_message_that_kills_its_workers_fails(
                 assert not PendingReply.objects.filter(pk=next_one).exists()
                 row.refresh_from_db()
                 assert (row.attempts, row.begun_at) == (2, None)
-            pass_time(queue.REPLIES)
+            pass_time(replies.REPLIES)
     assert set(ended) == {-signal.SIGKILL if how == "kill" else int(how)}
     assert workers(**job) == 0  # it is given up before its next attempt
     message = program_a.get(f"{MESSAGES}{deadly}/").json()
@@ -183,7 +183,7 @@ def test_message_that_kills_its_workers_fails(
         assert Message.objects.filter(in_reply_to=next_one).count() == 1
         assert Message.objects.filter(in_reply_to=deadly).count() <= 1
         # After the cause is removed, it is answered once like any other.
-        queue.retry(UUID(deadly))
+        replies.retry(UUID(deadly))
     assert workers(**{**job, "module": ""}) == 0
     with tenant_scope(program_a.tenant.id):
         assert Message.objects.filter(in_reply_to=deadly).count() == 1
@@ -308,10 +308,10 @@ def test_worker_returns_its_attempts_on_sigterm(
         sent = [program_a.send(thread_id=thread).json()["id"] for thread in ("a", "b", "c")]
         llm_server.wait_for_requests(3, seconds=90)
         with tenant_scope(program_a.tenant.id):
-            leased = queue.REPLIES.jobs().filter(leased_until__isnull=False)
+            leased = replies.REPLIES.jobs().filter(leased_until__isnull=False)
             assert [job.attempts for job in leased] == [1] * 3
     with tenant_scope(program_a.tenant.id):
-        for job in queue.REPLIES.jobs():
+        for job in replies.REPLIES.jobs():
             assert (job.attempts, job.leased_until, job.last_error) == (0, None, "")
     llm_server.default = Answer({"content": "Noted."})
     with worker_of_replies(environment):

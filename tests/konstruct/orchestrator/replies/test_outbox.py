@@ -9,10 +9,9 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -79,7 +78,7 @@ def test_a_thread_is_worked_on_by_one_at_a_time(
         pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
         return Message.objects.filter(in_reply_to=message).exists()
 
-    lease = queue.REPLIES.lease(message.id)
+    lease = replies.REPLIES.lease(message.id)
     assert lease is not None
     assert in_another_process(handle) is False
     lease.abandon()

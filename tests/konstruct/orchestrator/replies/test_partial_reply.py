@@ -11,8 +11,8 @@ import pytest
 from django.conf import settings
 from django_redis import get_redis_connection
 
-from konstruct.orchestrator.replies import delivery
-from konstruct.orchestrator.replies.delivery import message_of_chunk, stream_reply, watch
+from konstruct.orchestrator import replies
+from konstruct.orchestrator.replies import message_of_chunk, stream_reply, watch
 from konstruct.web.replies import Replies
 from tenants.redis_keys import partial_reply_key
 
@@ -22,8 +22,8 @@ attempts = count(1)
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "MIN_PAUSE_SECONDS", 0)
-    monkeypatch.setattr(delivery, "PAUSE_SECONDS_PER_STREAM", 0)
+    monkeypatch.setattr(replies, "MIN_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(replies, "PAUSE_SECONDS_PER_STREAM", 0)
 
 
 def publish(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
@@ -136,9 +136,9 @@ def test_no_text_is_published_without_the_cache(
     settings: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost() -> object:
-        raise delivery.RedisError("lost")
+        raise replies.RedisError("lost")
 
-    monkeypatch.setattr(delivery, "get_redis_connection", lost)
+    monkeypatch.setattr(replies, "get_redis_connection", lost)
     watch(TENANT, uuid4())
     with stream_reply(TENANT, uuid4(), next(attempts)) as write:
         assert write is None
@@ -162,12 +162,12 @@ def test_attempt_with_a_lost_lease_adds_no_text() -> None:
             late("lo")
             write("Bonjour")
             late(", late")
-            assert delivery.text_so_far(TENANT, message) == "Bonjour"
-    assert delivery.text_so_far(TENANT, message) == "Bonjour"
+            assert replies.text_so_far(TENANT, message) == "Bonjour"
+    assert replies.text_so_far(TENANT, message) == "Bonjour"
     with stream_reply(TENANT, message, 1) as late:
         assert late is not None
         late("again")
-    assert delivery.text_so_far(TENANT, message) == "Bonjour"
+    assert replies.text_so_far(TENANT, message) == "Bonjour"
 
 
 def test_erased_stream_gets_no_text() -> None:

@@ -16,8 +16,8 @@ from django_redis import get_redis_connection
 from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
 from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
-from konstruct.orchestrator.pipeline import snapshot
-from konstruct.orchestrator.replies.queue import Status
+from konstruct.orchestrator.pipeline.accept import read_snapshot
+from konstruct.orchestrator.replies import Status
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import MemoryEntry, Message
 from tenants.context import connection, tenant_scope
@@ -236,7 +236,7 @@ def test_concurrent_approvals_and_executions_run_the_tool_once(
             decide(call, True)
             with tenant_scope(message.tenant_id):
                 barrier.wait(60)
-                tool_calls.run_approved(snapshot.read_snapshot(message.id).calls)
+                tool_calls.run_approved(read_snapshot(message.id).calls)
         except Exception as error:
             errors.append(error)
         finally:

@@ -1,1 +1,0 @@
-"""Replies: their queue, their status, waiting for them, and hooks of channels."""
