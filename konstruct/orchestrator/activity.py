@@ -210,7 +210,10 @@ def _count_messages(
         )
         .order_by()
         .values(*group, "role", "source", "time_bucket")
-        .annotate(number=Count("id"), **{name: _tokens(name) for name in _TOKENS})
+        .annotate(
+            number=Count("id"),
+            **{name: Sum(Cast(KT(f"usage__{name}"), BigIntegerField())) for name in _TOKENS},
+        )
     )
     found: dict[Any, dict[str, Any]] = {}
     for row in rows:
@@ -226,10 +229,6 @@ def _count_messages(
             if row["time_bucket"] is not None:
                 counts["reply_times"][row["time_bucket"]] += row["number"]
     return list(found.values())
-
-
-def _tokens(name: str) -> Sum:
-    return Sum(Cast(KT(f"usage__{name}"), BigIntegerField()))
 
 
 def _sum_by_day(rows: QuerySet[Any]) -> list[dict[str, Any]]:

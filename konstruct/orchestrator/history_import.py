@@ -93,10 +93,13 @@ class LineResult:
             error.detail.startswith(("missing:", "unknown:")) for error in reported
         )
         hint = f" (a line has {LINE_FORMAT})" if has_wrong_fields else ""
+        sent_id = line.get("external_id") if isinstance(line, Mapping) else None
         return cls(
             index,
             ImportStatus.INVALID,
-            external_id=_external_id(line),
+            external_id=sent_id[:MAX_EXTERNAL_ID]
+            if isinstance(sent_id, str) and is_unicode(sent_id)
+            else None,
             error="; ".join(error.detail for error in reported) + hint,
             errors=reported,
         )
@@ -140,7 +143,10 @@ def import_history(
         name: value for name in _DEFAULT_FIELDS if (value := getattr(defaults, name)) is not None
     }
     lines = [{**common, **line} if isinstance(line, Mapping) else line for line in lines]
-    agents = find_agents({name for line in lines if (name := _agent_name(line)) is not None})
+    named = [line.get("agent") for line in lines if isinstance(line, Mapping)]
+    agents = find_agents(
+        {name for name in named if isinstance(name, str) and is_unicode(name) and "\0" not in name}
+    )
     turns: dict[int, ImportedTurn] = {}
     results: dict[int, LineResult] = {}
     for index, line in enumerate(lines):
@@ -235,20 +241,6 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "created_at": _moment,
     "metadata": lambda name, value: metadata_argument(value),
 }
-
-
-def _agent_name(line: Any) -> str | None:
-    """Return the agent's name or id in a line; None if it is missing or invalid."""
-    try:
-        name: Any = line.get("agent") if isinstance(line, Mapping) else None
-        return text_argument("agent", name)
-    except InvalidArgument:
-        return None
-
-
-def _external_id(line: Any) -> str | None:
-    value = line.get("external_id") if isinstance(line, Mapping) else None
-    return value[:MAX_EXTERNAL_ID] if isinstance(value, str) and is_unicode(value) else None
 
 
 def _cut(text: str) -> str:

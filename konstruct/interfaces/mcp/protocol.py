@@ -198,23 +198,16 @@ def answer(
         case "tools/list":
             result = {"tools": tools_for(caller)}
         case "tools/call":
-            result = _tool_result(message.params, call)
+            name = message.params["name"]
+            if (tool := TOOLS.get(name)) is None:
+                known = ", ".join(TOOLS)
+                raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:100]!r}. There are: {known}.")
+            text, document = call(tool, message.params.get("arguments") or {})
+            result = {"content": [{"type": "text", "text": text}], "isError": document is None}
+            if document is not None:
+                result["structuredContent"] = document
         case _:
             raise unknown
     if message.is_modern:
         result |= {**_RESULT_MEMBERS, "_meta": {SERVER_INFO_META_KEY: SERVER}}
     return serialize_server_result(message.method, message.version, result)
-
-
-def _tool_result(
-    params: dict[str, Any], call: Callable[[Tool, dict[str, Any]], ToolResult]
-) -> dict[str, Any]:
-    tool = TOOLS.get(params["name"])
-    if tool is None:
-        known = ", ".join(TOOLS)
-        raise RpcError(
-            INVALID_PARAMS, f"Unknown tool: {params['name'][:100]!r}. There are: {known}."
-        )
-    text, document = call(tool, params.get("arguments") or {})
-    result = {"content": [{"type": "text", "text": text}], "isError": document is None}
-    return result if document is None else result | {"structuredContent": document}

@@ -21,7 +21,7 @@ from konstruct.orchestrator.usage import admit_memories
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.exceptions import FactNotFound
-from memory.facts import LongTermMemory, StoredFact, filter_facts
+from memory.facts import LongTermMemory, filter_facts
 from memory.models import MemoryEntry, Message
 from memory.recall import Hit
 from memory.recall.policy import RecallPolicy
@@ -120,10 +120,8 @@ def tool(**described: Any) -> Callable[[Function], Function]:
     """Register a function as the tool of its name. Its docstring is the tool's description."""
 
     def register(function: Function) -> Function:
-        name, description = (
-            function.__name__.removeprefix("_"),
-            " ".join(str(function.__doc__).split()),
-        )
+        name = function.__name__.removeprefix("_")
+        description = " ".join(str(function.__doc__).split())
         TOOLS[name] = Tool(name=name, description=description, function=function, **described)
         return function
 
@@ -154,19 +152,14 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
     fact = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
     similar = [{"id": near.memory_id, "content": near.content} for near in stored.near_duplicates]
     document = _fact(fact) | {"created": stored.created, "similar": similar}
-    text = _stored_text(stored)
+    verb = "Remembered" if stored.created else "This was already remembered"
+    text = f"{verb}, as the fact {stored.memory_id}."
+    if stored.near_duplicates:
+        text += "\nSimilar facts exist; correct or forget outdated ones:"
+        text += "".join(f"\n- fact {near['id']}: {near['content']}" for near in similar)
     if stored.created:
         return Outcome(document, text, fact, after=row_state(fact))
     return Outcome(document, text, fact, action=Action.VIEW)
-
-
-def _stored_text(stored: StoredFact) -> str:
-    verb = "Remembered" if stored.created else "This was already remembered"
-    lines = [f"{verb}, as the fact {stored.memory_id}."]
-    if stored.near_duplicates:
-        lines.append("Similar facts exist; correct or forget outdated ones:")
-        lines += [f"- fact {near.memory_id}: {near.content}" for near in stored.near_duplicates]
-    return "\n".join(lines)
 
 
 @tool(

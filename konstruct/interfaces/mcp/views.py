@@ -75,7 +75,9 @@ class McpView(ApiView):
         try:
             message = read_message(request.data, request.headers)
         except RpcError as error:
-            return _error(error, status=400, request_id=_request_id(request.data))
+            sent_id = request.data.get("id") if isinstance(request.data, dict) else None
+            is_id = isinstance(sent_id, int | str) and not isinstance(sent_id, bool)
+            return _error(error, status=400, request_id=sent_id if is_id else None)
         if message.id is None:
             return HttpResponse(status=202)
 
@@ -134,16 +136,6 @@ def _error(error: RpcError, *, status: int, request_id: int | str | None) -> Htt
     if error.data is not None:
         body["data"] = error.data
     return rpc_response({"error": body}, request_id=request_id, status=status)
-
-
-def _request_id(body: Any) -> int | str | None:
-    """Return the id of an invalid request, if it has one."""
-    request_id = body.get("id") if isinstance(body, dict) else None
-    return (
-        request_id
-        if isinstance(request_id, int | str) and not isinstance(request_id, bool)
-        else None
-    )
 
 
 def _refuse_foreign_origin(request: Request) -> None:

@@ -93,41 +93,35 @@ def store_texts(
     An extracted text ends the fact that has another value of its slot, as in an extraction run.
     """
     times = {"valid_from": fields.get("timestamp"), "expires_at": fields.get("expiration_date")}
-    with admit_memories(len(texts)):
-        stored = LongTermMemory().remember_all(
-            [
-                MemoryEntry(
-                    tenant_id=required_tenant_id(),
-                    agent_id=owner.agent_id,
-                    user_id=owner.user_id,
-                    content=text.content,
-                    metadata={
-                        **({} if text.role == "user" else {"role": text.role}),
-                        **metadata_of(fields),
-                    },
-                    **{name: time for name, time in times.items() if time is not None},
-                    **_extracted_fields(text),
-                )
-                for text in texts
-            ],
-            # As the platform: another value of the slot may end what was extracted.
-            author=replace(SYSTEM, owns_proposal=author.owns_proposal),
-            since=seen,
+    times = {name: time for name, time in times.items() if time is not None}
+    entries = []
+    for text in texts:
+        extracted: dict[str, Any] = {}
+        if text.extracted is not None:
+            names = {"subject", "slot", "value", "is_multi_valued"}
+            extracted = text.extracted.candidate.model_dump(include=names)
+            if text.extracted.valid_from is not None:
+                extracted["valid_from"] = text.extracted.valid_from
+        role = {} if text.role == "user" else {"role": text.role}
+        entries.append(
+            MemoryEntry(
+                tenant_id=required_tenant_id(),
+                agent_id=owner.agent_id,
+                user_id=owner.user_id,
+                content=text.content,
+                metadata={**role, **metadata_of(fields)},
+                **times | extracted,
+            )
         )
+    # As the platform: another value of the slot may end what was extracted.
+    author = replace(SYSTEM, owns_proposal=author.owns_proposal)
+    with admit_memories(len(texts)):
+        stored = LongTermMemory().remember_all(entries, author=author, since=seen)
     for text, fact in zip(texts, stored, strict=True):
         if text.extracted is not None:
             former = text.extracted.supersedes
             supersede_current_value(fact.memory_id, former.id if former else None)
     return stored
-
-
-def _extracted_fields(text: Text) -> dict[str, Any]:
-    if text.extracted is None:
-        return {}
-    candidate, begins = text.extracted.candidate, text.extracted.valid_from
-    names = ("subject", "slot", "value", "is_multi_valued")
-    dated = {} if begins is None else {"valid_from": begins}
-    return {name: getattr(candidate, name) for name in names} | dated
 
 
 def metadata_of(fields: dict[str, Any]) -> dict[str, Any]:

@@ -145,22 +145,17 @@ class AddView(Mem0View):
         created = {stored_fact.memory_id for stored_fact in stored if stored_fact.created}
         rows = memories_of(self.caller, expired=True).filter(memory_id__in=ids).defer("embedding")
         facts = {fact.memory_id: fact for fact in rows}
-        self._log_facts(
-            [fact for fact in facts.values() if fact.memory_id in created], [*facts.values()]
-        )
+        new = [fact for fact in facts.values() if fact.memory_id in created]
+        if new:
+            self.log(new[0], after=row_state(new[0]))
+        else:
+            self.log(next(iter(facts.values()), None), action=Action.VIEW)
+        if len(new) > 1:
+            self.log(facts=[fact.memory_id for fact in new])
         return [
             {"event": "ADD" if document["id"] in created else "NONE"} | document
             for document in memory_documents(facts[memory_id] for memory_id in dict.fromkeys(ids))
         ]
-
-    def _log_facts(self, created: list[MemoryEntry], facts: list[MemoryEntry]) -> None:
-        """Log the created facts; without one, log a view of the existing facts."""
-        if not created:
-            self.log(facts[0] if facts else None, action=Action.VIEW)
-            return
-        self.log(created[0], after=row_state(created[0]))
-        if len(created) > 1:
-            self.log(facts=[fact.memory_id for fact in created])
 
 
 class SearchView(Mem0View):

@@ -54,7 +54,9 @@ def fit_history(chat: ChatRequest, agent: Agent, instructions: Sequence[str]) ->
     newest: list[dict[str, str]] = []
     left = room * MAX_CHARACTERS_PER_TOKEN
     for turn in reversed(chat.history[-(room // MESSAGE_OVERHEAD_TOKENS) - 1 :]):
-        text = _beginning_and_end(turn["content"], left // 2)
+        text, limit = turn["content"], left // 2
+        if len(text) > limit:  # three quarters of what is left are its beginning
+            text = text[: limit - limit // 4] + text[len(text) - limit // 4 :]
         if not text:
             break
         newest.append({**turn, "content": text})
@@ -65,14 +67,6 @@ def fit_history(chat: ChatRequest, agent: Agent, instructions: Sequence[str]) ->
     kept = [turn["content"] for turn in turns if turn["content"] != ASSISTANT_BEGINS]
     texts = {turn["content"] for turn in chat.history}
     return History(turns, len(chat.history) - len(kept), sum(text not in texts for text in kept))
-
-
-def _beginning_and_end(text: str, limit: int) -> str:
-    """Return at most `limit` characters of the text, three quarters of them its beginning."""
-    if len(text) <= limit:
-        return text
-    end = limit // 4
-    return text[: limit - end] + text[len(text) - end :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,15 @@ def read_request(body: Any) -> ChatRequest:
         name = new.get("name") or ""
     if not isinstance(name, str):
         raise InvalidParameter(f"messages[{index}].name", "A name is text.")
-    results = [(_call_id(*turn), turn[1]) for turn in turns if turn[1]["role"] == "tool"]
+    results = {}
+    for position, turn in turns:
+        if turn["role"] != "tool":
+            continue
+        call_id = turn.get("tool_call_id")
+        if not isinstance(call_id, str):
+            detail = "Give the id of the call whose result this is."
+            raise InvalidParameter(f"messages[{position}].tool_call_id", detail)
+        results[call_id] = _text(turn.get("content"))
     last = takewhile(lambda turn: turn[1]["role"] == "tool", reversed(turns))
     roles = [turn["role"] for _, turn in turns]
     last_user = len(roles) - 1 - roles[::-1].index("user") if "user" in roles else 0
@@ -116,7 +124,7 @@ def read_request(body: Any) -> ChatRequest:
         model=model,
         content=content,
         name=name,
-        results={call_id: _text(turn.get("content")) for call_id, turn in results},
+        results=results,
         continues=tuple(str(turn["tool_call_id"]) for _, turn in last),
         options=_options(body),
         instructions=tuple(
@@ -125,7 +133,11 @@ def read_request(body: Any) -> ChatRequest:
             if message["role"] in _INSTRUCTIONS
         ),
         history=tuple(_history(before)),
-        messages_with_other_parts=sum(map(_has_other_parts, before)),
+        messages_with_other_parts=sum(
+            any(_type_of(part) != "text" for part in turn["content"])
+            for turn in before
+            if isinstance(turn.get("content"), list)
+        ),
         stream=bool(stream),
         body=body,
     )
@@ -232,11 +244,6 @@ def _calls(tool_calls: Any) -> Iterator[tuple[str, str, str]]:
             yield str(call.get("id"))[:100], name, arguments if isinstance(arguments, str) else ""
 
 
-def _has_other_parts(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    return isinstance(content, list) and any(_type_of(part) != "text" for part in content)
-
-
 def _instruction(content: Any, parameter: str) -> str:
     text = _require_text(content, parameter)
     if "\0" in text or not is_unicode(text):
@@ -245,14 +252,6 @@ def _instruction(content: Any, parameter: str) -> str:
         )
         raise InvalidParameter(parameter, detail)
     return text
-
-
-def _call_id(index: int, turn: Mapping[str, Any]) -> str:
-    call_id = turn.get("tool_call_id")
-    if not isinstance(call_id, str):
-        detail = "Give the id of the call whose result this is."
-        raise InvalidParameter(f"messages[{index}].tool_call_id", detail)
-    return call_id
 
 
 def _require_text(content: Any, parameter: str) -> str:
@@ -343,7 +342,17 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
     sent = {name: body[name] for name in SAMPLING if body.get(name) is not None}
     for name, value in sent.items():
         if name == "stop":
-            _check_stop(value)
+            stops = value if isinstance(value, list) else [value]
+            are_texts = all(
+                isinstance(stop, str) and 0 < len(stop) <= MAX_STOP_CHARACTERS and "\0" not in stop
+                for stop in stops
+            )
+            if not are_texts or not 0 < len(stops) <= MAX_STOPS:
+                detail = (
+                    f"stop is a text of 1 to {MAX_STOP_CHARACTERS:,} characters without NUL, or a "
+                    f"list of 1 to {MAX_STOPS} of them."
+                )
+                raise InvalidParameter("stop", detail)
             continue
         kind, types = ("a number", (int, float)) if name in _NUMBERS else ("an integer", (int,))
         minimum, maximum = {**_NUMBERS, **_INTEGERS}[name]
@@ -355,20 +364,6 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         detail = f"Send {LENGTH_LIMITS[0]} or {LENGTH_LIMITS[1]}, and not both."
         raise InvalidParameter(LENGTH_LIMITS[1], detail)
     return sent
-
-
-def _check_stop(value: Any) -> None:
-    stops = value if isinstance(value, list) else [value]
-    are_texts = all(
-        isinstance(stop, str) and 0 < len(stop) <= MAX_STOP_CHARACTERS and "\0" not in stop
-        for stop in stops
-    )
-    if not are_texts or not 0 < len(stops) <= MAX_STOPS:
-        detail = (
-            f"stop is a text of 1 to {MAX_STOP_CHARACTERS:,} characters without NUL, or a list of "
-            f"1 to {MAX_STOPS} of them."
-        )
-        raise InvalidParameter("stop", detail)
 
 
 def _type_of(value: Any) -> str | None:

@@ -122,8 +122,9 @@ class ChatCompletionsView(ApiView):
             history=None if thread_id and not chat.history else history.turns,
         )
         message, is_new, rounds = self._store(chat, thread, answer_options, key)
-        if not is_new:
-            _retry_if_failed(message)
+        if not is_new and progress_of(message).status is Status.FAILED:
+            with suppress(NothingToRetry):  # a concurrent request retries it
+                retry_reply(message.id, tenant_id=required_tenant_id())
         completion = Completion(
             message_id=message.id,
             created_at=message.created_at,
@@ -278,13 +279,6 @@ class ChatCompletionsView(ApiView):
 
 def _error_events(problem: Problem) -> bytes:
     return event(error_document(problem)) + DONE
-
-
-def _retry_if_failed(message: Message) -> None:
-    progress = progress_of(message)
-    if progress.status is Status.FAILED:
-        with suppress(NothingToRetry):  # a concurrent request retries it
-            retry_reply(message.id, tenant_id=required_tenant_id())
 
 
 def _failure(progress: MessageProgress) -> Problem:

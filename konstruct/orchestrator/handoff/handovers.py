@@ -378,7 +378,14 @@ def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
     Call it after a handover, or in a channel with shared threads.
     """
     is_handed_over = agent.id != message.agent_id
-    turns = [turn for turn in _thread_turns(message) if _is_before(turn, message)]
+    turns: Sequence[Mapping[str, Any]]
+    if is_shared_channel(message.channel):
+        turns = get_thread_turns(message.tenant_id, message.thread_id, message.channel)
+    else:  # the thread belongs to one user and one agent
+        rows = Message.objects.filter(**Thread.of(message).as_filter)
+        newest = rows.order_by("-created_at", "-number")[: WINDOW + 1]
+        turns = [ThreadTurn.of(row).as_dict() for row in reversed(newest)]
+    turns = [turn for turn in turns if _is_before(turn, message)]
     if not is_handed_over and not _have_other_speakers(turns, message):
         return None
     return with_window(message, agent, turns)
@@ -429,17 +436,6 @@ def _have_other_speakers(turns: Sequence[Mapping[str, Any]], message: KonstructM
     return bool(speakers - {message.user_id})
 
 
-def _thread_turns(message: KonstructMessage) -> list[dict[str, Any]]:
-    """Return the thread's last turns, oldest first.
-
-    In channels without shared threads, a thread belongs to one user and one agent.
-    """
-    if is_shared_channel(message.channel):
-        return get_thread_turns(message.tenant_id, message.thread_id, message.channel)
-    rows = Message.objects.filter(**Thread.of(message).as_filter).order_by("-created_at", "-number")
-    return [ThreadTurn.of(row).as_dict() for row in reversed(rows[: WINDOW + 1])]
-
-
 def _is_before(turn: Mapping[str, Any], message: KonstructMessage) -> bool:
     """Return False for the message itself, and for later messages of users."""
     if turn.get("message_id") == str(message.id):
@@ -456,7 +452,8 @@ def _prompt_turn(
     if turn["role"] == Role.USER:
         if names_speakers:
             content = with_speaker(name or turn["user_id"], content)
-    elif not _is_answer_of(turn, agent):
+    # Of another agent; by its name if the turn has no agent's id.
+    elif turn["answered_by"] != str(agent.id) if turn.get("answered_by") else name != agent.name:
         content = with_speaker(name or "Assistant", content)
     message_id = turn["message_id"]
     if is_handed_over:  # the agent remembers a copy of the turn, with this id
@@ -468,10 +465,3 @@ def _prompt_turn(
         "source_id": turn["message_id"],
         "at": turn.get("at", ""),
     }
-
-
-def _is_answer_of(turn: Mapping[str, Any], agent: Agent) -> bool:
-    """Return whether the agent wrote the turn; by its name if the turn has no agent's id."""
-    if answered_by := turn.get("answered_by"):
-        return bool(answered_by == str(agent.id))
-    return bool(turn.get("name", "") == agent.name)
