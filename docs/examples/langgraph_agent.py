@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig  # noqa: E402
 from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: E402
 
 from konstruct.orchestrator.agents import find_agent  # noqa: E402
-from konstruct.orchestrator.builder import build_system_prompt, date_clause  # noqa: E402
+from konstruct.orchestrator.builder import date_clause, system_prompt_with  # noqa: E402
 from konstruct.orchestrator.models import Agent  # noqa: E402
 from konstruct.orchestrator.runner import run_agent  # noqa: E402
 from memory.context import (  # noqa: E402
@@ -56,7 +56,7 @@ def build_graph(tenant: Tenant, agent: Agent, user_id: str) -> Any:
             tenant.id,
             config["configurable"]["thread_id"],
             str(question.content),
-            build_system_prompt(agent, date_clause()),
+            system_prompt_with(agent, [date_clause()]),
             agent.model_tier,
             agent_id=agent.id,
             user_id=user_id,

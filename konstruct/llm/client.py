@@ -192,16 +192,14 @@ class HttpLanguageModel:
     @contextmanager
     def _slot(self, deadline: float) -> Iterator[None]:
         """Hold one of the tenant's slots for parallel requests during the block."""
-        tenant_id, shares = current_tenant_id() or NO_TENANT, self.shares
-        if shares is None:
+        if self.shares is None:
             yield
             return
-        if not shares.enter(tenant_id, seconds=max(0.0, deadline - time.monotonic())):
-            raise self._timeout()
-        try:
+        seconds = max(0.0, deadline - time.monotonic())
+        with self.shares.slot(current_tenant_id() or NO_TENANT, seconds=seconds) as has_slot:
+            if not has_slot:
+                raise self._timeout()
             yield
-        finally:
-            shares.leave(tenant_id)
 
     def _ask(
         self, request: CompletionRequest, on_text: OnText | None, deadline: float

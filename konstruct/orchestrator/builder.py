@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from memory.context import WorkingContextCompiler, tokens
 from memory.context.chat import ChatMessage, chat_sections, flatten, list_item_line, prompt_time
@@ -81,19 +81,6 @@ DATE_CLAUSE = (
 )
 
 
-class Persona(Protocol):
-    """The fields of an agent that form its system prompt."""
-
-    @property
-    def system_prompt(self) -> str: ...
-
-    @property
-    def identity(self) -> str: ...
-
-    @property
-    def persona(self) -> str: ...
-
-
 @dataclass
 class AgentForReply:
     """An agent, with all that one request of the pipeline has besides the documented arguments.
@@ -130,22 +117,18 @@ class AgentForReply:
         return getattr(self.agent, name)
 
 
-def build_system_prompt(agent: Persona, *clauses: str) -> str:
-    """Join the agent's system prompt, identity, persona and the AI-transparency clause.
-
-    Args:
-        clauses: further paragraphs, which follow these.
-    """
-    return "\n\n".join(own_texts(agent, clauses))
+def build_system_prompt(agent: Any) -> str:
+    """Join the agent's system prompt, identity, persona and the AI-transparency clause."""
+    return "\n\n".join(own_texts(agent))
 
 
-def own_texts(agent: Persona, clauses: Sequence[str] = ()) -> list[str]:
+def own_texts(agent: Any, clauses: Sequence[str] = ()) -> list[str]:
     """Return the paragraphs of a system prompt."""
     parts = (agent.system_prompt, agent.identity, agent.persona, TRANSPARENCY_CLAUSE, *clauses)
     return [part.strip() for part in parts if part and part.strip()]
 
 
-def system_prompt_with(agent: Persona, clauses: Sequence[str]) -> str:
+def system_prompt_with(agent: Any, clauses: Sequence[str]) -> str:
     """Call `build_system_prompt`, or its replacement, and append the clauses to its result.
 
     It gets the agent only, so that a replacement need not know the clauses.
@@ -164,14 +147,10 @@ def date_clause(now: datetime | None = None) -> str:
 
 
 def build_messages_with_memory(
-    agent: Persona,
+    agent: Any,
     current_message: str,
     recent_messages: Sequence[Mapping[str, Any]],
     relevant_context: Sequence[str],
-    *,
-    clauses: Sequence[str] | None = None,
-    max_system_tokens: int | None = None,
-    instructions: str | None = None,
 ) -> list[ChatMessage]:
     """Build the list of messages for one completion.
 
@@ -180,29 +159,26 @@ def build_messages_with_memory(
     window as alternating user and assistant turns; the current user message.
 
     Args:
+        agent: the agent. An `AgentForReply` also has the clauses that follow its system prompt, the
+            limit of the system prompt and the instructions of an application.
         recent_messages: turns, oldest first: {"role", "content"}. A user's turn with the time "at"
             (ISO 8601) begins with its date.
         relevant_context: recalled texts, most relevant first.
-        clauses: paragraphs that follow the system prompt, such as `date_clause()`.
-        max_system_tokens: the system prompt is cut in its middle to this number of tokens.
-        instructions: the system message with the instructions of an application
-            (`instructions_for`).
 
     Returns:
         {"role", "content"} dicts. Nothing but the system prompt is cut here: the pipeline passes
         turns and texts that fit its budget.
     """
     given = AgentForReply.of(agent)
-    system_prompt = system_prompt_with(agent, given.clauses if clauses is None else clauses)
-    limit = given.max_system_tokens if max_system_tokens is None else max_system_tokens
-    if limit is not None:
-        system_prompt = tokens.cut(system_prompt, limit)
+    system_prompt = system_prompt_with(agent, given.clauses)
+    if given.max_system_tokens is not None:
+        system_prompt = tokens.cut(system_prompt, given.max_system_tokens)
     context = "\n".join(map(list_item_line, relevant_context))
     sections = chat_sections(
         system_prompt,
         context,
         recent_messages,
         current_message,
-        instructions=given.instructions if instructions is None else instructions,
+        instructions=given.instructions,
     )
     return flatten(sections)

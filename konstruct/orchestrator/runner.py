@@ -4,10 +4,10 @@
 changes the replies of all agents.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from django.conf import settings
 
@@ -15,7 +15,6 @@ from konstruct.llm.client import language_model
 from konstruct.llm.completions import (
     Completion,
     CompletionRequest,
-    OnText,
     host_of,
     make_storable,
     total_usage,
@@ -28,52 +27,17 @@ from tenants.context import current_tenant_id
 from tenants.exceptions import reason_of
 
 
-class Runnable(builder.Persona, Protocol):
-    """The parts of an agent that a completion needs."""
-
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def model_tier(self) -> str: ...
-
-
-class HasContent(Protocol):
-    """The part of a message that a completion needs."""
-
-    @property
-    def content(self) -> str: ...
-
-
-def run_agent(
-    msg: HasContent,
-    agent: Runnable | AgentForReply,
-    messages: Sequence[Mapping[str, Any]] | None = None,
-    *,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    may_call: bool | None = None,
-    options: Mapping[str, Any] | None = None,
-    on_text: OnText | None = None,
-    on_completion: Callable[[Completion], None] | None = None,
-    timeout: float | None = None,
-) -> str:
+def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None = None) -> str:
     """Return the agent's answer to the message, by the language model of the settings.
 
     The meter records the call, except calls of the built-in responder.
 
     Args:
         msg: the message; its `content` is the user's text.
-        agent: its `model` and `model_tier` choose the language model. An `AgentForReply` has the
-            keywords of the pipeline's call.
+        agent: its `model` and `model_tier` choose the language model. An `AgentForReply` also has
+            tools, options and functions that are called with the answer.
         messages: the prompt, as OpenAI's API has it. By default `build_system_prompt(agent)`
             and the message alone; the date is in the prompts of the pipeline.
-        tools: tools that the language model may call, as OpenAI's API describes them.
-        may_call: False demands an answer in words, although there are tools.
-        options: further parameters of the request, by OpenAI's names, such as `response_format`.
-            They are kept within the agent's limits.
-        on_text: called with each piece of the text as the language model sends it.
-        on_completion: called with the whole `Completion`: text, requested tool calls, tokens.
-        timeout: seconds for the answer, at most those of LLM_TIMEOUT.
 
     Returns:
         The text; "" if the language model calls tools without a text.
@@ -81,16 +45,7 @@ def run_agent(
     Raises:
         LLMError: the language model gives no usable answer.
     """
-    keywords = {
-        "tools": tools,
-        "may_call": may_call,
-        "options": options,
-        "on_text": on_text,
-        "on_completion": on_completion,
-        "timeout": timeout,
-    }
-    given: dict[str, Any] = {name: value for name, value in keywords.items() if value is not None}
-    asked = replace(AgentForReply.of(agent), **given)
+    asked = AgentForReply.of(agent)
     if messages is None:
         messages = builder.build_messages_with_memory(agent, msg.content, [], [])
     request = CompletionRequest(
@@ -146,9 +101,7 @@ def _record_call(messages: Sequence[Mapping[str, Any]], **fields: Any) -> Iterat
 _run_agent = run_agent
 
 
-def complete(
-    msg: HasContent, agent: Runnable | AgentForReply, messages: Sequence[Mapping[str, Any]]
-) -> Completion:
+def complete(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]]) -> Completion:
     """Call `run_agent`, or its replacement, with its three documented arguments.
 
     The returned text is the completion's. Tool calls are those of the last completion with this

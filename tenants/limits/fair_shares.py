@@ -2,6 +2,8 @@
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 
@@ -46,6 +48,16 @@ class FairShares:
             if not self._taken[tenant]:
                 del self._taken[tenant]
             self._changed.notify_all()
+
+    @contextmanager
+    def slot(self, tenant: UUID, *, seconds: float) -> Iterator[bool]:
+        """Hold a slot of the tenant during the block; False: it got none within the seconds."""
+        has_slot = self.enter(tenant, seconds=seconds)
+        try:
+            yield has_slot
+        finally:
+            if has_slot:
+                self.leave(tenant)
 
     def is_full(self) -> bool:
         """Return whether all slots are taken."""

@@ -9,7 +9,6 @@ from typing import Final
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from psycopg.types.json import Jsonb
 
 from konstruct.channels.delivery.adapter import adapter_of
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
@@ -17,10 +16,8 @@ from konstruct.channels.models import Delivery
 from konstruct.orchestrator.messages import KonstructMessage
 from memory.models import Message
 from tenants import transaction
-from tenants.context import execute
 from tenants.jobs import JobKind
 from tenants.limits.rate_limit import Bucket, take_from
-from tenants.traces import traceparent
 
 # Given by name: it imports this module.
 DELIVERIES = JobKind(
@@ -36,26 +33,11 @@ DELIVERIES = JobKind(
 # changes of posts a minute: ten are left for complete replies.
 PARTIAL_RATE: Final = (5, 40 / 60)
 
-_ENQUEUE = """
-WITH queued AS (
-    INSERT INTO tenants_job (kind, key, traceparent)
-    VALUES ('delivery', %(message_id)s, %(traceparent)s::text)
-)
-INSERT INTO channels_delivery (message_id, channel, address)
-VALUES (%(message_id)s, %(channel)s, %(address)s)
-"""
-
 
 def enqueue(message: Message, *, channel: str, address: Mapping[str, str]) -> None:
     """Enqueue the delivery of a message, in the transaction that stores the message."""
-    values = {
-        "message_id": message.pk,
-        "channel": channel,
-        "address": Jsonb(dict(address)),
-        "traceparent": traceparent(),
-    }
-    execute(_ENQUEUE, values)
-    DELIVERIES.wake_on_commit()
+    Delivery.objects.create(message=message, channel=channel, address=address)
+    DELIVERIES.enqueue(message.pk)
 
 
 class DeliveryHook:

@@ -195,11 +195,10 @@ def _receive_event(tenant: Tenant, envelope: Envelope) -> tuple[EventOutcome, fl
     limit = take_from(tenant.id, request_buckets(tenant.quotas, CHANNEL))
     if not limit.allowed:
         return EventOutcome.LIMITED, limit.retry_after
-    enqueued = inbox.enqueue(
+    is_new = inbox.enqueue(
         channel=CHANNEL, workspace=event.workspace, key=event.key, event=asdict(event)
     )
-    is_seen = enqueued is inbox.EnqueueResult.DUPLICATE
-    return EventOutcome.SEEN if is_seen else EventOutcome.ACCEPTED, 0.0
+    return EventOutcome.ACCEPTED if is_new else EventOutcome.SEEN, 0.0
 
 
 def _bot_of(workspace: str) -> str:

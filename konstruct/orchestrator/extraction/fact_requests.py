@@ -259,17 +259,14 @@ def request_slot() -> Iterator[None]:
 
     Raises Busy if none gets free within SLOT_TIMEOUT_SECONDS.
     """
-    tenant_id = required_tenant_id()
-    if not request_slots.enter(tenant_id, seconds=SLOT_TIMEOUT_SECONDS):
-        raise Busy(
-            "Too many requests wait for the language model: no slot was free for"
-            f" {SLOT_TIMEOUT_SECONDS:g} seconds, and nothing was stored. Send the request again"
-            " later."
-        )
-    try:
+    with request_slots.slot(required_tenant_id(), seconds=SLOT_TIMEOUT_SECONDS) as has_slot:
+        if not has_slot:
+            raise Busy(
+                "Too many requests wait for the language model: no slot was free for"
+                f" {SLOT_TIMEOUT_SECONDS:g} seconds, and nothing was stored. Send the request again"
+                " later."
+            )
         yield
-    finally:
-        request_slots.leave(tenant_id)
 
 
 # --- The prompt -----------------------------------------------------------------------------------

@@ -53,19 +53,18 @@ def test_given_messages_are_sent_unchanged(llm_server: LLMServer) -> None:
     assert llm_server.requests[0].body == {"model": "m", "messages": PROMPT}
 
 
-def test_tools_options_text_and_usage_are_keywords(llm_server: LLMServer) -> None:
+def test_tools_options_text_and_usage_are_of_the_agent_for_reply(llm_server: LLMServer) -> None:
     llm_server.answers = [streamed("It ", "rains.", {"tool_calls": [CALL]}, usage=USAGE)]
     pieces: list[str] = []
     completions: list[Completion] = []
-    text = run_agent(
-        Hello(),
+    asked = builder.AgentForReply(
         Ada(),
-        PROMPT,
         tools=[TOOL],
         options={"temperature": 0},
         on_text=pieces.append,
         on_completion=completions.append,
     )
+    text = run_agent(Hello(), asked, PROMPT)
     assert (text, "".join(pieces)) == ("It rains.", "It rains.")
     assert completions == [
         Completion("It rains.", (RequestedCall("1", "weather", {}),), {**USAGE, "total_tokens": 5})

@@ -19,7 +19,6 @@ from konstruct.channels.slack.inbound import tell_refused
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
-from tenants.jobs import JobKind
 from tenants.limits.quotas import UNLIMITED, Limit, Quota, next_month, set_limits
 from tenants.models import Tenant
 from tenants.serving import tenant_of_workspace
@@ -336,7 +335,7 @@ def test_the_query_budget_of_a_mention(
         post(mention("T1", "Hello"))
     with tenant_scope(connected.tenant.id):
         assert Arrival.objects.count() == 1
-    with django_assert_num_queries(32):  # with savepoints
+    with django_assert_num_queries(34):  # with savepoints
         work("arrival")
     with tenant_scope(connected.tenant.id):
         assert (Arrival.objects.count(), Message.objects.count()) == (0, 1)
@@ -377,24 +376,6 @@ def test_worker_claims_and_processes_inbox_entries(connected: Program, post: Pos
     with tenant_scope(connected.tenant.id):
         assert (Arrival.objects.count(), Message.objects.count()) == (0, 2)
     assert claimable(inbox.ARRIVALS) == []
-
-
-def test_concurrent_events_wake_one_worker(
-    connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enqueued: list[str] = []
-    monkeypatch.setattr(JobKind, "wake", lambda kind: enqueued.append(kind.name))
-    for number in range(3):
-        post(mention("T1", f"Number {number}"))
-    assert enqueued == ["arrival"]
-    assert len(messages(connected)) == 3
-    post(mention("T1", "Later"))
-    assert len(enqueued) == 2
-    # Failed events, or old unprocessed ones, are no reason to wait.
-    with tenant_scope(connected.tenant.id):
-        inbox.ARRIVALS.jobs().update(attempts=1)
-    post(mention("T1", "Later still"))
-    assert len(enqueued) == 3
 
 
 def test_a_thread_reads_once_that_messages_are_refused(
