@@ -3,25 +3,24 @@
 import json
 import shlex
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
-from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access
 from konstruct.admin.charts import READ, chart_context, chosen_days
-from konstruct.admin.waiting import waiting_context, waiting_counts
+from konstruct.admin.menu import waiting_counts, waiting_lists
 from konstruct.api.models import ApiKey
 from konstruct.channels.notifications.sending import has_recipients
 from konstruct.orchestrator.models import Agent
-from memory.browse import statistics
 from memory.models import Message
 from tenants.audit.models import Action
 
-_EXAMPLE_AGENT = "AGENT"
+ADD_RECIPIENT: Final = "orchestrator.add_notificationrecipient"
+_EXAMPLE_AGENT: Final = "AGENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +94,8 @@ def _command(request: HttpRequest, agent: str) -> str:
     )
 
 
-ADD_RECIPIENT = "orchestrator.add_notificationrecipient"
-
-
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add Today to the index page of a tenant's site.
-
-    It is Unfold's callback.
-
-    Args:
-        request: the request.
-        context: the context of the page.
+    """Add Today to the index page of a tenant's site. It is Unfold's callback.
 
     Returns:
         The context. The charts are left out without a message, and for a user who may not read
@@ -114,38 +104,18 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if getattr(request, "tenant", None) is None:
         return context
     log_access(request, Action.VIEW, "dashboard")
-    waiting = waiting_context(request)
+    counts = waiting_counts(request)
     today = {
         **context,
         "title": gettext("Today"),
-        **waiting,
-        "lacks_recipients": "orchestrator.escalation" in waiting_counts(request)
+        "sees_work": bool(counts),
+        "waiting": waiting_lists(request),
+        "lacks_recipients": "orchestrator.escalation" in counts
         and request.user.has_perm(ADD_RECIPIENT)
         and not has_recipients(),
     }
     if not request.user.has_perm(READ):
         return today
-    today["first_steps"] = first_steps(request)
-    if today["first_steps"]:
-        return today
-    return {**today, "figures": _figures(), **chart_context(chosen_days(request))}
-
-
-def _figures() -> list[tuple[str, str, str]]:
-    """Return how much there is of everything, each with its list."""
-    amounts = statistics.row_counts()
-    figures = (
-        (gettext("Messages"), "messages", reverse("admin:conversations")),
-        (gettext("People"), "people", reverse("admin:people")),
-        (gettext("Embedded pieces"), "pieces", _changelist_url("memory_conversationembedding")),
-        (gettext("Facts"), "facts", f"{_changelist_url('memory_memoryentry')}?state=now"),
-    )
-    size = filesizeformat(statistics.size_in_bytes())
-    return [
-        *((label, str(amounts[name]), link) for label, name, link in figures),
-        (gettext("On disk"), size, _changelist_url("memory_message")),
-    ]
-
-
-def _changelist_url(name: str) -> str:
-    return reverse(f"admin:{name}_changelist")
+    if steps := first_steps(request):
+        return {**today, "first_steps": steps}
+    return {**today, **chart_context(chosen_days(request))}

@@ -1,19 +1,18 @@
-"""The sidebars of both admin sites, and Records: the page that leads to all tables of a tenant."""
+"""The sidebars of both sites, what waits for a person, and Records: all tables of a tenant."""
 
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import log_access
-from konstruct.admin.waiting import badge, list_url, permission_of, waiting_counts
+from konstruct.orchestrator.replies import CLOSED
+from tenants.admin.exports import list_title, list_url
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
+from tenants.context import fetch_row, required_tenant_id
 
 # Title, icon, and the model of a list, which needs its view permission, or the name of a page.
 TENANT_MENU = (
@@ -55,142 +54,157 @@ OPERATORS_MENU = (
         ),
     ),
 )
-# Title, explanation, and the model of a list or the name of a page.
-RECORDS = (
+# The explanation of each entry, which is the model of a list, or the name of a page.
+RECORDS: Final = (
     (
         _("Conversations"),
-        (
-            (_("Messages"), _("Each message of a person and of an agent."), "memory.message"),
-            (
-                _("Recalls"),
-                _("What an agent found in its memory for a reply, and its prompt."),
-                "memory.recallevent",
+        {
+            "memory.message": _("Each message of a person and of an agent."),
+            "memory.recallevent": _(
+                "What an agent found in its memory for a reply, and its prompt."
             ),
-            (_("Tool calls"), _("What agents did or asked to do."), "orchestrator.toolcall"),
-            (
-                _("Conversation items"),
-                _("Tool calls and results that programs sent through the OpenAI API."),
-                "memory.conversationitem",
+            "orchestrator.toolcall": _("What agents did or asked to do."),
+            "memory.conversationitem": _(
+                "Tool calls and results that programs sent through the OpenAI API."
             ),
-            (_("Sessions"), _("Threads that LangGraph keeps."), "sessions"),
-            (
-                _("Recent turns"),
-                _("The last turns of each agent and user, as prompts include them."),
-                "windows",
-            ),
-            (
-                _("Cleared turns"),
-                _("When recent turns were cleared, and by whom."),
-                "memory.windowclear",
-            ),
-        ),
+            "sessions": _("Threads that LangGraph keeps."),
+            "windows": _("The last turns of each agent and user, as prompts include them."),
+            "memory.windowclear": _("When recent turns were cleared, and by whom."),
+        },
     ),
     (
         _("Memory"),
-        (
-            (_("Facts"), _("What agents know, with earlier versions."), "memory.memoryentry"),
-            (
-                _("Evidence of facts"),
-                _("The quotes of messages from which facts come."),
-                "memory.factevidence",
-            ),
-            (_("Fact events"), _("Each change of a fact, and by whom."), "memory.factevent"),
-            (
-                _("Extraction runs"),
-                _("When facts were extracted, with preview and undo."),
-                "orchestrator.extractionrun",
-            ),
-            (
-                _("Memories"),
-                _("What an agent recalls for a person and a text: try it."),
-                "memories",
-            ),
-            (
-                _("Vectors"),
-                _("Messages in pieces, with their embeddings."),
-                "memory.conversationembedding",
-            ),
-            (_("Exclusions"), _("Messages that are not recalled."), "memory.recallexclusion"),
-        ),
+        {
+            "memory.memoryentry": _("What agents know, with earlier versions."),
+            "memory.factevidence": _("The quotes of messages from which facts come."),
+            "memory.factevent": _("Each change of a fact, and by whom."),
+            "orchestrator.extractionrun": _("When facts were extracted, with preview and undo."),
+            "memories": _("What an agent recalls for a person and a text: try it."),
+            "memory.conversationembedding": _("Messages in pieces, with their embeddings."),
+            "memory.recallexclusion": _("Messages that are not recalled."),
+        },
     ),
     (
         _("People"),
-        (
-            (
-                _("Identities"),
-                _("Accounts in channels, and the person of each."),
-                "orchestrator.channelidentity",
-            ),
-            (
-                _("Agents and people"),
-                _("Which agent has memories of which person."),
-                "memory.scope",
-            ),
-            (
-                _("Erasures"),
-                _("Requests to erase a person, with receipts."),
-                "audit.erasurerequest",
-            ),
-            (
-                _("Erased messages"),
-                _("Requests to erase a message or a conversation."),
-                "audit.messageerasure",
-            ),
-        ),
+        {
+            "orchestrator.channelidentity": _("Accounts in channels, and the person of each."),
+            "memory.scope": _("Which agent has memories of which person."),
+            "audit.erasurerequest": _("Requests to erase a person, with receipts."),
+            "audit.messageerasure": _("Requests to erase a message or a conversation."),
+        },
     ),
     (
         _("Queue"),
-        (
-            (_("Replies"), _("Messages without a reply, and why."), "orchestrator.pendingreply"),
-            (_("Deliveries"), _("Replies on their way to a channel."), "channels.delivery"),
-            (
-                _("Embeddings"),
-                _("Messages that cannot be searched yet."),
-                "memory.pendingembedding",
+        {
+            "orchestrator.pendingreply": _("Messages without a reply, and why."),
+            "channels.delivery": _("Replies on their way to a channel."),
+            "memory.pendingembedding": _("Messages that cannot be searched yet."),
+            "orchestrator.extractioncursor": _(
+                "How far facts were extracted from each conversation."
             ),
-            (
-                _("Extractions"),
-                _("How far facts were extracted from each conversation."),
-                "orchestrator.extractioncursor",
-            ),
-            (
-                _("Events of channels"),
-                _("What Slack sent and is not read yet."),
-                "channels.arrival",
-            ),
-            (
-                _("Sent notifications"),
-                _("Who was notified of what; failed ones can be retried."),
-                "orchestrator.notification",
-            ),
-        ),
+            "channels.arrival": _("What Slack sent and is not read yet."),
+            "orchestrator.notification": _("Who was notified of what; failed ones can be retried."),
+        },
     ),
     (
         _("Slack"),
-        (
-            (_("Slack users"), _("Names of users in Slack."), "channels.slackuser"),
-            (
-                _("Slack accounts"),
-                _("Members of the team who answer people from Slack."),
-                "channels.slackmember",
-            ),
-        ),
+        {
+            "channels.slackuser": _("Names of users in Slack."),
+            "channels.slackmember": _("Members of the team who answer people from Slack."),
+        },
     ),
     (
         _("Access and usage"),
-        (
-            (_("Access log"), _("Who read or changed what."), "audit.accessevent"),
-            (_("Exports"), _("Files of lists, and who requested them."), "audit.listexport"),
-            (_("Usage"), _("Quotas, messages and costs by day."), "orchestrator.dailyusage"),
-            (_("Model calls"), _("Each request to a language model."), "orchestrator.modelcall"),
-            (_("Logins"), _("Who is logged in, and until when."), "logins"),
-            (_("Activity by day"), _("The numbers of the charts of Today."), "activity"),
-        ),
+        {
+            "audit.accessevent": _("Who read or changed what."),
+            "audit.listexport": _("Files of lists, and who requested them."),
+            "orchestrator.dailyusage": _("Quotas, messages and costs by day."),
+            "orchestrator.modelcall": _("Each request to a language model."),
+            "logins": _("Who is logged in, and until when."),
+            "activity": _("The numbers of the charts of Today."),
+        },
     ),
 )
-# Unfold's templates ask every entry for these; to learn that there is no such key takes a template
-# as long as a hundred that it finds.
-UNUSED_KEYS = {"badge": None, "link_callback": None, "collapsible": False}
+PAGE_TITLES: Final = {
+    "sessions": _("Sessions"),
+    "windows": _("Recent turns"),
+    "memories": _("Memories"),
+    "logins": _("Logins"),
+    "activity": _("Activity by day"),
+    "fact_review": _("Facts to review"),
+}
+# A number counts no further.
+MAX_COUNT: Final = 99
+_FAILED: Final = (
+    "tenants_job WHERE tenant_id = %(tenant)s AND failed_at IS NOT NULL"
+    f" AND error_code <> '{CLOSED}' AND kind ="
+)
+# The rows that wait for a person, and the filter of their list. Each has an index, or is a small
+# table.
+_OPEN: Final = "orchestrator_escalation WHERE resolved_at IS NULL AND to_agent_id IS NULL"
+_PROPOSED: Final = "memory_memoryentry WHERE state = 'proposed' AND version_of IS NULL"
+WAITING: Final = {
+    "orchestrator.escalation": (_OPEN, {"state": "open", "to": "person"}),
+    "orchestrator.toolcall": (
+        "orchestrator_toolcall WHERE state = 'waiting'",
+        {"state__exact": "waiting"},
+    ),
+    "fact_review": (_PROPOSED, {}),
+    "orchestrator.pendingreply": (f"{_FAILED} 'reply'", {"state": "failed"}),
+    "channels.delivery": (f"{_FAILED} 'delivery'", {"state": "failed"}),
+    "channels.arrival": (f"{_FAILED} 'arrival'", {"state": "failed"}),
+    "orchestrator.extractioncursor": (f"{_FAILED} 'extraction'", {"state": "failed"}),
+    "orchestrator.notification": (f"{_FAILED} 'notification'", {"state": "failed"}),
+    "audit.erasurerequest": ("audit_erasurerequest WHERE done_at IS NULL", {}),
+    "audit.messageerasure": ("audit_messageerasure WHERE done_at IS NULL", {}),
+}
+
+
+def permission_of(entry: str) -> str:
+    """Return the permission for an entry of the menu: the model of a list, or a page."""
+    app, _dot, model = entry.partition(".")
+    return f"{app}.view_{model}" if model else tenant_site.pages.get(entry, "")
+
+
+def title_of(entry: str) -> str:
+    """Return the name of a list or of a page for people."""
+    return str(PAGE_TITLES.get(entry) or list_title(entry))
+
+
+def waiting_counts(request: HttpRequest) -> dict[str, int]:
+    """Return the numbers that the user may see, up to `MAX_COUNT` + 1: one query for a request."""
+    cached: dict[str, int] | None = getattr(request, "waiting", None)
+    if cached is not None:
+        return cached
+    visible = {
+        entry: rows
+        for entry, (rows, _filter) in WAITING.items()
+        if request.user.has_perm(permission_of(entry))
+    }
+    numbers: tuple[Any, ...] = ()
+    if visible:
+        counts = ", ".join(
+            f"(SELECT count(*) FROM (SELECT FROM {rows} LIMIT {MAX_COUNT + 1}) AS found)"  # noqa: S608
+            for rows in visible.values()
+        )
+        numbers = fetch_row(f"SELECT {counts}", {"tenant": required_tenant_id()})
+    counts_by_entry = dict(zip(visible, numbers, strict=True))
+    request.waiting = counts_by_entry  # type: ignore[attr-defined]
+    return counts_by_entry
+
+
+def badge(count: int) -> str:
+    """Return a number as a badge; empty for 0."""
+    return f"{MAX_COUNT}+" if count > MAX_COUNT else str(count or "")
+
+
+def waiting_lists(request: HttpRequest) -> list[tuple[Any, str, str]]:
+    """Return what waits for a person: the title, the filtered list, and the number of rows."""
+    return [
+        (title_of(entry), list_url(entry, **WAITING[entry][1]), badge(count))
+        for entry, count in waiting_counts(request).items()
+        if count
+    ]
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
@@ -201,7 +215,6 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     for title, entries in TENANT_MENU if is_tenant else OPERATORS_MENU:
         items = [
             {
-                **UNUSED_KEYS,
                 "title": name,
                 "icon": icon,
                 "link": list_url(target),
@@ -212,76 +225,42 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             if may_open(request, target)
         ]
         if items:
-            group = {"title": title, "separator": bool(groups), "items": items}
-            groups.append({**UNUSED_KEYS, **group})
+            groups.append({"title": title, "separator": bool(groups), "items": items})
     return groups
 
 
 def _is_in_records(request: HttpRequest) -> bool:
     """Return whether the page is Records, or belongs to one of its tables."""
-    targets = ["records", *(target for _, entries in RECORDS for *_, target in entries)]
+    targets = ["records", *(target for _, entries in RECORDS for target in entries)]
     return request.path.startswith(tuple(map(list_url, targets)))
-
-
-def account_links(request: HttpRequest) -> list[dict[str, Any]]:
-    """The links of the account menu; empty: those of unfold."""
-    if getattr(request, "tenant", None) is None or not may_open(request, "time_zone"):
-        return []
-    links = [{"title": gettext("Time zone"), "link": reverse("admin:time_zone")}]
-    if request.user.has_usable_password():  # type: ignore[union-attr]
-        password = reverse("admin:password_change")
-        links.append({"title": gettext("Change password"), "link": password})
-    return links
 
 
 def may_open(request: HttpRequest, target: str) -> bool:
     """Return whether the person may open an entry; Records with any of its tables."""
     if target == "records":
-        return any(may_open(request, of) for _, entries in RECORDS for _, _, of in entries)
+        return any(may_open(request, of) for _, entries in RECORDS for of in entries)
     permission = permission_of(target)
     return not permission or request.user.has_perm(permission)
 
 
-def visible_records(request: HttpRequest) -> Iterator[tuple[Any, list[tuple[Any, Any, str, str]]]]:
-    """Yield the groups of Records, with the title, explanation, address and badge of each entry."""
-    counts = waiting_counts(request)
-    for group, entries in RECORDS:
-        visible = [
-            (title, text, list_url(target), badge(counts.get(target, 0)))
-            for title, text, target in entries
-            if may_open(request, target)
-        ]
-        if visible:
-            yield group, visible
-
-
 @tenant_site.page("records/", name="records", permission="")
 def records(request: HttpRequest) -> HttpResponseBase:
-    """Show the tables of the tenant that the person may open."""
-    groups = list(visible_records(request))
-    if not groups:
+    """Show the tables of the tenant that the person may open, with the numbers that wait."""
+    if not may_open(request, "records"):
         raise PermissionDenied
+    counts = waiting_counts(request)
+    groups = [
+        (
+            group,
+            [
+                (title_of(target), text, list_url(target), badge(counts.get(target, 0)))
+                for target, text in entries.items()
+                if may_open(request, target)
+            ],
+        )
+        for group, entries in RECORDS
+    ]
     log_access(request, Action.VIEW, "records")
     return tenant_site.render(
         request, "konstruct/records.html", title=gettext("Records"), groups=groups
     )
-
-
-def titles_of_lists(request: HttpRequest) -> dict[str, tuple[Any, bool]]:
-    """Return the title of each list that the menu or Records has, and whether Records has it."""
-    is_tenant = getattr(request, "tenant", None) is not None
-    menu = TENANT_MENU if is_tenant else OPERATORS_MENU
-    titles = {
-        list_url(target): (title, False)
-        for _group, entries in menu
-        for title, _icon, target in entries
-    }
-    if is_tenant:
-        for _group, entries in RECORDS:
-            titles |= {list_url(target): (title, True) for title, _text, target in entries}
-    return titles
-
-
-def list_titles_context(request: HttpRequest) -> dict[str, Any]:
-    """Context processor: `titles_of_lists` of the request's site, computed where a page uses it."""
-    return {"titles_of_lists": partial(titles_of_lists, request)}

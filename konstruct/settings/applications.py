@@ -57,8 +57,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "konstruct.admin.page_limit.PageLimitMiddleware",
-    "konstruct.admin.time_zones.TimeZoneMiddleware",
+    "konstruct.admin.middleware.AdminMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "konstruct.api.http.middleware.ApiKeyTenantMiddleware",
 ]
@@ -76,7 +75,6 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "konstruct.admin.menu.list_titles_context",
             ],
         },
     },
@@ -144,6 +142,5 @@ UNFOLD = {
         "show_search": True,
         "command_search": True,
     },
-    "ACCOUNT": {"navigation": "konstruct.admin.menu.account_links"},
     "COMMAND": {"search_callback": "konstruct.admin.memory.search.palette"},
 }

@@ -111,11 +111,10 @@ def source_of(list_name: str) -> ListSource:
     return found
 
 
-def list_url(list_name: str) -> str:
-    """Return the address of a list."""
-    if list_name in page_sources:
-        return reverse(f"admin:{list_name}")
-    return reverse(f"admin:{list_name.replace('.', '_')}_changelist")
+def list_url(list_name: str, **query: str) -> str:
+    """Return the address of the list of a model, such as "memory.message", or of a page."""
+    page = f"{list_name.replace('.', '_')}_changelist" if "." in list_name else list_name
+    return reverse(f"admin:{page}", query=query)
 
 
 def list_title(list_name: str) -> str:

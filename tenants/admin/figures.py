@@ -1,4 +1,4 @@
-"""Figures of tenants for operators: sizes and jobs, in two queries for each server.
+"""Figures of tenants for operators: sizes and jobs, in two queries for each server, and problems.
 
 No row of a tenant is read: sizes are Postgres' statistics, and jobs are counted by a function that
 names no job.
@@ -12,9 +12,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Count, Q
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
 from tenants.context import fetch_all, server_scope
 from tenants.models import Tenant
 from tenants.postgresql.exceptions import ServerDown
+from tenants.schemas.migration_state import is_fitting
 from tenants.servers import servers
 
 # Rows are Postgres' running estimate, and bytes those of the last vacuum or analyze of each table:
@@ -114,3 +119,36 @@ def tenants_with_most(
     """Return the ids of the tenants with the largest values of a key, without zero values."""
     tenant_ids = [tenant_id for tenant_id, backlog in backlogs.items() if key(backlog)]
     return sorted(tenant_ids, key=lambda tenant_id: key(backlogs[tenant_id]), reverse=True)[:limit]
+
+
+def attention_context(request: HttpRequest) -> dict[str, Any]:
+    """Return the problems that tenants have, each with its list, for users who may see tenants."""
+    if not request.user.has_perm("tenants.view_tenant"):
+        return {}
+    tenants = Tenant.objects.all()
+    jobs, down = backlogs()
+    problems = (
+        (_("To be migrated"), tenants.provisioned().exclude(is_fitting()).count(), "schema=behind"),
+        (
+            _("Could not be set up or migrated"),
+            tenants.exclude(provisioning_error="").count(),
+            "schema=failed",
+        ),
+        (_("Jobs that wait"), sum(of.waiting for of in jobs.values()), "jobs=waiting"),
+        (_("Jobs that were given up"), sum(of.failed for of in jobs.values()), "jobs=failed"),
+        (
+            _("At a limit of a quota"),
+            tenants.serving().with_reached_quotas().count(),
+            "quota=reached",
+        ),
+        (
+            _("To be deleted"),
+            tenants.filter(deletion_asked_at__isnull=False).count(),
+            "state__exact=suspended",
+        ),
+    )
+    states = tenants.aggregate(
+        all=Count("pk"), active=Count("pk", filter=Q(state=Tenant.State.ACTIVE))
+    )
+    found = [problem for problem in problems if problem[1]]
+    return {"problems": found, "down": down, "tenants": states}

@@ -1,7 +1,4 @@
-"""Operators' pages that suspend, delete and restore a tenant, and invite its admin.
-
-Suspending and deleting show the tenant's data, and require its name to be typed.
-"""
+"""Operators suspend and delete a tenant after they type its name, and invite its admin."""
 
 from collections.abc import Callable
 from functools import partial
@@ -71,24 +68,6 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     )
 
 
-@operator_site.page("tenants/<uuid:tenant_id>/restore/", name="restore_tenant", permission=DELETE)
-def restore(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
-    """Cancel a deletion."""
-    tenant = get_object_or_404(Tenant, pk=tenant_id)
-    done = gettext("{} is restored.")
-    return _change_on_post(
-        request, tenant, provisioning.restore_tenant, action="restore", done=done
-    )
-
-
-@operator_site.page("tenants/<uuid:tenant_id>/resume/", name="resume_tenant", permission=CHANGE)
-def resume(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
-    """Serve a suspended tenant again."""
-    tenant = get_object_or_404(Tenant, pk=tenant_id)
-    done = gettext("{} is served again.")
-    return _change_on_post(request, tenant, provisioning.resume_tenant, action="resume", done=done)
-
-
 @operator_site.page("tenants/<uuid:tenant_id>/invite/", name="invite_admin", permission=CHANGE)
 def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Mail the invitation of the tenant's first admin, or show its link."""
@@ -148,7 +127,9 @@ def _confirm_page(
     problem = ""
     if request.method == "POST":
         if request.POST.get("typed") == tenant.slug:
-            return _change_on_post(request, tenant, change, action=action, done=done)
+            if try_change(request, tenant, change, action=action):
+                messages.success(request, done.format(tenant.slug))
+            return redirect("admin:tenants_tenant_change", tenant.pk)
         problem = gettext("Type %(slug)s to confirm.") % {"slug": tenant.slug}
     else:
         record_person_action(request, "view", tenant)
@@ -169,20 +150,6 @@ def _confirm_page(
             (gettext("Jobs that wait"), format_number(tenant.backlog.waiting)),
         ],
     )
-
-
-def _change_on_post(
-    request: HttpRequest,
-    tenant: Tenant,
-    change: Callable[[Tenant], None],
-    *,
-    action: str,
-    done: str,
-) -> HttpResponse:
-    """If the request is a POST, change the tenant; redirect to the tenant's page."""
-    if request.method == "POST" and try_change(request, tenant, change, action=action):
-        messages.success(request, done.format(tenant.slug))
-    return redirect("admin:tenants_tenant_change", tenant.pk)
 
 
 def try_change(

@@ -23,7 +23,6 @@ from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DataError
 from django.db.models import Model, QuerySet, UUIDField
-from django.forms.formsets import DELETION_FIELD_NAME
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -72,7 +71,7 @@ LastChange = Callable[[Any], tuple[str, datetime] | None]
 
 
 class RowForm(forms.ModelForm):
-    """The form of a row that exists, or a form of an inline, which can also be one of a new row."""
+    """The form of a row that exists."""
 
     last_change: LastChange
 
@@ -85,22 +84,17 @@ class RowForm(forms.ModelForm):
     def full_clean(self) -> None:
         """Check the entries; then refuse to replace values that were stored since, unless equal.
 
-        A form without the hidden field was sent by a program, and replaces the stored values. A
-        form of an inline is also refused if it deletes a row with such values.
+        A form without the hidden field was sent by a program, and replaces the stored values.
         """
         super().full_clean()
-        if self.instance._state.adding:
-            return
         sent = dict(pair.partition(":")[::2] for pair in self._sent_version().split(","))
         stored = self._digests()
         lost = [name for name in self.changed_data if sent.get(name, stored[name]) != stored[name]]
         if lost:
             self.add_error(None, self._refusal(lost))
-            # A formset ignores errors of a form that deletes its row.
-            self.cleaned_data.pop(DELETION_FIELD_NAME, None)
 
     def _sent_version(self) -> str:
-        return self.data.get(self.add_prefix(VERSION), "")
+        return self.data.get(VERSION, "")
 
     def _refusal(self, lost: Iterable[str]) -> str:
         changed = gettext("This was changed after you had opened it: %(fields)s.")

@@ -22,7 +22,7 @@ from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from tenants import transaction
-from tenants.admin.attention import attention_context
+from tenants.admin.figures import attention_context
 from tenants.admin.passwords import first_admin, password_urls, too_many_attempts
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import LoginAttempt

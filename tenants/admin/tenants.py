@@ -1,5 +1,6 @@
 """Operators' admin of tenants with their sizes, of domains, and of the operators themselves."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -24,7 +25,6 @@ from unfold.admin import TabularInline
 from unfold.decorators import action, display
 from unfold.forms import (
     AdminPasswordChangeForm,
-    PaginationInlineFormSet,
     UserChangeForm,
     UserCreationForm,
 )
@@ -32,13 +32,12 @@ from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidg
 
 from tenants.admin import quotas
 from tenants.admin.columns import Colours, EventColumns, format_number
-from tenants.admin.figures import add_figures
+from tenants.admin.figures import add_figures, backlogs
 from tenants.admin.lifecycle import admin_address, try_change
 from tenants.admin.list_tools import ListToolsAdmin
 from tenants.admin.recorded_admin import (
     DeclaredChangeList,
     RecordedPeopleAdmin,
-    row_form,
 )
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
@@ -48,31 +47,11 @@ from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
 
 
-class DomainFormSet(PaginationInlineFormSet):
-    """Forms of the host names of one tenant. The page does not show forms of deleted rows."""
-
-    def clean(self) -> None:
-        super().clean()
-        kept = [form for form in self.initial_forms if form not in self.deleted_forms]
-        if any(form.instance._state.adding for form in kept):
-            raise forms.ValidationError(
-                gettext("A host name was deleted after you had opened it. Open the page again.")
-            )
-
-
 class DomainInline(TabularInline):
     """Host names of one tenant. The operators' log has their changes as changes of the tenant."""
 
     model = Domain
-    formset = DomainFormSet
     extra = 0
-    template_after = "konstruct/inline_state.html"
-
-    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """Return the formset. Its forms refuse a lost update."""
-        of_tenants: Any = self.admin_site.get_model_admin(Tenant)
-        form = row_form(self.form, lambda domain: of_tenants.last_change(domain.tenant))
-        return super().get_formset(request, obj, **{"form": form, **kwargs})
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Remove the labels of fields: the table has column heads, and labels would repeat them."""
@@ -101,6 +80,22 @@ class MigrationFilter(admin.SimpleListFilter):
         if self.value() == "behind":
             return queryset.exclude(is_fitting())
         return queryset.exclude(provisioning_error="") if self.value() == "failed" else queryset
+
+
+class JobsFilter(admin.SimpleListFilter):
+    """Tenants with jobs that wait, or that were given up."""
+
+    title = _("jobs")
+    parameter_name = "jobs"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("waiting", _("waiting")), ("failed", _("given up"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if (column := self.value()) not in ("waiting", "failed"):
+            return queryset
+        found, _down = backlogs()
+        return queryset.filter(pk__in=[pk for pk, jobs in found.items() if getattr(jobs, column)])
 
 
 class SizedChangeList(DeclaredChangeList):
@@ -173,15 +168,15 @@ class TenantAdmin(OperatorAdmin):
     """Registers, suspends and resumes tenants. It cannot see their content.
 
     The web process cannot create a schema: `manage.py owner_worker`, which `manage.py serve` runs,
-    or `manage.py create_tenant` sets up a tenant that is added here. Suspending, deleting and
-    restoring have their own pages (lifecycle.py).
+    or `manage.py create_tenant` sets up a tenant that is added here. Suspending and deleting have
+    their own pages (lifecycle.py).
     """
 
     list_display = (
         *("slug", "name", "admin_link", "condition", "schema", "waiting", "failed", "messages"),
         *("memories", "disk", "last_activity", "host_names", "created_at", "why"),
     )
-    list_filter = ("state", MigrationFilter, quotas.ReachedFilter)
+    list_filter = ("state", MigrationFilter, JobsFilter, quotas.ReachedFilter)
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
         *("id", "condition", "schema_name", "schema", "why", "disk", "messages", "agents"),
@@ -195,7 +190,7 @@ class TenantAdmin(OperatorAdmin):
         *quotas.NAMES,
     )
     inlines = (DomainInline,)
-    actions = ("resume", "migrate_again")
+    actions = ("resume", "restore", "migrate_again")
     change_form_outer_before_template = "konstruct/tenant_panel.html"
     redirects_after_add = True
     list_per_page = 50
@@ -250,6 +245,10 @@ class TenantAdmin(OperatorAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Tenant | None = None) -> bool:
         return False
+
+    def has_restore_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may have tenants deleted, and cancel it."""
+        return request.user.has_perm("tenants.delete_tenant")
 
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
         if change:
@@ -399,28 +398,33 @@ class TenantAdmin(OperatorAdmin):
 
     @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        for tenant in queryset:
-            if not try_change(request, tenant, provisioning.resume_tenant, action="resume"):
-                continue
-            self.message_user(
-                request,
-                gettext("%(tenant)s is %(state)s")
-                % {"tenant": tenant, "state": tenant.get_state_display()},
-            )
+        done = gettext("%(tenant)s is served again.")
+        self._change_each(request, queryset, provisioning.resume_tenant, "resume", done)
+
+    @action(description=_("Restore: do not delete"), permissions=["restore"])
+    def restore(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
+        done = gettext("%(tenant)s is restored.")
+        self._change_each(request, queryset, provisioning.restore_tenant, "restore", done)
 
     @action(description=_("Migrate again, or set up again"), permissions=["change"])
     def migrate_again(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        for tenant in queryset:
-            if not try_change(request, tenant, provisioning.request_migration, action="edit"):
-                continue
-            self.message_user(
-                request,
-                gettext(
-                    "%(tenant)s will be migrated in a moment, if manage.py owner_worker runs. If"
-                    " not, manage.py migrate --schema %(tenant)s does it."
-                )
-                % {"tenant": tenant},
-            )
+        done = gettext(
+            "%(tenant)s will be migrated in a moment, if manage.py owner_worker runs. If"
+            " not, manage.py migrate --schema %(tenant)s does it."
+        )
+        self._change_each(request, queryset, provisioning.request_migration, "edit", done)
+
+    def _change_each(
+        self,
+        request: HttpRequest,
+        tenants: QuerySet[Tenant],
+        change: Callable[[Tenant], None],
+        action: str,
+        done: str,
+    ) -> None:
+        for tenant in tenants:
+            if try_change(request, tenant, change, action=action):
+                self.message_user(request, done % {"tenant": tenant})
 
 
 class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):

@@ -81,7 +81,7 @@ NO_PAGES = {
     *("ask_again", "answer_escalation", "resolve_escalation"),
     *("assign_escalation", "escalate", "hand_over", "retry_reply", "slack_finish"),
     *("include_message", "replay_extraction_run", "apply_extraction_run", "cancel_retention"),
-    *("unlink_identity", "receipt_json", "export_person", "restore_tenant", "resume_tenant"),
+    *("unlink_identity", "receipt_json", "export_person"),
     *("ask_questions", "delete_question", "list_export_download"),
 }
 
@@ -257,7 +257,6 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "roll_key": ((ApiKey.objects.all()[0].pk,), {}),
         "revoke_keys": ((), {"key": ApiKey.objects.all()[0].pk}),
         "invite_person": ((User.objects.get(username="admin").pk,), {}),
-        "time_zone": ((), {}),
         "records": ((), {}),
         "list_export": ((of_people.pk,), {}),
     }

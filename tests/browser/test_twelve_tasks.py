@@ -193,8 +193,10 @@ def test_find_by_similar_meaning(demo_tenant: Aurora, visit: Callable[..., Brows
 
 def test_settle_an_escalation(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
     page = begin(visit(demo_tenant.host), "admin")
-    with clicks(page, 3):
-        page.locator(".k-waiting li", has_text="Escalation").get_by_role("link").first.click()
+    with clicks(page, 4):
+        waiting = page.get_by_role("region", name="Waiting for a person")
+        waiting.get_by_role("link", name="Escalations").last.click()
+        page.get_by_role("link", name="Read and answer").first.click()
         page.get_by_label("Answer", exact=False).first.fill("The ferry leaves at nine.")
         page.get_by_role("button", name="Answer").click()
         page.get_by_role("button", name="Resolve").click()

@@ -30,7 +30,6 @@ PRIVILEGES = {
     "orchestrator_modelcall": ["INSERT", "UPDATE"],
     "orchestrator_dailyactivity": ["INSERT", "DELETE"],
     "orchestrator_dailyusage": ["INSERT", "UPDATE"],
-    "orchestrator_teamtimezone": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_notificationrecipient": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_notification": ["INSERT", "UPDATE", "DELETE"],
     "orchestrator_agentversion": ["INSERT"],
@@ -1710,42 +1709,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TeamTimeZone",
-            fields=[
-                (
-                    "tenant_id",
-                    models.UUIDField(db_default=CurrentTenant(), editable=False),
-                ),
-                (
-                    "id",
-                    models.UUIDField(
-                        db_default=RandomUUID(),
-                        default=uuid.uuid4,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                (
-                    "member_id",
-                    models.BigIntegerField(
-                        blank=True,
-                        help_text="Id of the member of the team. Empty: the default of all others.",
-                        null=True,
-                    ),
-                ),
-                ("name", models.TextField(help_text="The time zone, such as Europe/Berlin.")),
-            ],
-            options={
-                "verbose_name": "time zone",
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("member_id",), name="team_time_zone_member", nulls_distinct=False
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="NotificationRecipient",
             fields=[
                 (
@@ -2273,7 +2236,6 @@ class Migration(migrations.Migration):
                 "NotificationRecipient": "A person or a Slack channel that receives notifications, with its events.",
                 "QuestionAnswer": "An agent's answer to a saved question, by one version of the agent.",
                 "SavedQuestion": "A question that an agent is asked again after each change.",
-                "TeamTimeZone": "The time zone of a member of the team, or the default of all others.",
                 "ToolCall": "A tool call that an agent requested while it answered a message.",
             },
         ),

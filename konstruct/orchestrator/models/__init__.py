@@ -24,7 +24,6 @@ from konstruct.orchestrator.models.notifications import (
     Event,
     Notification,
     NotificationRecipient,
-    TeamTimeZone,
 )
 from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.models.tool_calls import AnswerOptions, ToolCall

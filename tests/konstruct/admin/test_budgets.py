@@ -39,7 +39,6 @@ PAGES = {
     "activity": ("activity/", 15),
     "records": ("records/", 7),
     "list_export": ("exports/{export}/", 9),
-    "time_zone": ("time-zone/", 8),
     "exclude_message": ("messages/{message}/exclude/", 9),
     "fact_review": ("facts/review/", 16),
     "decide_fact": ("facts/{fact}/decide/?do=retract", 9),

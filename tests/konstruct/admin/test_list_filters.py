@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from konstruct.admin import page_limit
+from konstruct.admin import middleware
 from konstruct.admin.lists import BoundedPaginator, model_page
 from konstruct.admin.memory.rows import MessageAdmin
 from konstruct.channels.models import SlackInstallation
@@ -93,7 +93,7 @@ def test_a_page_ends_with_its_slow_statement(
         "get_queryset",
         lambda *_: Message.objects.extra(where=[slow]),  # noqa: S610
     )
-    monkeypatch.setattr(page_limit, "PAGE_STATEMENT_SECONDS", 1)
+    monkeypatch.setattr(middleware, "PAGE_STATEMENT_SECONDS", 1)
     client = browser(program_a.tenant)
     client.raise_request_exception = False
     page = client.get("/admin/memory/message/", headers={"Accept": "text/html"})

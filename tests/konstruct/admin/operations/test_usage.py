@@ -93,14 +93,8 @@ def test_the_last_measurement_is_shown_without_entering_tenants(
     of_a = rows[program_a.tenant.slug]
     assert (of_a["month"]["messages"], of_a["reached"]) == ("1", "Messages in a month: soft limit")
     assert "measured_at" not in rows[program_b.tenant.slug]
-    (card,) = [
-        card
-        for card in operator.get("/admin/").context["attention"]["cards"]
-        if "quota=reached" in card.link
-    ]
-    assert [line[:2] for line in card.lines] == [
-        (program_a.tenant.slug, "Messages in a month: soft limit")
-    ]
+    problems = operator.get("/admin/").context["attention"]["problems"]
+    assert ("At a limit of a quota", 1, "quota=reached") in problems
 
 
 def test_page_of_usage_requires_a_permission(db: None) -> None:
