@@ -142,6 +142,10 @@ NEAR_QUESTION_COSINE = 0.6
 NEAR_QUESTION_COST = 0.5
 # The number of best messages that represent a conversation.
 SESSION_BEST = 3
+# The best of a few turns are most of them, and say nothing about the others: a conversation counts
+# fully from the second number of turns on, and not at all up to the first. Of LoCoMo's 100
+# conversations the shortest has 13 turns. docs/measurements.md has the effect in other languages.
+SESSION_TURNS = (8, 13)
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Postgres'."""
@@ -267,7 +271,9 @@ def rank(
         counts &= ~_is_message(turns, message_id)
     cosine = np.where(has_vector, nearest, 0.0)[kept]
     base = cosine + weights.lexical * words.shared[kept]
-    context = _weigh_context(cosine, base, turns.session[kept], counts[kept], weights)
+    context = _weigh_context(
+        cosine, base, turns.session[kept], counts[kept], weights, is_large=turns.is_large
+    )
     score = base + words.prior[kept] + _context_weight(turns.words[kept]) * context.total
     repeats = words.asks[kept] & (cosine >= NEAR_QUESTION_COSINE)
     score -= NEAR_QUESTION_COST * repeats
@@ -313,6 +319,8 @@ def _weigh_context(
     session: NDArray[np.int64],
     counts: Flags,
     weights: RecallWeights,
+    *,
+    is_large: bool,
 ) -> _Context:
     """Return the features from the session and the turns beside each message.
 
@@ -322,9 +330,14 @@ def _weigh_context(
         session: the session of each message.
         counts: whether a message counts for others: it is neither an echo nor excluded.
         weights: the weights of the sum.
+        is_large: whether these are only candidates and the turns around them.
     """
     session_best = _session_best(base, session, counts)
     session_best = np.where(np.isnan(session_best), base, session_best)
+    if not is_large:  # of which whole conversations are not read
+        _, turn_of, turns = np.unique(session, return_inverse=True, return_counts=True)
+        share = np.interp(turns[turn_of], SESSION_TURNS, (0, 1))
+        session_best = share * session_best + (1 - share) * base.mean()
     has_previous, previous = _previous_turn(cosine, session, counts)
     has_next, following = _next_turn(base, session, counts)
     total = (

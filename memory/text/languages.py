@@ -45,6 +45,8 @@ class Language:
     drops_subject: bool = False
     """Whether a speaker is usually named by the form of the verb alone, or not at all."""
     capitalizes_nouns: bool = False
+    joins_words: bool = False
+    """Whether two nouns are written as one word: "Schrebergarten"."""
     letters: frozenset[str] = frozenset()
     """Letters of its alphabet that English has not."""
 
@@ -56,6 +58,7 @@ def _language(
     letters: str = "",
     drops_subject: bool = False,
     capitalizes_nouns: bool = False,
+    joins_words: bool = False,
     months: str = "",
     **words: str,
 ) -> Language:
@@ -75,6 +78,7 @@ def _language(
         months=numbers,
         drops_subject=drops_subject,
         capitalizes_nouns=capitalizes_nouns,
+        joins_words=joins_words,
         letters=frozenset(letters),
     )
 
@@ -84,7 +88,7 @@ ENGLISH: Final = Language(
 )
 _WORDS: Final = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
 _LISTED: Final = {code: _language(code, **words) for code, words in _WORDS.items()}
-LATIN: Final = (ENGLISH, *(_LISTED[code] for code in ("de", "es", "fr", "pt", "pl", "tr")))
+LATIN: Final = (ENGLISH, *(_LISTED[code] for code, words in _WORDS.items() if "letters" in words))
 FREQUENT_ENGLISH: Final = english.STOP_WORDS | english.QUESTION_WORDS
 # The languages in which a word is frequent.
 _FREQUENT_IN: Final[dict[str, list[Language]]] = {}

@@ -45,6 +45,10 @@ CONTEXT_WEIGHTS: Final = (0.5, 0.25, 0.25)
 SPEAKER_TERMS = {"user": "@user", "assistant": "@agent"}
 # Number of lexemes of each message besides its text: of the speaker and the date.
 SPEAKER_AND_DATE_LEXEMES = 4
+# Of a word that may consist of two, the last letters are a lexeme too; parts have as many letters.
+END_LETTERS: Final = (6, 4)
+MIN_PART: Final = 4
+FIRST_PART: Final = "haus"
 # Longer runs of letters are no words that a person would search for.
 MAX_WORD = 64
 MAX_WORDS_OF_UNKNOWN_LANGUAGE = 16
@@ -174,7 +178,9 @@ def _word(token: str, latin: Language) -> Word:
     language = language_of(folded, latin)
     if folded in language.months:
         return Word(folded, language, stem(MONTHS[language.months[folded]]))
-    return Word(folded, language, "" if folded in language.stop_words else stem(folded, language))
+    # Stemmers know endings with accents: French "foulée" and "foulé" have one stem.
+    word = token if language in LATIN else folded
+    return Word(folded, language, "" if folded in language.stop_words else stem(word, language))
 
 
 def lexemes(text: str, latin: Language | None = None) -> list[str]:
@@ -184,7 +190,34 @@ def lexemes(text: str, latin: Language | None = None) -> list[str]:
         text: the text.
         latin: the language of its Latin words; by default that of most of its frequent words.
     """
-    return [word.lexeme for word in analyse(text, latin) if word.lexeme]
+    found = [word for word in analyse(text, latin) if word.lexeme]
+    return [
+        lexeme for word in found for lexeme in (word.lexeme, *_ends(word.lexeme, word.language))
+    ]
+
+
+def _ends(stemmed: str, language: Language) -> list[str]:
+    """Return lexemes for the end of a word that may consist of two: "Schrebergarten"."""
+    if not language.joins_words:
+        return []
+    return [f"~{stemmed[-end:]}" for end in END_LETTERS if len(stemmed) >= end + MIN_PART]
+
+
+@lru_cache(maxsize=CACHED_WORDS)
+def _joined(word: str, language: Language) -> frozenset[str]:
+    """Return lexemes of other words that end with a word, or that are the beginning or end of it.
+
+    "Garten" finds "Schrebergarten", and "Fotoserver" finds "Server".
+    """
+    if not language.joins_words:
+        return frozenset()
+    cuts = range(MIN_PART, len(word) - MIN_PART + 1)
+    parts = {stem(part, language) for cut in cuts for part in (word[:cut], word[cut:])}
+    # As a stemmer sees the end of a longer word, of which it removes more.
+    end = stem(f"{FIRST_PART}{word}", language).removeprefix(FIRST_PART)
+    length = next((length for length in END_LETTERS if len(end) >= length), None)
+    ends = {f"~{end[-length:]}"} if length else set()
+    return frozenset({part for part in parts if len(part) >= MIN_PART} | ends)
 
 
 def alternatives(words: Sequence[Word], *, limit: int | None = None) -> dict[str, str]:
@@ -202,6 +235,11 @@ def alternatives(words: Sequence[Word], *, limit: int | None = None) -> dict[str
         for word in words:
             for language in LATIN:
                 found.setdefault(stem(word.text, language), word.lexeme)
+    for word in words:
+        if word.lexeme and word.language in LATIN:
+            # The message may have been written without accents.
+            for lexeme in (stem(word.text, word.language), *_joined(word.text, word.language)):
+                found.setdefault(lexeme, word.lexeme)
     return dict(islice(found.items(), limit))
 
 

@@ -120,13 +120,16 @@ def by_hand(turns: Turns, pieces: PieceCosines) -> list[dict[str, Any]]:
         same = [r for r in rows if r["session"] == row["session"] and not r["echo"]]
         best = sorted((r["base"] for r in same), reverse=True)[:3]
         row["repeats"] = bool(row["asks"] and row["cosine"] >= NEAR_QUESTION_COSINE)
+        turns_of_session = sum(r["session"] == row["session"] for r in rows)
+        share = min(1, max(0, (turns_of_session - 8) / 5)) if not turns.is_large else 1
+        of_session = sum(best) / len(best) if best else row["base"]
         before, after = rows[at - 1] if at else None, rows[at + 1] if at + 1 < len(rows) else None
         row["score"] = (
             row["base"]
             + WEIGHTS.length * math.log(1 + min(row["words"], 60))
             + (2 * WEIGHTS.subject if row["named"] else 0)
             + (WEIGHTS.time if row["has_time"] else 0)
-            + worth * WEIGHTS.session * (sum(best) / len(best) if best else row["base"])
+            + worth * WEIGHTS.session * (share * of_session + (1 - share) * mean_base)
             + worth * WEIGHTS.previous * (before["cosine"] if _speaks(before, row) else mean_cosine)
             + worth * WEIGHTS.following * (after["base"] if _speaks(after, row) else mean_base)
             - (NEAR_QUESTION_COST if row["repeats"] else 0)
