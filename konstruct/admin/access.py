@@ -1,7 +1,5 @@
 """The access log of the admin: the base of model pages, and functions for other pages."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -9,9 +7,8 @@ from typing import Any, ClassVar, Final
 from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.db.models import Model, OuterRef, QuerySet, Subquery
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
@@ -24,8 +21,7 @@ from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from memory.models import AuthorKind, PersonName
 from memory.models.facts import Author
-from tenants.admin.exports import page_sources, request_export
-from tenants.admin.list_tools import EXPORT_ROUTE, ListToolsAdmin
+from tenants.admin.list_tools import ListToolsAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind
@@ -240,56 +236,3 @@ class AgentRowsAdmin(AgentNameAdmin, AuditedReadOnlyAdmin):
     """Read-only rows of an agent, by default the newest first."""
 
     ordering: Any = ("-created_at", "id")
-
-
-Rows = Iterable[tuple[Any, ...]]
-
-
-@dataclass(frozen=True)
-class PageSource:
-    """The list of a page, for exports."""
-
-    name: str
-    permission: str
-    columns: list[str]
-    rows: Callable[[HttpRequest], Rows]
-
-    def has_view_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may see the page."""
-        return request.user.has_perm(self.permission)
-
-    def exported(self, request: HttpRequest) -> tuple[list[str], Rows]:
-        """Return the columns, and the rows that the parameters of the request ask for."""
-        return self.columns, self.rows(request)
-
-    def record(self, request: HttpRequest, action: str, **detail: Any) -> None:
-        """Log an action on the list."""
-        log_list_access(request, action, None, self.name, **detail)
-
-
-def export_page(
-    name: str, *, permission: str, columns: list[str], rows: Callable[[HttpRequest], Rows]
-) -> None:
-    """Serve the export of a list.
-
-    Args:
-        name: the name of the page of the list, which is its address, too.
-        permission: the permission of the page.
-        columns: the columns of an export.
-        rows: returns the filtered rows of a request.
-    """
-    page_sources[name] = PageSource(name, permission, columns, rows)
-
-    @tenant_site.post_page(f"{name}/{EXPORT_ROUTE}", name=f"{name}_export", permission=permission)
-    def export(request: HttpRequest) -> HttpResponseBase:
-        return request_export(request, name)
-
-
-def date_range_query(request: HttpRequest) -> dict[str, str]:
-    """Return the days of the range as parameters of an address."""
-    return {name: request.GET[name][:10] for name in ("from", "to") if request.GET.get(name)}
-
-
-def with_date_range(request: HttpRequest, query: str) -> str:
-    """Return parameters of an address with the days of the range."""
-    return "&".join(filter(None, (query, urlencode(date_range_query(request)))))

@@ -15,11 +15,10 @@ from uuid import UUID
 
 from django.db import OperationalError
 
-from memory.browse.threads import has_all_words, messages_not_indexed
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed, model_version
 from memory.embedding.vectors import vector_literal
-from memory.models import Message
+from memory.models import Message, PendingEmbedding
 from memory.text import lexical
 from tenants import transaction
 from tenants.context import fetch_all, tenant_connection
@@ -38,6 +37,8 @@ CANDIDATE_PIECES: Final = 100
 MAX_COMPARED: Final = 3_000
 # Added to the cosine if a message contains all words of the query.
 WORDS_WEIGHT: Final = 0.5
+# Messages without an index entry that are searched, the newest.
+MAX_UNINDEXED: Final = 500
 LIMIT_SECONDS: Final = 2
 QUERY_CANCELED: Final = "57014"
 
@@ -308,11 +309,17 @@ def _unindexed_numbers(lexemes: Mapping[str, str], message_filter: MessageFilter
         "message__created_at__gte": message_filter.since,
         "message__created_at__lt": message_filter.until,
     }
-    rows = messages_not_indexed().filter(
-        **{name: value for name, value in conditions.items() if value is not None}
+    newest = PendingEmbedding.objects.order_by("-message__number").values("pk")
+    rows = PendingEmbedding.objects.filter(
+        pk__in=newest[:MAX_UNINDEXED],
+        **{name: value for name, value in conditions.items() if value is not None},
     )
-    texts = rows.values_list("message__number", "message__content")
-    return [number for number, text in texts if lexemes and has_all_words(text, lexemes)]
+    return [
+        number
+        for number, text in rows.values_list("message__number", "message__content")
+        if lexemes
+        and {lexemes.get(lexeme) for lexeme in lexical.lexemes(text)}.issuperset(lexemes.values())
+    ]
 
 
 def _best(

@@ -22,7 +22,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import BitField, VectorField
 
-from tenants.admin.exports import export_response, may_export, request_export
+from tenants.admin.exports import export_response, list_url, may_export, request_export
 from tenants.admin.recorded_admin import RecordedAdmin
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import is_secret
@@ -122,6 +122,8 @@ class ListToolsAdmin(RecordedAdmin):
     list_before_template = "konstruct/list_tools.html"
     time_column: ClassVar[str] = "created_at"
     """Column of the range of dates, and of the order of an export."""
+    list_name: ClassVar[str] = ""
+    """The page of the list; empty: the model's own list."""
 
     def has_date_range(self) -> bool:
         """Return whether the model has the column."""
@@ -162,10 +164,10 @@ class ListToolsAdmin(RecordedAdmin):
         try:
             if getattr(request, "tenant", None) is not None:
                 self.get_changelist_instance(request)
-                return request_export(request, self.opts.label_lower)
+                return request_export(request, self.list_name or self.opts.label_lower)
             columns, rows = self.exported(request)
         except IncorrectLookupParameters:
-            return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+            return redirect(list_url(self.list_name or self.opts.label_lower))
         self.record(request, "export", asked=request.GET.dict(), format="csv")
         return export_response(self.opts.model_name or "", columns, rows)
 

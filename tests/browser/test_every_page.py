@@ -36,7 +36,6 @@ from konstruct.orchestrator.identities.erasure_requests import (
 )
 from konstruct.orchestrator.models import (
     Agent,
-    ChannelIdentity,
     Escalation,
     ExtractionCursor,
     ExtractionRun,
@@ -54,7 +53,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message, RecallExclusion
 from tenants.admin.sites import operator_site, tenant_site
 from tenants.audit.access_log import Actor, ActorKind
-from tenants.audit.models import ErasureRequest, ListExport, MessageErasure, RetentionRule
+from tenants.audit.models import ListExport, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -80,8 +79,8 @@ DESK = {"width": 1440, "height": 900}
 NO_PAGES = {
     *("ask_again", "answer_escalation", "resolve_escalation"),
     *("assign_escalation", "escalate", "hand_over", "retry_reply", "slack_finish"),
-    *("include_message", "replay_extraction_run", "apply_extraction_run", "cancel_retention"),
-    *("unlink_identity", "receipt_json", "export_person"),
+    *("clear_window", "clear_session", "include_message", "receipt_json", "export_person"),
+    *("replay_extraction_run", "apply_extraction_run", "cancel_retention"),
     *("ask_questions", "delete_question", "list_export_download"),
 }
 
@@ -229,28 +228,21 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "fact_review": ((), {}),
         "decide_fact": ((fact.pk,), {"do": "retract"}),
         "exclude_message": ((message.pk,), {}),
-        "extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
         "roll_back_extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
-        "merge_facts": ((fact.pk,), {}),
         "memories": ((), {**fields, "q": "אלרגית"}),
         "thread": ((message.pk,), {}),
         "windows": ((), {}),
         "logins": ((), {}),
         "window": ((), fields),
-        "clear_window": ((), fields),
         "try_agent": ((agent.pk,), {"user": user_id}),
         "agent_versions": ((agent.pk,), {}),
         "restore_agent": ((agent.pk, 1), {}),
         "activity": ((), {}),
         "erase_message": ((message.pk,), {}),
-        "link_identity": ((ChannelIdentity.objects.all()[0].pk,), {}),
         "person": ((), {"user": user_id}),
-        "message_receipt": ((MessageErasure.objects.all()[0].pk,), {}),
         "sessions": ((), {}),
         "session": ((), {"thread": THREAD}),
-        "clear_session": ((), {"thread": THREAD}),
         "thread_window": ((Message.objects.filter(channel="slack")[0].pk,), {}),
-        "erasure_receipt": ((ErasureRequest.objects.all()[0].pk,), {}),
         "people": ((), {}),
         "erase_person": ((), {"user": user_id}),
         "search_page": ((), {"q": "אלרגית"}),

@@ -58,9 +58,9 @@ def menu(page: Page, entry: str) -> None:
 def find_person(page: Page, name: str) -> None:
     """Find a person by name and open their page: two clicks."""
     menu(page, "People")
-    page.get_by_label("Name or id").fill(name)
+    page.locator("#searchbar").fill(name)
     page.keyboard.press("Enter")
-    page.get_by_role("region", name="People").get_by_role("link").first.click()
+    page.locator("#result_list").get_by_role("link").first.click()
 
 
 def test_all_about_a_person(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
@@ -77,9 +77,9 @@ def test_see_the_sources_of_a_reply(demo_tenant: Aurora, visit: Callable[..., Br
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         menu(page, "Conversations")
-        page.get_by_label("User").fill(USER)
+        page.locator("#searchbar").fill(USER)
         page.keyboard.press("Enter")
-        page.locator(".k-table a").first.click()
+        page.locator("#result_list").get_by_role("link").first.click()
         page.get_by_role("link", name="Why?").first.click()
         sources = page.get_by_role("complementary", name="Sources of the reply")
         expect(sources.get_by_text("The prompt, as it was sent")).to_be_visible()

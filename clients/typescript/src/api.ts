@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 7cfae506dc3018d221ab6189890a13dc918abfe520f0a471580ac83e7a8d8fde
+// Written by `make typescript` from docs/openapi.yaml, sha256 3c8aa02f229ab6fde312a37277f1e0f7261831810a9b2cf1fc297847028cee7a
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1221,7 +1221,7 @@ export interface paths {
         };
         /**
          * List end users
-         * @description Returns every user with a message or a fact, ordered by id, with counts of the messages and facts that the key may see. Messages with each agent, and facts, are counted up to 1,000, and up to 10,000 where `user_id` names one user.
+         * @description Returns every user with a message or a fact, ordered by id, with counts of the messages and facts that the key may see.
          */
         get: operations["list_users"];
         put?: never;
@@ -1512,7 +1512,7 @@ export interface components {
             /** Format: uuid */
             id: string;
             name: string;
-            /** @description Messages of user and agent, up to the limit of the count. */
+            /** @description Messages of user and agent. */
             messages: number;
         };
         /** @description A page of a list. */

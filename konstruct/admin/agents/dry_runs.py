@@ -21,7 +21,6 @@ from django.views.decorators.http import require_POST
 
 from konstruct.admin.access import log_access, log_row_access
 from konstruct.admin.agents.versions import differences
-from konstruct.admin.memory.recall_events import trace_context
 from konstruct.admin.memory.sources import sources_of, with_sources
 from konstruct.admin.pages import PageForm, UserField, show_outcome
 from konstruct.orchestrator.agents import QUESTIONS, settings_of
@@ -189,10 +188,10 @@ def _edited_form(request: HttpRequest, agent: Agent) -> Any:
 
 def _sources(run: DryRun, user_id: str | None, without: tuple[UUID, ...] = ()) -> Any:
     """Return the sources of the answer for why.html; None if no language model was asked."""
-    if run.trace is None:
+    if run.prompt is None:
         return None
-    why = trace_context(run.trace)
-    return with_sources(why, agent_id=run.agent.pk, user_id=user_id or "", excluded_ids=without)
+    ids = [pk for pk in run.prompt.source_ids if pk not in without]
+    return with_sources(run.prompt.trace(), ids, agent_id=run.agent.pk, user_id=user_id or "")
 
 
 def _render(

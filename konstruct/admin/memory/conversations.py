@@ -1,40 +1,31 @@
 """Conversations: the threads of a tenant, each shown as a chat, with the sources of each reply."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import OuterRef
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Case, OuterRef, QuerySet, Value, When
+from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
 
-from konstruct.admin.access import (
-    date_range_query,
-    export_page,
-    log_access,
-    log_row_access,
-    with_date_range,
-)
-from konstruct.admin.lists import agent_names
+from konstruct.admin.access import log_row_access
+from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
 from konstruct.admin.memory.exclusions import exclusion_label
 from konstruct.admin.memory.sources import is_written_by_person, sources_of
 from konstruct.admin.operations.escalations import transfer_targets
-from konstruct.admin.pages import (
-    PersonChoice,
-    agent_user_query,
-    as_number,
-    as_position,
-    as_uuid,
-    position_text,
-    show_outcome,
-)
+from konstruct.admin.page_lists import PageList, column
+from konstruct.admin.pages import MAX_CHOICES, agent_user_query, as_uuid, show_outcome
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
+from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.metering import last_calls
 from konstruct.orchestrator.models import (
     Agent,
@@ -46,15 +37,12 @@ from konstruct.orchestrator.models import (
 )
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies import CLOSED
-from memory.browse.people import displayed_names
+from konstruct.templatetags.texts import speaker
 from memory.browse.threads import (
-    ThreadPage,
-    ThreadPosition,
-    ThreadSummary,
-    channel_of,
+    channel_of_thread,
     conversations_beside,
     has_other_people,
-    latest_threads,
+    last_of_threads,
     turns_around,
     turns_beside,
 )
@@ -62,7 +50,6 @@ from memory.conf import HANDOVER_CHANNEL, IMPORT_CHANNEL, STORED_CHANNEL
 from memory.conversations.thread_window import shared_channels
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.list_tools import BATCH_ROWS, date_range, list_tools
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -70,7 +57,14 @@ from tenants.models import job_columns
 
 RETRY = "orchestrator.change_pendingreply"
 READ = "memory.view_message"
-ONE_MICROSECOND: Final = timedelta(microseconds=1)
+MAX_PREVIEW_CHARACTERS: Final = 100
+STATES: Final = {
+    "failed": "danger",
+    "waiting": "warning",
+    "held": "warning",
+    "imported": "info",
+    "answered": "success",
+}
 HELD = {
     HeldFor.PERSON: _("held for a person"),
     HeldFor.CONSENT: _("held for consent"),
@@ -112,123 +106,76 @@ class MessageRow:
         return self.message.answered_by_id not in (None, self.message.agent_id)
 
 
-@tenant_site.page("conversations/", name="conversations", permission=READ)
-def conversation_list(request: HttpRequest) -> HttpResponseBase:
-    """Threads by their latest turn."""
-    names = agent_names()
-    agent_id = as_uuid(request.GET.get("agent"))
-    person = PersonChoice.of_request(request)
-    user_id = person.user_id or None
-    until, _ = as_position(request.GET.get("until")) or (None, "")
-    page = _threads(request, names, person, before=_position(request), until=until)
-    if page.before and not page.threads:
-        # All messages that were read are of conversations on newer pages, and reading is bounded:
-        # the list begins anew with the messages before these.
-        until = page.before.created_at + ONE_MICROSECOND
-        page = _threads(request, names, person, before=None, until=until)
-    log_access(
-        request,
-        Action.LIST,
-        "conversations",
-        agent_id=agent_id,
-        user_id=user_id,
-        people=[row.user_id for row in page.threads],
+class ConversationList(PageList):
+    """Threads by their last messages, with the states of their replies."""
+
+    list_name = "conversations"
+    permission = READ
+    list_display = (
+        *("beginning", "user_id", "agent", "thread_id", column("origin", _("Channel"))),
+        *("state", "created_at"),
     )
-    place = {"until": until.isoformat()} if until else {}
-    return tenant_site.render(
-        request,
-        "konstruct/conversations.html",
-        title=gettext("Conversations"),
-        rows=_rows(page.threads, names),
-        agents=names.items(),
-        agent_id=agent_id,
-        user_id=person.typed,
-        person=person,
-        is_first=not (until or request.GET.get("before")),
-        until=until,
-        older=with_date_range(
-            request,
-            agent_user_query(agent_id, user_id, before=position_text(*page.before), **place),
+    list_filter: Any = (AgentFilter, UserFilter)
+    search_fields = ("user_id",)
+    search_help_text = _("A person's id or name.")
+    ordering = ("-created_at", "-number")
+    paginator = InfinitePaginator
+
+    def row_url(self, row: Any) -> str:
+        return reverse("admin:conversation", args=[row.pk])
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: Any = super().get_queryset(request).defer("content", "metadata", "usage")
+        user_id = request.GET.get("user", "").replace("\0", "")
+        people: Any = {"agent_ids": agent_names(), "user_ids": [user_id]} if user_id else {}
+        of_thread = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
+        pending = PendingReply.objects.in_thread(**of_thread).exclude(error_code=CLOSED)
+        reply_state = Case(
+            When(held_for__gt="", then=Value("held")),
+            When(failed_at__isnull=False, then=Value("failed")),
+            default=Value("waiting"),
         )
-        if page.before
-        else "",
-        newest=with_date_range(request, agent_user_query(agent_id, user_id)),
-        days=date_range_query(request),
-        list_tools=list_tools(
-            request,
-            paging=["before", "until"],
-            left_out=[gettext("Messages other than the latest, and its text after 200 characters")],
-        ),
-    )
+        return last_of_threads(rows, **people).annotate(
+            shown=Left("content", MAX_PREVIEW_CHARACTERS),
+            origin=channel_of_thread(),
+            states=ArraySubquery(pending.annotate(state=reply_state).values("state")),
+        )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by a person's id or name."""
+        people = find_people(search_term.strip())[:MAX_CHOICES] if search_term.strip() else None
+        return queryset if people is None else queryset.filter(user_id__in=people), False
+
+    @display(description=_("Latest message"))
+    def beginning(self, message: Any) -> str:
+        """The speaker, and the beginning of the text."""
+        return f"{speaker(message)}: {message.shown or gettext('(empty)')}"
+
+    @display(description=_("State"), label=STATES)
+    def state(self, message: Any) -> tuple[str, str]:
+        """The numbers of replies in each state; without any, that all are answered."""
+        numbers = Counter(message.states)
+        texts = {
+            "failed": gettext("%(failed)s failed") % {"failed": numbers["failed"]},
+            "waiting": gettext("%(waiting)s waiting") % {"waiting": numbers["waiting"]},
+            "held": gettext("%(held)s held") % {"held": numbers["held"]},
+        }
+        if shown := [name for name in texts if numbers[name]]:
+            return shown[0], ", ".join(texts[name] for name in shown)
+        word = "imported" if message.channel == IMPORT_CHANNEL else "answered"
+        return word, gettext(word)
 
 
-def _position(request: HttpRequest) -> ThreadPosition | None:
-    """Return the position of the parameter `before`, or None for another text."""
-    at, key = as_position(request.GET.get("before")) or (None, None)
-    number = as_number(key)
-    return None if at is None or number is None else ThreadPosition(at, number)
-
-
-def _threads(
-    request: HttpRequest,
-    names: dict[UUID, str],
-    person: PersonChoice,
-    *,
-    before: ThreadPosition | None,
-    until: datetime | None = None,
-    limit: int = 25,
-) -> ThreadPage:
-    """Return a page of the threads that the parameters ask for, of messages before `until`."""
-    if person.problem:
-        return ThreadPage([], None)
-    agent_id, user_id = as_uuid(request.GET.get("agent")), person.user_id
-    since, last = date_range(request.GET)
-    return latest_threads(
-        before=before,
-        agent_ids=[agent_id] if agent_id else list(names) if user_id else None,
-        user_ids=[user_id] if user_id else None,
-        since=since,
-        until=min(filter(None, (until, last)), default=None),
-        limit=limit,
-    )
-
-
-def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
-    """Yield the threads by the time of their last messages, newest first."""
-    names, person, before = agent_names(), PersonChoice.of_request(request), None
-    # Ends: each page begins where the one before ended, and the last has no end.
-    while True:
-        page = _threads(request, names, person, before=before, limit=BATCH_ROWS)
-        for row in _rows(page.threads, names):
-            of_thread = (getattr(row["thread"], name) for name in EXPORT_COLUMNS)
-            yield (
-                row["agent"],
-                row["person"],
-                *of_thread,
-                *(row.get(state, 0) for state in REPLY_STATES),
-            )
-        if page.before is None:
-            return
-        before = page.before
-
-
-EXPORT_COLUMNS: Final = (
-    *("agent_id", "user_id", "thread_id", "channel", "message_id", "role", "name", "beginning"),
-    "created_at",
-)
-REPLY_STATES: Final = ("failed", "waiting", "held")
-export_page(
-    "conversations",
-    permission=READ,
-    columns=["agent", "person_name", *EXPORT_COLUMNS, *REPLY_STATES],
-    rows=_export_rows,
-)
+ConversationList.serve(Message)
+_MESSAGES = Message.objects.defer("content").annotate(origin=channel_of_thread())
 
 
 @tenant_site.page("conversations/<uuid:message_id>/", name="conversation", permission=READ)
 def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show a thread around a message, and beside it the sources of a reply."""
-    anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
+    anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
     log_row_access(request, Action.VIEW, anchor, "conversation")
     turns: list[Any] = [*turns_around(anchor)]  # with annotations
     pending = PendingReply.objects.in_bulk([turn.pk for turn in turns])
@@ -257,7 +204,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         title=gettext("Conversation"),
         anchor=anchor,
         person=turns[-1].person_name,
-        channel=channel_of(anchor),
+        channel=anchor.origin,
         is_shared=anchor.channel in shared_channels(),
         has_other_people=has_other_people(anchor),
         copies=[(turn.pk, names[turn.agent_id]) for turn in conversations_beside(anchor, names)],
@@ -290,11 +237,14 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 @tenant_site.page("conversations/<uuid:message_id>/thread/", name="thread", permission=READ)
 def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show a thread around a message, with the turns of all people and agents in it."""
-    anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
-    turns = turns_around(anchor, of_all=True)
+    anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
+    turns: list[Any] = turns_around(anchor, of_all=True)
     shown = [turn.user_id for turn in turns]
     log_row_access(request, Action.VIEW, anchor, "conversation", people=shown)
     names = agent_names()
+    for turn in turns:
+        turn.agent_name = names.get(turn.answered_by_id or turn.agent_id, "")
+        turn.content, turn.at, turn.message_id = turn.shown, turn.created_at, turn.pk
     first, last = (turns[0], turns[-1]) if turns else (anchor, anchor)
     earlier, later = turns_beside(first, last, of_all=True)
     return tenant_site.render(
@@ -302,19 +252,8 @@ def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         "konstruct/thread.html",
         title=gettext("Thread"),
         anchor=anchor,
-        channel=channel_of(anchor),
-        turns=[
-            {
-                **{
-                    name: getattr(turn, name) for name in ("role", "name", "person_name", "user_id")
-                },
-                "agent_name": names.get(turn.answered_by_id or turn.agent_id, ""),
-                "content": turn.shown,  # type: ignore[attr-defined]
-                "at": turn.created_at,
-                "message_id": turn.pk,
-            }
-            for turn in turns
-        ],
+        channel=anchor.origin,
+        turns=turns,
         earlier=earlier,
         later=later,
     )
@@ -325,40 +264,12 @@ def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 )
 def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Retry a reply that has failed."""
-    message = get_object_or_404(Message.objects.defer("content"), pk=message_id)
+    message = get_object_or_404(_MESSAGES, pk=message_id)
     success = gettext("The message will be answered in a moment.")
     with show_outcome(request, success), transaction.atomic():
         retry_reply(message_id, tenant_id=required_tenant_id())
         log_row_access(request, Action.RETRY, message, "reply")
     return redirect("admin:conversation", message_id)
-
-
-def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[dict[str, Any]]:
-    """The threads with the names of agents and people, and the numbers of their pending replies."""
-    unanswered = (
-        PendingReply.objects.filter(
-            message__agent_id__in={thread.agent_id for thread in threads},
-            message__user_id__in={thread.user_id for thread in threads},
-        )
-        .exclude(error_code=CLOSED)
-        .values_list(
-            "message__agent_id", "message__user_id", "message__thread_id", "failed_at", "held_for"
-        )
-    )
-    people = displayed_names(thread.user_id for thread in threads)
-    counts: dict[Any, Counter[str]] = defaultdict(Counter)
-    for *thread, failed_at, held_for in unanswered[:10_000]:
-        state = "held" if held_for else "failed" if failed_at else "waiting"
-        counts[tuple(thread)][state] += 1
-    return [
-        {
-            "thread": thread,
-            "agent": names.get(thread.agent_id, str(thread.agent_id)),
-            "person": people.get(thread.user_id, ""),
-            **counts[thread.agent_id, thread.user_id, thread.thread_id],
-        }
-        for thread in threads
-    ]
 
 
 def _status(message: Any, pending: PendingReply | None) -> str:

@@ -1,4 +1,4 @@
-"""Facts: edited with their history, ended, and merged if two are nearly equal."""
+"""Facts: added, edited with their history, and ended."""
 
 import json
 from copy import copy
@@ -10,8 +10,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -35,10 +34,8 @@ from konstruct.admin.memory.marking import mark_difference
 from konstruct.admin.pages import (
     MAX_CHOICES,
     AgentField,
-    PageForm,
     UserField,
     as_uuid,
-    show_outcome,
 )
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.usage import admit_memories
@@ -61,25 +58,10 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MAX_SEMANTIC_RESULTS = 50
-# From this similarity on, two facts are shown as similar; memory reports new facts from .9 on.
-MIN_SIMILARITY = 0.8
-CHANGE = "memory.change_memoryentry"
+MAX_QUERY_CHARACTERS = 500
 
 
-class MetadataForm(forms.Form):
-    """A form with metadata."""
-
-    def clean_metadata(self) -> dict[str, Any]:
-        """Refuse metadata that searches cannot filter by."""
-        metadata = self.cleaned_data["metadata"] or {}
-        try:
-            metadata_values(metadata)
-        except InvalidArgument as error:
-            raise ValidationError(str(error)) from error
-        return dict(metadata)
-
-
-class FactForm(MetadataForm, forms.ModelForm):
+class FactForm(forms.ModelForm):
     """A fact. Its agent and its user are chosen when it is created."""
 
     agent_id = AgentField(
@@ -122,6 +104,15 @@ class FactForm(MetadataForm, forms.ModelForm):
             self.fields["valid_from"].required = False
         # Django sets the new values on the instance.
         self.stored = copy(self.instance)
+
+    def clean_metadata(self) -> dict[str, Any]:
+        """Refuse metadata that searches cannot filter by."""
+        metadata = self.cleaned_data["metadata"] or {}
+        try:
+            metadata_values(metadata)
+        except InvalidArgument as error:
+            raise ValidationError(str(error)) from error
+        return dict(metadata)
 
     def clean_valid_from(self) -> Any:
         """Refuse a start in the future, or before the version that it replaces."""
@@ -383,7 +374,11 @@ class MemoryEntryAdmin(AgentNameAdmin):
         return format_html(
             "{} · {}",
             link(gettext("History and differences"), "memory_memoryentry_history", fact.pk),
-            link(gettext("Similar facts"), "merge_facts", fact.pk),
+            link(
+                gettext("Similar facts"),
+                "memory_memoryentry_changelist",
+                query={"q": fact.content[:MAX_QUERY_CHARACTERS], "user": fact.user_id or ""},
+            ),
         )
 
     @admin.action(description=_("End the selected facts now"), permissions=["change"])
@@ -415,67 +410,6 @@ def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
         "events": FactEvent.objects.filter(memory=fact).order_by("-number")[:50],
         "replies": with_queries(recalls_with(fact).order_by("-created_at")[:20]),
     }
-
-
-class MergeForm(MetadataForm, PageForm):
-    """The content of the fact that stays."""
-
-    content = forms.CharField(widget=forms.Textarea)
-    metadata = forms.JSONField(required=False, widget=forms.Textarea(attrs={"rows": 4}))
-
-
-@tenant_site.page("facts/<uuid:memory_id>/merge/", name="merge_facts", permission=CHANGE)
-def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
-    """Show similar facts, and merge one of them after a preview."""
-    fact = MemoryEntry.objects.entries().filter(pk=memory_id).first()
-    if fact is None:
-        messages.warning(request, gettext("This fact was deleted or replaced."))
-        return redirect("admin:memory_memoryentry_changelist")
-    log_row_access(request, Action.VIEW, fact, "near duplicates")
-    similar = [
-        other
-        for other in LongTermMemory().search(
-            required_tenant_id(),
-            fact.embedding,
-            20,
-            agent_id=fact.agent_id,
-            user_id=fact.user_id,
-            threshold=MIN_SIMILARITY,
-        )
-        if (other.agent_id, other.user_id) == (fact.agent_id, fact.user_id) and other.pk != fact.pk
-    ]
-    other = next((match for match in similar if str(match.pk) == request.GET.get("with")), None)
-    form = None
-    if other is not None:
-        initial = {"content": fact.content, "metadata": {**other.metadata, **fact.metadata}}
-        form = MergeForm(request.POST or None, initial=initial)
-        if request.method == "POST" and form.is_valid() and _merge(request, fact, other, form):
-            return redirect("admin:memory_memoryentry_change", fact.pk)
-    return tenant_site.render(
-        request,
-        "konstruct/merge_facts.html",
-        title=gettext("Similar facts"),
-        fact=fact,
-        alike=[(match, mark_difference(fact.content, match.content)) for match in similar],
-        other=other,
-        form=form,
-    )
-
-
-def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: MergeForm) -> bool:
-    """Write the merged content to the first fact and end the second; whether it was done."""
-    success = gettext("The facts are merged. The other fact is ended.")
-    with show_outcome(request, success, form=form, field="content"), transaction.atomic():
-        merged = [fact.pk, other.pk]
-        content = {"reason": f"merged with {other.pk}", "replaces_metadata": True}
-        end = {"reason": f"merged into {fact.pk}", "valid_to": timezone.now()}
-        for row, values in ((fact, {**content, **form.cleaned_data}), (other, end)):
-            before = row_state(row)
-            now = update_fact(request, row, **values)
-            log_row_access(
-                request, Action.EDIT, now, before=before, after=row_state(now), merged=merged
-            )
-    return form.is_valid()
 
 
 def _versions(identity: UUID) -> list[dict[str, Any]]:

@@ -1,21 +1,19 @@
 """Memories: the recall of an agent for a question."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext
 
-from konstruct.admin.access import date_range_query, export_page, log_access
+from konstruct.admin.access import log_access
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import highlight
-from konstruct.admin.memory.recall_events import left_out_context, memory_context
+from konstruct.admin.memory.sources import left_out_context, memory_context
 from konstruct.admin.pages import AgentAndUser, PersonChoice, as_uuid
 from konstruct.orchestrator.models import Agent
 from memory.context.search import search_memory
 from memory.models import Scope
-from tenants.admin.list_tools import date_range, list_tools
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -57,8 +55,6 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         person=person,
         query=query,
         found=found,
-        days=date_range_query(request),
-        list_tools=list_tools(request, left_out=[gettext("Left out"), gettext("Facts")]),
         users=users,
     )
 
@@ -75,8 +71,7 @@ def _query(request: HttpRequest) -> str:
 
 
 def _recall(request: HttpRequest, target: AgentAndUser, query: str) -> dict[str, Any]:
-    """Return the recall by the agent's policy, within the range of days, for memories.html."""
-    since, until = date_range(request.GET)
+    """Return the recall by the agent's policy for memories.html."""
     searched = search_memory(
         required_tenant_id(),
         target.user_id,
@@ -86,34 +81,21 @@ def _recall(request: HttpRequest, target: AgentAndUser, query: str) -> dict[str,
         facts=MAX_FACTS if request.user.has_perm(VIEW_FACTS) else 0,
         gate=target.agent.recall_policy.gate,
         shared=True,
-        at=until,
     )
     result = searched.messages
     authors = {"user_id": target.user_id, "agent_name": target.agent.name}
     hits = [
         {
-            **memory_context(asdict(hit), asdict(hit)),
+            **memory_context(asdict(hit), asdict(hit), target.agent),
             **authors,
             "highlighted": highlight(hit.content, query),
         }
         for hit in (result.hits if result else ())
     ]
-    cut = left_out_context(map(asdict, result.cut)) if result else []
+    cut = left_out_context(map(asdict, result.cut), target.agent) if result else []
     return {
         "result": result,
-        "hits": [hit for hit in hits if since is None or hit["created_at"] >= since],
+        "hits": hits,
         "cut": [{**memory, **authors} for memory in cut],
         "facts": searched.facts or [],
     }
-
-
-def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
-    """Yield the recalled messages, best first."""
-    target, query = _target(request, PersonChoice.of_request(request)), _query(request)
-    if target and query:
-        for hit in _recall(request, target, query)["hits"]:
-            yield tuple(hit[name] for name in EXPORT_COLUMNS)
-
-
-EXPORT_COLUMNS = ["message_id", "role", "name", "content", "created_at", "score"]
-export_page("memories", permission=RECALL, columns=EXPORT_COLUMNS, rows=_export_rows)

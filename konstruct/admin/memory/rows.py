@@ -1,7 +1,6 @@
 """The tables of memory. All rows are shown; append-only rows cannot be changed."""
 
 from typing import Any, Final
-from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import Case, F, QuerySet, When
@@ -16,12 +15,12 @@ from unfold.decorators import display
 from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
 from konstruct.admin.operations.queue import JobAdmin
-from konstruct.admin.pages import MAX_CHOICES
+from konstruct.admin.pages import MAX_CHOICES, as_uuid
 from konstruct.orchestrator.activity import source_of_reply
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.metering import last_calls
 from konstruct.templatetags.texts import speaker as speaker_name
-from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
+from memory.browse.search import MAX_HITS, MessageFilter, search_messages
 from memory.conversations.transcript import EMBEDDINGS
 from memory.embedding.embedder import model_version
 from memory.indexing.embedding_jobs import retry_now
@@ -36,9 +35,12 @@ from memory.models import (
     WindowClear,
 )
 from tenants.admin.columns import Colours
+from tenants.admin.list_tools import date_range
 from tenants.admin.sites import ReadOnly, tenant_site
 
 MAX_QUERY_CHARACTERS: Final = 200
+# Messages of the people whom a search names.
+MAX_OF_PEOPLE: Final = 1_000
 
 
 class MemoryAdmin(AgentRowsAdmin):
@@ -110,16 +112,21 @@ class MessageAdmin(MemoryAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Search by the lexical index, by user or by id. Each has an index; LIKE has none."""
+        """Search by words within the filters, by user or by id: LIKE has no index."""
         query = search_term.strip()
         if not query or not self.get_search_fields(request):
             return queryset, False
-        try:
-            return queryset.filter(pk=UUID(query)), False
-        except ValueError:
-            numbers = {*numbers_of_messages_with(query)}
-            numbers.update(*map(numbers_of_messages_of, find_people(query)[:MAX_CHOICES]))
-            return queryset.filter(number__in=numbers), False
+        if message_id := as_uuid(query):
+            return queryset.filter(pk=message_id), False
+        agent_id, user_id = as_uuid(request.GET.get("agent")), request.GET.get("user")
+        since, until = date_range(request.GET)
+        within = MessageFilter(agent_id=agent_id, user_id=user_id, since=since, until=until)
+        found = search_messages(query, message_filter=within, limit=MAX_HITS).hits
+        ids = [hit.message.pk for hit in found if hit.words_percent == 100]
+        people = find_people(query)[:MAX_CHOICES]
+        of_people = Message.objects.filter(user_id__in=people).order_by("-created_at", "-number")
+        ids += of_people.values_list("pk", flat=True)[:MAX_OF_PEOPLE]
+        return queryset.filter(pk__in=ids), False
 
     @display(description=_("Speaker"), label=Colours({"user": "info", "assistant": "success"}))
     def speaker(self, message: Message) -> tuple[str, str]:

@@ -26,9 +26,9 @@ from konstruct.admin.memory.sessions import find_sessions
 from konstruct.admin.pages import PageForm, UserField, as_user_id, as_uuid
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
 from konstruct.admin.people.users import VIEW as VIEW_PEOPLE
-from konstruct.orchestrator.identities.channel_identities import users_of_accounts
+from konstruct.orchestrator.identities.channel_identities import is_known, users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.browse.people import UserSummary, list_users
+from memory.browse.people import people, with_text
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
@@ -151,12 +151,12 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
         messages = search_messages(
             query, message_filter=message_filter, limit=MAX_MESSAGES, query_embedding=vector
         )
-    people = list(search_people(request, query, MAX_RESULTS))
+    persons = search_people(request, query, MAX_RESULTS)
     agents = list(search_agents(request, query))
     threads = list(_threads(request, query))
     sessions = list(_search_sessions(request, query))
     return {
-        "people": [(match, urlencode({"user": match.user_id})) for match in people],
+        "people": [(match, urlencode({"user": match.user_id})) for match in persons],
         "agents": agents,
         "threads": threads,
         "sessions": sessions,
@@ -173,7 +173,7 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
             for match in messages.hits
         ],
         "is_partial": messages.is_partial,
-        "is_empty": not (people or agents or threads or sessions or facts or messages.hits),
+        "is_empty": not (persons or agents or threads or sessions or facts or messages.hits),
     }
 
 
@@ -188,7 +188,7 @@ def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
         yield from _rows_with_id(request, row_id)
     if request.user.has_perm(VIEW_ERASURES) and as_user_id(query):
         receipt = ErasureRequest.objects.about(query).filter(done_at__isnull=False).first()
-        if receipt is not None and not list_users(user_id=query, limit=1):
+        if receipt is not None and not is_known([query]):
             link = reverse("admin:audit_erasurerequest_change", args=[receipt.pk])
             yield SearchResult(query, gettext("Erased: the receipt"), link, "person_off")
 
@@ -215,12 +215,12 @@ def _rows_with_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
         yield SearchResult(str(row_id), str(model._meta.verbose_name), link, "tag")
 
 
-def search_people(request: HttpRequest, query: str, limit: int) -> list[UserSummary]:
+def search_people(request: HttpRequest, query: str, limit: int) -> list[Any]:
     """Return people by their names, ids and linked accounts."""
     if not (as_user_id(query) and request.user.has_perm(VIEW_PEOPLE)):
         return []
     accounts = users_of_accounts(query) if request.user.has_perm(VIEW_ACCOUNTS) else []
-    return list_users(containing=query, also_ids=accounts, limit=limit)
+    return list(people().filter(with_text(query, also_ids=accounts))[:limit])
 
 
 def search_agents(request: HttpRequest, query: str) -> Iterable[Agent]:
@@ -252,14 +252,14 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
     query = query_of(request, "s")
     if getattr(request, "tenant", None) is None:
         return list(_search_tenants(request, query))
-    people = search_people(request, query, MAX_RESULTS)
-    shown = [person.user_id for person in people]
+    persons = search_people(request, query, MAX_RESULTS)
+    shown = [person.user_id for person in persons]
     log_access(request, Action.SEARCH, "everything", people=shown)
     results = [*exact_links(request, query), *_search_sessions(request, query)]
     if request.user.has_perm(SEARCH):
         link = reverse("admin:search_page", query={"q": query})
         results.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
-    for person in people:
+    for person in persons:
         link = reverse("admin:person", query={"user": person.user_id})
         title = f"{person.name} ({person.user_id})" if person.name else person.user_id
         results.append(SearchResult(title[:120], gettext("Person"), link, "person"))

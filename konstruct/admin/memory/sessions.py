@@ -68,19 +68,10 @@ def session(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-@tenant_site.page("sessions/session/clear/", name="clear_session", permission=CLEAR)
+@tenant_site.post_page("sessions/session/clear/", name="clear_session", permission=CLEAR)
 def clear(request: HttpRequest) -> HttpResponseBase:
-    """Ask for confirmation, then delete the whole history of a session and log it."""
+    """Delete the whole history of a session and log it."""
     found = _get_session(request)
-    query = urlencode({"thread": found.thread_id})
-    if request.method != "POST":
-        return tenant_site.render(
-            request,
-            "konstruct/clear_session.html",
-            title=gettext("Clear the session?"),
-            session=found,
-            query=query,
-        )
     # First, because LangGraph's connection has its own transaction.
     log_access(request, Action.CLEAR, "session")
     _store().clear_session(found.thread_id)

@@ -2,32 +2,28 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Left
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.memory.exclusions import excluded_labels
-from konstruct.admin.memory.recall_events import stored_trace_context
 from konstruct.admin.pages import as_uuid
 from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.conf import ERASED_PART, UNANSWERED_CHANNELS
+from memory.context.recall_traces import traces
 from memory.exceptions import InvalidArgument
-from memory.models import MemoryEntry, Message, Role
+from memory.models import MemoryEntry, Message, RecallEvent, Role
 from memory.models.facts import FactState
 from memory.recall.policy import RecallWeights
 
-# Messages before a reply among which its recent turns are looked for.
-MAX_TURNS: Final = 80
-# A turn is recognised by the first PROBE_CHARACTERS of its message; a message of fewer than
-# SHORT_CHARACTERS has to end a line.
-PROBE_CHARACTERS: Final = 60
-SHORT_CHARACTERS: Final = 16
 MAX_TURN_CHARACTERS: Final = 400
 SIGNALS: Final = {
     "meaning": _("One of its sentences is similar to the question."),
@@ -36,6 +32,23 @@ SIGNALS: Final = {
     "time": _("The question asks for a time, and it contains one."),
     "conversation": _("Its conversation matches the question."),
     "fact": _("A fact based on it is similar to the question."),
+}
+REASONS: Final = {
+    "excluded": _("It is already in the prompt."),
+    "excluded: corrected fact": _("It states a fact that was corrected."),
+    "excluded: message": _("It was excluded from recall."),
+    "asks the same": _("It repeats the question and does not answer it."),
+    "below the gate": _("It is probably not relevant to the question."),
+    "over top_k": _("The limit on memories was reached by better ones."),
+    "same text": _("It repeats the text of a better one, or what the built-in responder recalled."),
+    "over the budget": _("The token budget was reached."),
+    "given as a fact": _("The prompt has the fact that is based on it."),
+}
+SECTIONS: Final = {
+    "system": _("Agent instructions"),
+    "memory": _("Recalled memories"),
+    "session": _("Recent turns"),
+    "task": _("Message"),
 }
 _STATES: Final = {
     FactState.SUPERSEDED: _("superseded since"),
@@ -50,16 +63,15 @@ def sources_of(reply: Message) -> dict[str, Any] | None:
 
     A person's answer has no other source.
     """
-    why = stored_trace_context(reply.pk)
-    if why is None:
+    event = RecallEvent.objects.filter(reply=reply).first()
+    if event is None:
         return _context_of_person_answer(reply) if is_written_by_person(reply) else None
     return with_sources(
-        why,
+        traces([event])[0],
+        [pk for pk in event.sources if pk != reply.in_reply_to_id],
         agent_id=reply.answered_by_id or reply.agent_id,
         user_id=reply.user_id,
-        thread_id=reply.thread_id,
         replied_at=reply.created_at,
-        excluded_ids=(reply.pk, reply.in_reply_to_id),
     )
 
 
@@ -80,54 +92,51 @@ def _context_of_person_answer(reply: Message) -> dict[str, Any]:
 
 
 def with_sources(
-    why: dict[str, Any],
+    trace: Mapping[str, Any],
+    source_ids: Sequence[UUID],
     *,
     agent_id: UUID,
     user_id: str,
-    thread_id: str = "",
     replied_at: datetime | None = None,
-    excluded_ids: Iterable[UUID | None] = (),
 ) -> dict[str, Any]:
-    """Add the sources to the result of `trace_context`.
+    """Return the sources of a reply for why.html.
 
     Args:
-        why: of `trace_context`.
+        trace: the trace of the recall, from the pipeline or a recall event.
+        source_ids: the messages and facts in the prompt, without the message that it answers.
         agent_id: the agent that wrote the reply.
         user_id: the user of the reply.
-        thread_id: its thread.
         replied_at: the time of the reply; None for one that was written just now.
-        excluded_ids: messages that are no sources: the reply and its message.
     """
     agent = Agent.objects.filter(pk=agent_id).first()
-    sections = {section["name"]: section["messages"] for section in why["sections"]}
-    turns = sections.get("session", [])
-    given_facts = [fact for fact in why.get("facts") or () if not fact.get("reason")]
-    candidates = (
-        _messages_before(replied_at, agent_id, user_id, thread_id, excluded_ids) if turns else []
-    )
-    ids = {as_uuid(hit["message_id"]) for hit in why["hits"]}
-    ids |= {as_uuid(pk) for fact in given_facts for pk in fact.get("message_ids") or ()}
-    changes = _Changes(ids | {message.pk for message in candidates}, given_facts, replied_at)
-    for memory in (*why["hits"], *why["cut"]):
+    prompt = trace.get("prompt") or {}
+    sections = {section["name"]: section["messages"] for section in prompt.get("sections", ())}
+    hits = [memory_context(hit, hit, agent) for hit in trace["hits"]]
+    cut = left_out_context(trace["cut"], agent)
+    given_facts = [fact for fact in trace.get("facts") or () if not fact.get("reason")]
+    facts_left_out = [fact for fact in trace.get("facts") or () if fact.get("reason")]
+    recalled = {as_uuid(hit["message_id"]) for hit in hits}
+    quoted = {as_uuid(pk) for fact in given_facts for pk in fact.get("message_ids") or ()}
+    changes = _Changes({*recalled, *quoted, *source_ids}, given_facts, replied_at)
+    for memory in (*hits, *cut):
         memory |= {"user_id": user_id, "agent_name": agent.name if agent else ""}
-    for hit in why["hits"]:
+    for hit in hits:
         hit |= changes.message_changes(hit["message_id"])
         if hit["content"] == ERASED_PART:
             hit["changes"] = [gettext("erased since")]
-        hit["signals"] = score_shares(hit, agent)
-    recalled = {hit["message_id"] for hit in why["hits"]}
-    shown_turns = [turn for turn in _turns(turns, candidates) if turn["message_id"] not in recalled]
-    for turn in shown_turns:
-        turn |= changes.message_changes(turn["message_id"])
-        turn["is_erased"] = not turn["message_id"] and ERASED_PART in turn["content"]
+    turns = _turns(sections.get("session", []), changes, {*source_ids} - recalled - quoted)
     return {
-        **why,
+        **trace,
+        **prompt,
+        "hits": hits,
+        "cut": cut,
+        "sections": [_section(section) for section in prompt.get("sections", ())],
         "agent": agent,
         "user_id": user_id,
         "facts_given": [{**fact, "changes": changes.fact_changes(fact)} for fact in given_facts],
-        "facts_left_out": [fact for fact in why.get("facts") or () if fact.get("reason")],
-        "left_out_count": sum(bool(fact.get("reason")) for fact in why.get("facts") or ()),
-        "turns": shown_turns,
+        "facts_left_out": facts_left_out,
+        "left_out_count": len(facts_left_out),
+        "turns": turns,
         "instructions": [
             {
                 "title": gettext("Instructions of the application")
@@ -140,13 +149,58 @@ def with_sources(
     }
 
 
-def score_shares(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]:
+def left_out_context(cut: Iterable[Mapping[str, Any]], agent: Agent | None) -> list[dict[str, Any]]:
+    """Return the memories that were left out, with their texts, which one query reads.
+
+    Args:
+        cut: the entries of a trace, with `message_id`, `reason`, `score` and `channels`.
+        agent: the agent that recalled.
+    """
+    cut = list(cut)
+    ids = [hit["message_id"] for hit in cut if hit.get("message_id")]
+    rows = Message.objects.filter(pk__in=ids).annotate(shown=Left("content", 300))
+    messages_by_id = {
+        str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
+    }
+    return [
+        memory_context(hit, messages_by_id.get(str(hit.get("message_id")), {}), agent)
+        for hit in cut
+    ]
+
+
+def memory_context(
+    hit: Mapping[str, Any], message: Mapping[str, Any], agent: Agent | None
+) -> dict[str, Any]:
+    """Return one memory for memory.html.
+
+    Args:
+        hit: the entry of a trace.
+        message: the values of its message; empty if it was removed.
+        agent: the agent that recalled.
+    """
+    created_at, probability = message.get("created_at"), hit.get("probability")
+    reason = hit.get("reason", "")
+    return {
+        "message_id": str(hit.get("message_id") or ""),
+        "content": message.get("content") or message.get("shown") or hit.get("content", ""),
+        "role": message.get("role", ""),
+        "name": message.get("name", ""),
+        "created_at": parse_datetime(created_at) if isinstance(created_at, str) else created_at,
+        "score": hit.get("score", 0.0),
+        "probability_percent": None if probability is None else round(100 * probability),
+        "signals": _score_shares(hit, agent),
+        "reason": reason,
+        "why_not": REASONS.get(reason, reason),
+    }
+
+
+def _score_shares(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]:
     """Return the shares of a memory's score in percent, the largest first.
 
     The remainder that the weights do not explain is the conversation's: its part depends on the
     length of all turns, which a trace does not have.
     """
-    values = {feature["name"]: feature["value"] for feature in hit["features"]}
+    values = hit.get("channels", {})
     try:
         weights = agent.recall_policy.weights if agent else RecallWeights()
     except InvalidArgument:
@@ -160,7 +214,7 @@ def score_shares(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, 
     }
     neighbour_sum = sum(values.get(name, 0.0) for name in ("session", "previous", "following"))
     if neighbour_sum > 0:
-        parts["conversation"] = hit["score"] - sum(parts.values())
+        parts["conversation"] = hit.get("score", 0.0) - sum(parts.values())
     parts = {name: part for name, part in parts.items() if part > 0}
     total = sum(parts.values())
     shares = {name: round(100 * part / total) for name, part in parts.items()}
@@ -169,6 +223,15 @@ def score_shares(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, 
         for name, share in sorted(shares.items(), key=lambda item: -item[1])
         if share
     ]
+
+
+def _section(section: Mapping[str, Any]) -> dict[str, Any]:
+    tokens, share = section["tokens"], section["share"]
+    return {
+        **section,
+        "title": SECTIONS.get(section["name"], section["name"]),
+        "percent": min(100, round(100 * tokens / share)) if share else 0,
+    }
 
 
 class _Changes:
@@ -182,9 +245,12 @@ class _Changes:
     ) -> None:
         ids = [pk for pk in message_ids if pk]
         self.since = since
-        self.messages = {
+        names = Agent.objects.filter(pk=OuterRef("agent_id")).values("name")[:1]
+        self.messages: dict[Any, Any] = {
             message.pk: message
-            for message in Message.objects.filter(pk__in=ids).defer("content", "metadata")
+            for message in Message.objects.filter(pk__in=ids)
+            .defer("content", "metadata")
+            .annotate(beginning=Left("content", MAX_TURN_CHARACTERS), agent_name=Subquery(names))
         }
         self.excluded = excluded_labels(ids)
         fact_ids = [pk for fact in facts if (pk := as_uuid(fact.get("memory_id")))]
@@ -225,64 +291,22 @@ class _Changes:
         return changes
 
 
-def _messages_before(
-    replied_at: datetime | None,
-    agent_id: UUID,
-    user_id: str,
-    thread_id: str,
-    excluded_ids: Iterable[UUID | None],
-) -> list[Any]:
-    """The messages of the user or of the thread before a reply, the latest first.
-
-    Each has `beginning`, the beginning of its text, and `agent_name`, the name of its agent.
-    """
-    rows = Message.objects.filter(created_at__lte=replied_at or timezone.now())
-    agents = Agent.objects.filter(pk=OuterRef("agent_id")).values("name")[:1]
-    rows = rows.exclude(pk__in=[pk for pk in excluded_ids if pk]).annotate(
-        beginning=Left("content", MAX_TURN_CHARACTERS), agent_name=Subquery(agents)
-    )
-    of_agent = rows.filter(agent_id=agent_id, user_id=user_id)
-    of_thread = rows.filter(user_id=user_id, thread_id=thread_id)
-    order = ("-created_at", "-number")
-    found = list(of_agent.defer("content").order_by(*order)[:MAX_TURNS])
-    if thread_id:
-        found += of_thread.defer("content").order_by(*order)[:MAX_TURNS]
-    return list({message.pk: message for message in found}.values())
-
-
-def _turns(turns: Sequence[Mapping[str, Any]], candidates: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the recent turns of a prompt, the latest first: as messages, or as the prompt's text.
-
-    A turn of a prompt has several messages of one role, each after its date or its speaker.
-    """
-    rows: list[dict[str, Any]] = []
-    remaining = list(candidates)
-    for turn in reversed(turns):
-        text = turn["content"]
-        found = [
-            message
-            for message in remaining
-            if message.role == turn["role"] and _contains_message(text, message.beginning)
-        ]
-        remaining = [message for message in remaining if message not in found]
-        rows += [
-            {
-                "role": message.role,
-                "content": message.beginning,
-                "message_id": str(message.pk),
-                "name": message.name,
-                "user_id": message.user_id,
-                "agent_name": message.agent_name,
-                "created_at": message.created_at,
-            }
-            for message in found
-        ] or [{"role": turn["role"], "content": text, "message_id": "", "name": ""}]
-    return rows
-
-
-def _contains_message(text: str, beginning: str) -> bool:
-    """Whether a turn contains a message: its beginning, or all of a short one at a line's end."""
-    beginning = beginning.strip()
-    if len(beginning) < SHORT_CHARACTERS:
-        return bool(beginning) and any(line.endswith(beginning) for line in text.splitlines())
-    return beginning[:PROBE_CHARACTERS] in text
+def _turns(
+    texts: Sequence[Mapping[str, Any]], changes: _Changes, ids: set[UUID]
+) -> list[dict[str, Any]]:
+    """Return the recent turns of a prompt, the latest first; without a message, their texts."""
+    found = [message for pk, message in changes.messages.items() if pk in ids]
+    found.sort(key=attrgetter("created_at", "number"), reverse=True)
+    names = ("role", "name", "user_id", "agent_name", "created_at")
+    return [
+        {
+            **{name: getattr(message, name) for name in names},
+            "content": message.beginning,
+            "message_id": str(message.pk),
+            **changes.message_changes(message.pk),
+        }
+        for message in found
+    ] or [
+        {**text, "message_id": "", "name": "", "is_erased": ERASED_PART in text["content"]}
+        for text in reversed(texts)
+    ]

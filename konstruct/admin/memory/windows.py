@@ -17,11 +17,10 @@ from memory.browse.people import displayed_names
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.conversations.thread_window import get_thread_turns, shared_channels
 from memory.conversations.window_store import list_windows
-from memory.models import Message, WindowClear
+from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import AccessEvent, Action
-from tenants.audit.people import Person
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 CLEAR = "memory.add_windowclear"
@@ -53,16 +52,10 @@ def window_list(request: HttpRequest) -> HttpResponseBase:
 
 @tenant_site.page("window/", name="window", permission="memory.view_windowclear")
 def window(request: HttpRequest) -> HttpResponseBase:
-    """Show one window, with the times and authors of its clears."""
+    """Show one window."""
     chosen = AgentAndUser.from_request(request)
     tenant_id, agent_id = required_tenant_id(), chosen.agent.pk
     log_access(request, Action.VIEW, "window", agent_id=agent_id, user_id=chosen.user_id)
-    clears = WindowClear.objects.of(tenant_id, agent_id, chosen.user_id).order_by("-id")
-    by_whom = AccessEvent.objects.filter(
-        pseudonym__in=Person.objects.filter(user_id=chosen.user_id).values("pseudonym"),
-        agent_id=agent_id,
-        action=Action.CLEAR,
-    ).order_by("-id")
     speakers = {
         "user_id": chosen.user_id,
         "person_name": displayed_names([chosen.user_id]).get(chosen.user_id, ""),
@@ -77,8 +70,6 @@ def window(request: HttpRequest) -> HttpResponseBase:
             {**turn, **speakers, "at": parse_datetime(turn.get("at", ""))}
             for turn in get_recent_messages(tenant_id, agent_id, chosen.user_id)
         ],
-        clears=clears[:20],
-        by_whom=by_whom[:20],
     )
 
 
@@ -114,17 +105,10 @@ def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
 
 
-@tenant_site.page("window/clear/", name="clear_window", permission=CLEAR)
+@tenant_site.post_page("window/clear/", name="clear_window", permission=CLEAR)
 def clear(request: HttpRequest) -> HttpResponseBase:
-    """Ask for confirmation, then clear the window and log it."""
+    """Clear a window and log it."""
     chosen = AgentAndUser.from_request(request)
-    if request.method != "POST":
-        return tenant_site.render(
-            request,
-            "konstruct/clear_window.html",
-            title=gettext("Clear the recent turns?"),
-            chosen=chosen,
-        )
     with transaction.atomic():
         log_access(
             request, Action.CLEAR, "window", agent_id=chosen.agent.pk, user_id=chosen.user_id

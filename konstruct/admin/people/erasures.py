@@ -1,5 +1,6 @@
-"""Erasures: requesting one of a message or conversation, and the lists of all requests."""
+"""Erasures: requesting one of a message or conversation, the lists, and the receipts."""
 
+import json
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -9,13 +10,12 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
-from konstruct.admin.lists import agent_names, link
+from konstruct.admin.access import actor_of, log_row_access
+from konstruct.admin.page_lists import RowPageAdmin
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.identities.erasure_requests import (
     receipt_document,
@@ -90,84 +90,6 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
 
 
-class ErasureAdmin(AgentRowsAdmin):
-    """Requests of erasure."""
-
-    list_filter: Any = (("done_at", admin.EmptyFieldListFilter), "created_at")
-    ordering: Any = ("-created_at",)
-    receipt_page: ClassVar[str]
-    begun_column: ClassVar[str]
-    """The column that has a value once it is begun."""
-
-    @display(description=_("Receipt"))
-    def page(self, request: ErasureRequest | MessageErasure) -> SafeString:
-        """A link to the receipt, or to how far it is."""
-        text = gettext("Receipt") if request.done_at else gettext("Progress")
-        return link(text, self.receipt_page, request.pk)
-
-    @display(description=_("State"), label=STATES)
-    def state(self, request: ErasureRequest | MessageErasure) -> str:
-        """Return the word for the state of the request."""
-        if request.done_at:
-            return gettext("done")
-        if request.last_error:
-            return gettext("failed, will be tried again")
-        if getattr(request, self.begun_column):
-            return gettext("being done")
-        return gettext("waits for the owner")
-
-
-@admin.register(ErasureRequest, site=tenant_site)
-class ErasureRequestAdmin(ErasureAdmin):
-    """Requests to erase people, with their state and receipts."""
-
-    receipt_page, begun_column = "erasure_receipt", "progress"
-    list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at", "page")
-    search_fields = ("=user_id",)
-    search_help_text = _("The id of a person, including erased ones.")
-    fields = (
-        *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
-        *("state", "progress_text", "last_error", "done_at", "page", "receipt"),
-    )
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        """Search by an id, also that of an erased user, of which the receipt has a digest."""
-        if not search_term:
-            return queryset, False
-        about = ErasureRequest.objects.about(search_term.strip(), search_term)
-        return queryset.filter(pk__in=about.order_by().values("pk")), False
-
-    @display(description=_("How far"))
-    def progress_text(self, request: ErasureRequest) -> str:
-        """The progress of an erasure that runs."""
-        if not request.progress or "messages" not in request.progress:
-            return "-"
-        removed = request.progress["messages"]
-        done = gettext("%(value)s of %(value_2)s messages removed") % {
-            "value": removed["removed"],
-            "value_2": removed["of"],
-        }
-        return f"{request.progress['step']}: {done}"
-
-
-@admin.register(MessageErasure, site=tenant_site)
-class MessageErasureAdmin(ErasureAdmin):
-    """Requests to erase messages and conversations, with their state and receipts."""
-
-    receipt_page, begun_column = "message_receipt", "receipt"
-    list_display = (
-        *("created_at", "user_id", "thread_id", "message_id", "requested_by", "state", "page"),
-    )
-    search_fields = ("=user_id", "=thread_id")
-    fields = (
-        *("message_id", "thread_id", "user_id", "agent", "reason", "requested_by", "created_at"),
-        *("state", "last_error", "done_at", "page", "receipt"),
-    )
-
-
-VIEW, VIEW_MESSAGES = "audit.view_erasurerequest", "audit.view_messageerasure"
 # What stays for a while, in the words of the receipt's storage.
 LATER = {
     "backups": _("Backups from before"),
@@ -187,43 +109,76 @@ KINDS = {
 }
 
 
-@tenant_site.page("erasures/<uuid:erasure_id>/", name="erasure_receipt", permission=VIEW)
-def receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
-    """Show how far an erasure is, and the receipt in the end."""
-    erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
-    later = ((erasure.receipt or {}).get("storage") or {}).get("later") or {}
-    later_texts = [(LATER.get(name, name.replace("_", " ")), when) for name, when in later.items()]
-    return _render_receipt(request, "konstruct/receipt.html", erasure, later=later_texts)
+class ErasureAdmin(RowPageAdmin):
+    """Requests of erasure, with their state. The page of one is its receipt."""
+
+    list_filter: Any = (("done_at", admin.EmptyFieldListFilter), "created_at")
+    ordering: Any = ("-created_at",)
+    title = _("Receipt of an erasure")
+    begun_column: ClassVar[str]
+    """The column that has a value once it is begun."""
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Return how far an erasure is, and the receipt in the end."""
+        receipt: dict[str, Any] = row.receipt or {}
+        later = (receipt.get("storage") or {}).get("later") or {}
+        return {
+            "erasure": row,
+            "state": self.state(row),
+            "receipt": receipt,
+            "stored": json.dumps(receipt, indent=2, ensure_ascii=False),
+            "kinds": _kinds(receipt.get("tables") or {}),
+            "later": [
+                (LATER.get(name, name.replace("_", " ")), when) for name, when in later.items()
+            ],
+            "quoted": len(receipt.get("quoted_in") or []),
+        }
+
+    @display(description=_("State"), label=STATES)
+    def state(self, request: ErasureRequest | MessageErasure) -> str:
+        """Return the word for the state of the request."""
+        if request.done_at:
+            return gettext("done")
+        if request.last_error:
+            return gettext("failed, will be tried again")
+        if getattr(request, self.begun_column):
+            return gettext("being done")
+        return gettext("waits for the owner")
+
+
+@admin.register(ErasureRequest, site=tenant_site)
+class ErasureRequestAdmin(ErasureAdmin):
+    """Requests to erase people."""
+
+    template, begun_column = "konstruct/receipt.html", "progress"
+    list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at")
+    search_fields = ("=user_id",)
+    search_help_text = _("The id of a person, including erased ones.")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by an id, also that of an erased user, of which the receipt has a digest."""
+        if not search_term:
+            return queryset, False
+        about = ErasureRequest.objects.about(search_term.strip(), search_term)
+        return queryset.filter(pk__in=about.order_by().values("pk")), False
+
+
+@admin.register(MessageErasure, site=tenant_site)
+class MessageErasureAdmin(ErasureAdmin):
+    """Requests to erase messages and conversations."""
+
+    template, begun_column = "konstruct/message_receipt.html", "receipt"
+    list_display = ("created_at", "user_id", "thread_id", "message_id", "requested_by", "state")
+    search_fields = ("=user_id", "=thread_id")
 
 
 @tenant_site.page(
-    "erased-messages/<uuid:erasure_id>/", name="message_receipt", permission=VIEW_MESSAGES
+    "erasures/<uuid:erasure_id>/receipt.json",
+    name="receipt_json",
+    permission="audit.view_erasurerequest",
 )
-def message_receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
-    """Show the receipt of an erasure of a message or a conversation."""
-    erasure = get_object_or_404(MessageErasure, pk=erasure_id)
-    quoted = len((erasure.receipt or {}).get("quoted_in") or [])
-    return _render_receipt(request, "konstruct/message_receipt.html", erasure, quoted=quoted)
-
-
-def _render_receipt(
-    request: HttpRequest, template: str, erasure: ErasureRequest | MessageErasure, **context: Any
-) -> HttpResponse:
-    log_row_access(request, Action.VIEW, erasure)
-    receipt: dict[str, Any] = erasure.receipt or {}
-    return tenant_site.render(
-        request,
-        template,
-        title=gettext("Receipt of an erasure"),
-        erasure=erasure,
-        receipt=receipt,
-        agent=agent_names().get(erasure.agent_id) if erasure.agent_id else None,
-        kinds=_kinds(receipt.get("tables") or {}),
-        **context,
-    )
-
-
-@tenant_site.page("erasures/<uuid:erasure_id>/receipt.json", name="receipt_json", permission=VIEW)
 def download(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Send the receipt as a file with its digest."""
     erasure = get_object_or_404(ErasureRequest, pk=erasure_id)

@@ -1,15 +1,14 @@
 """The page of a person: names, pending work, facts and memories, and the timeline."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from datetime import datetime, time, timedelta
 from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Model, Q
-from django.db.models.functions import Now
+from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Left, Now
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -19,18 +18,18 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext
 
 from konstruct.admin.access import log_access
-from konstruct.admin.lists import AtLeast, model_page
+from konstruct.admin.lists import model_page
 from konstruct.admin.pages import agent_user_query, as_user_id
 from konstruct.admin.people.identities import linked_accounts
 from konstruct.admin.people.timeline import timeline_context
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids, main_id
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.replies import CLOSED
-from memory.browse.people import MAX_COUNTED_IN_LIST, AgentUserCounts, counts_by_agent, names_of
-from memory.browse.threads import latest_threads
+from memory.browse.people import names_of
+from memory.browse.threads import channel_of_thread, last_of_threads
 from memory.facts.search import fact_uses
 from memory.ids import as_code_points
-from memory.models import MemoryEntry, Message
+from memory.models import ConversationEmbedding, MemoryEntry, Message, RecallEvent
 from memory.models.facts import FactAction, FactEvent, FactEvidence, FactState
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
@@ -58,11 +57,12 @@ def person(request: HttpRequest) -> HttpResponseBase:
         return redirect(reverse("admin:people", query={"q": requested_id}))
     day, moment = _as_of(request)
     log_access(request, Action.VIEW, "person", user_id=user_id)
-    agents = {agent.pk: agent for agent in Agent.objects.only("pk", "name")}
-    agent_counts = counts_by_agent(user_ids, list(agents))
-    threads = latest_threads(
-        agent_ids=[counts.agent_id for counts in agent_counts], user_ids=user_ids, limit=MAX_THREADS
-    ).threads
+    of_agents = _of_agents(user_ids)
+    names_by_id = {agent.pk: agent.name for agent in of_agents}
+    known = [agent for agent in of_agents if agent.messages or agent.pieces or agent.facts]
+    rows = Message.objects.annotate(origin=channel_of_thread(), beginning=Left("content", 200))
+    agent_ids = [agent.pk for agent in known]
+    threads = last_of_threads(rows.defer("content"), agent_ids=agent_ids, user_ids=user_ids)
     accounts = linked_accounts(request, user_ids)
     names = names_of(user_ids) or [
         identity.name for identity in (accounts or {}).get("identities", ()) if identity.name
@@ -77,15 +77,11 @@ def person(request: HttpRequest) -> HttpResponseBase:
         name=next(iter(names), ""),
         other_names=names[1:],
         linked=[(other, urlencode({"user": other})) for other in user_ids[1:]],
-        known=[
-            (
-                agents[counts.agent_id],
-                _formatted_counts(counts),
-                agent_user_query(counts.agent_id, user_id),
-            )
-            for counts in agent_counts
+        known=[(agent, agent_user_query(agent.pk, user_id)) for agent in known],
+        threads=[
+            (thread, names_by_id[thread.agent_id])
+            for thread in threads.order_by("-created_at", "-number")[:MAX_THREADS]
         ],
-        threads=[(thread, agents[thread.agent_id].name) for thread in threads],
         waiting=sorted(_waiting(request, user_ids), key=itemgetter(3)),
         facts=_facts(request, user_ids, moment),
         day=day,
@@ -98,18 +94,35 @@ def person(request: HttpRequest) -> HttpResponseBase:
             {"user": user_id},
             day=day,
             moment=moment,
-            agents={pk: agent.name for pk, agent in agents.items()},
+            agents=names_by_id,
         ),
     )
 
 
-def _formatted_counts(counts: AgentUserCounts) -> dict[str, Any]:
-    """Return the numbers of an agent's rows about the person, with `+` at the limit of counting."""
-    limited = ("messages", "pieces", "recalls", "facts")
-    return {
-        name: AtLeast(value) if name in limited and value >= MAX_COUNTED_IN_LIST else value
-        for name, value in asdict(counts).items()
+def _of_agents(user_ids: Sequence[str]) -> list[Any]:
+    """Return all agents with the numbers of their rows about a person."""
+    of_both = {"agent_id": OuterRef("pk"), "user_id__in": user_ids}
+    messages = Message.objects.filter(**of_both)
+    by_time = messages.order_by("created_at", "number").values("created_at")
+    kinds: dict[str, QuerySet[Any]] = {
+        "messages": messages,
+        "pieces": ConversationEmbedding.objects.filter(**of_both),
+        "recalls": RecallEvent.objects.filter(**of_both),
+        "facts": MemoryEntry.objects.as_of().filter(**of_both),
     }
+    counts = {
+        name: Subquery(
+            rows.order_by().values("agent_id").annotate(count=Count("pk")).values("count")
+        )
+        for name, rows in kinds.items()
+    }
+    times = {"first_at": by_time[:1], "latest_at": by_time.reverse()[:1]}
+    return list(
+        Agent.objects.only("pk", "name", "extracts_facts").annotate(
+            **{name: Coalesce(count, 0) for name, count in counts.items()},
+            **{name: Subquery(rows) for name, rows in times.items()},
+        )
+    )
 
 
 def _as_of(request: HttpRequest) -> tuple[str, datetime | None]:

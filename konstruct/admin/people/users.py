@@ -1,21 +1,23 @@
 """People: the list of end users, and the export and erasure of one."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from unfold.decorators import display
 
-from konstruct.admin.access import actor_of, date_range_query, export_page, log_access
+from konstruct.admin.access import actor_of, log_access
 from konstruct.admin.lists import agent_names
+from konstruct.admin.page_lists import PageList, column
 from konstruct.admin.pages import as_user_id, show_outcome
 from konstruct.admin.people.erasures import ERASE, REQUESTED, ErasureForm
 from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
@@ -28,82 +30,85 @@ from konstruct.orchestrator.identities.channel_identities import (
     users_of_accounts,
 )
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from memory.browse.people import UserSummary, list_users, similar_user_ids
+from memory.browse.people import people, similar_user_ids, with_text
 from memory.ids import as_code_points
+from memory.models import Message
 from tenants.admin.exports import keep_locale
-from tenants.admin.list_tools import date_range, list_tools
+from tenants.admin.list_tools import DateRangeFilter
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest
+from tenants.audit.people import Person
 
-PER_PAGE = 50
 EXPORT = "audit.export_person"
 RECEIPT = "audit.view_erasurerequest"
 
 
-@tenant_site.page("people/", name="people", permission=VIEW)
-def people_list(request: HttpRequest) -> HttpResponseBase:
+class PeriodFilter(DateRangeFilter):
+    """People with a message in a range of days."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        self.column = "created_at"
+        messages = super().queryset(request, Message.objects.filter(user_id=OuterRef("user_id")))
+        return queryset.filter(Exists(messages)) if self.chosen else queryset
+
+
+class PersonList(PageList):
     """Users in the order of their ids, found by names, ids and accounts."""
-    search_text = as_user_id(request.GET.get("q"))
-    after = request.GET.get("after", "").replace("\0", "")
-    found = _matching_people(request, beyond=after, limit=PER_PAGE + 1)
-    action, shown = Action.SEARCH if search_text else Action.LIST, found[:PER_PAGE]
-    log_access(request, action, "people", people=[person.user_id for person in shown])
-    if search_text and not found and ErasureRequest.objects.about(search_text).exists():
-        return redirect(reverse("admin:person", query={"user": search_text}))
-    days = date_range_query(request)
-    first = {"q": search_text, **days}
-    has_more = len(found) > PER_PAGE
-    return tenant_site.render(
-        request,
-        "konstruct/people.html",
-        title=gettext("People"),
-        people=[(person, urlencode({"user": person.user_id})) for person in found[:PER_PAGE]],
-        q=search_text,
-        after=after,
-        first=urlencode(first),
-        following=urlencode({**first, "after": found[PER_PAGE - 1].user_id}) if has_more else "",
-        days=days,
-        list_tools=list_tools(request, paging=["after"]),
+
+    list_name = "people"
+    permission = VIEW
+    list_display = (
+        *("person", "user_id", column("last_at", _("Last message"))),
+        *(column("channel", _("Channel")), "agents", column("facts", _("Facts"))),
     )
+    search_fields = ("user_id",)
+    search_help_text = _("A name, an id, or the id of a linked account.")
+    ordering = ("user_id",)
+    time_column = "pk"
+
+    def row_url(self, row: Any) -> str:
+        return reverse("admin:person", query={"user": row.user_id})
+
+    def has_date_range(self) -> bool:
+        return True
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        return (PeriodFilter,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return people()
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by names and ids, and by accounts for users who may view them."""
+        if not search_term:
+            return queryset, False
+        may_view = request.user.has_perm(VIEW_ACCOUNTS)
+        accounts = users_of_accounts(search_term) if may_view else ()
+        return queryset.filter(with_text(search_term, also_ids=accounts)), False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list; the id of an erased person leads to the receipt."""
+        asked = as_user_id(request.GET.get("q"))
+        if asked and not is_known([asked]) and ErasureRequest.objects.about(asked).exists():
+            return redirect(reverse("admin:person", query={"user": asked}))
+        return super().changelist_view(request, extra_context)
+
+    @display(description=_("Person"))
+    def person(self, user: Any) -> str:
+        """The name, and other names."""
+        return ", ".join(dict.fromkeys([user.name, *user.names])) or user.user_id
+
+    @display(description=_("Agents"))
+    def agents(self, user: Any) -> int:
+        """The number of agents with messages of the person."""
+        return len(user.agents)
 
 
-def _matching_people(request: HttpRequest, *, beyond: str, limit: int) -> list[UserSummary]:
-    """Return the people of the request's search and dates, in the order of their ids."""
-    search_text = as_user_id(request.GET.get("q"))
-    accounts = (
-        users_of_accounts(search_text)
-        if search_text and request.user.has_perm(VIEW_ACCOUNTS)
-        else []
-    )
-    since, until = date_range(request.GET)
-    return list_users(
-        after=beyond,
-        containing=search_text,
-        also_ids=accounts,
-        since=since,
-        until=until,
-        limit=limit,
-    )
-
-
-def _export_rows(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
-    """Yield the people in the order of their ids."""
-    after = ""
-    # Ends: each batch begins after the one before, and one that is not full is the last.
-    while True:
-        found = _matching_people(request, beyond=after, limit=PEOPLE_PER_BATCH)
-        for person in found:
-            columns = (getattr(person, name) for name in EXPORT_COLUMNS)
-            yield (*columns, len(person.messages_by_agent))
-        if len(found) < PEOPLE_PER_BATCH:
-            return
-        after = found[-1].user_id
-
-
-# Each person takes some probes of indexes.
-PEOPLE_PER_BATCH = 200
-EXPORT_COLUMNS = ["user_id", "name", "names", "channel", "messages", "facts", "first_at", "last_at"]
-export_page("people", permission=VIEW, columns=[*EXPORT_COLUMNS, "agents"], rows=_export_rows)
+PersonList.serve(Person)
 
 
 @tenant_site.page("people/person/export/", name="export_person", permission=EXPORT)
@@ -169,7 +174,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
                 request_id=current_request_id(),
             )
             if request.user.has_perm(RECEIPT):
-                return redirect("admin:erasure_receipt", erasure.pk)
+                return redirect("admin:audit_erasurerequest_change", erasure.pk)
             return redirect(reverse("admin:person", query={"user": user_id}))
     return tenant_site.render(
         request,

@@ -86,12 +86,11 @@ def _subjects() -> Iterator[tuple[Text, str]]:
 def _subject(node: ast.AST) -> ast.AST | None:
     """Return the expression of a subject in a call or an assignment."""
     if isinstance(node, ast.Assign):
-        return node.value if getattr(node.targets[0], "id", "") == "subject" else None
+        name = getattr(node.targets[0], "id", "")
+        return node.value if name in ("subject", "list_name") else None
     if not isinstance(node, ast.Call):
         return None
     name = getattr(node.func, "id", "")
-    if name == "export_page":
-        return node.args[0]
     if name in OPERATIONS and len(node.args) > 2:
         return node.args[2]
     after = dropwhile(lambda argument: "Action." not in ast.unparse(argument), node.args)
@@ -174,8 +173,7 @@ def _of_models() -> Iterator[tuple[Text, str]]:
 
 def _of_data() -> Iterator[tuple[Text, str]]:
     """Return stored words that pages translate."""
-    from konstruct.admin.memory.recall_events import REASONS
-    from konstruct.admin.memory.sources import SIGNALS
+    from konstruct.admin.memory.sources import REASONS, SIGNALS
     from konstruct.api.models import KeyScope
     from konstruct.orchestrator.extraction import checks
     from konstruct.orchestrator.metering import PURPOSES

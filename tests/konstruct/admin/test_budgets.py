@@ -31,7 +31,6 @@ PAGES = {
     "windows": ("windows/", 9),
     "logins": ("logins/", 10),
     "window": ("window/?agent={agent}&user=maria", 13),
-    "clear_window": ("window/clear/?agent={agent}&user=maria", 8),
     "people": ("people/", 9),
     "person": ("people/person/?user=maria", 28),
     "erase_person": ("people/person/erase/?user=maria", 9),
@@ -42,18 +41,13 @@ PAGES = {
     "exclude_message": ("messages/{message}/exclude/", 9),
     "fact_review": ("facts/review/", 16),
     "decide_fact": ("facts/{fact}/decide/?do=retract", 9),
-    "extraction_run": ("extraction-runs/{run}/", 10),
     "roll_back_extraction_run": ("extraction-runs/{run}/roll-back/", 25),
-    "merge_facts": ("facts/{fact}/merge/", 14),
     "escalation": ("escalations/{escalation}/", 13),
-    "link_identity": ("identities/{identity}/link/", 9),
     "agent_versions": ("agents/{agent}/versions/", 9),
     "restore_agent": ("agents/{agent}/versions/1/restore/", 9),
     "try_agent": ("agents/{agent}/try/", 12),
     "slack_connect": ("slack/connect/", 7),
     "invite_person": ("team/{person}/invite/", 8),
-    "erasure_receipt": ("erasures/{erasure}/", 10),
-    "message_receipt": ("erased-messages/{message_erasure}/", 9),
     "receipt_json": ("erasures/{erasure}/receipt.json", 8),
     "roll_key": ("api-keys/{key}/roll/", 8),
     "revoke_keys": ("api-keys/revoke/?key={key}", 8),
@@ -63,8 +57,10 @@ PAGES = {
     "search_page": ("search/?q=sister", 40),
 }
 # Uncommitted rows have no session: their budgets are in memory/test_sessions.py.
-SESSION_PAGES = {"session", "clear_session"}
+SESSION_PAGES = {"session"}
 WITHOUT_A_GET = {
+    "clear_window",
+    "clear_session",
     "ask_questions",
     "delete_question",
     "answer_escalation",
@@ -72,7 +68,6 @@ WITHOUT_A_GET = {
     "resolve_escalation",
     "escalate",
     "hand_over",
-    "unlink_identity",
     "cancel_retention",
     "retry_reply",
     "replay_extraction_run",
@@ -82,7 +77,7 @@ WITHOUT_A_GET = {
     "ask_again",
     "slack_finish",
     "list_export_download",
-    *(f"{page}_export" for page in ("conversations", "people", "memories")),
+    *(f"{page}_export" for page in ("conversations", "people")),
 }
 DASHBOARD = 28
 LIST = 14

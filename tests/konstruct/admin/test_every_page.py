@@ -16,11 +16,10 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
     request_message_erasure,
 )
-from konstruct.orchestrator.models import ChannelIdentity, Escalation
+from konstruct.orchestrator.models import Escalation
 from konstruct.urls import public, tenant
 from memory.models import (
     ConversationEmbedding,
-    MemoryEntry,
     Message,
     RecallEvent,
     Scope,
@@ -156,7 +155,6 @@ def own_addresses(program: Program) -> Iterator[str]:
     """Yield pages without a model, with valid, unknown and invalid values in their addresses."""
     with tenant_scope(program.tenant.id):
         messages = list(Message.objects.values_list("pk", flat=True))
-        fact = MemoryEntry.objects.as_of().get().pk
     keys = [*messages, *ODD_KEYS[2:3]]
     for key in keys:
         yield from (
@@ -165,7 +163,6 @@ def own_addresses(program: Program) -> Iterator[str]:
         yield f"/admin/memories/{key}/"
     for model, ways in (
         (Escalation, ("escalations/{}/", "escalations/{}/answer/", "escalations/{}/resolve/")),
-        (ChannelIdentity, ("identities/{}/link/", "identities/{}/unlink/")),
     ):
         with tenant_scope(program.tenant.id):
             rows = list(model.objects.values_list("pk", flat=True))
@@ -173,13 +170,10 @@ def own_addresses(program: Program) -> Iterator[str]:
     yield f"/admin/conversations/{ODD_KEYS[2]}/escalate/"
     for key in (program.agent.pk, *ODD_KEYS[2:3]):
         yield f"/admin/agents/{key}/try/"
-    for query in ("", "?with=x", f"?with={fact}"):
-        yield f"/admin/facts/{fact}/merge/{query}"
-    yield f"/admin/facts/{ODD_KEYS[2]}/merge/"
     odd = ("", "?user=maria", "?user=%00", "?agent=x&user=y", "?user=" + "x" * 5000)
     odd += ("?user=%ED%A0%80", "?user=%FF", "?why=%E2%80%AE", "?p=%FF", "?%ED%A0%80=1")
     prefix = f"?agent={program.agent.pk}&user="
-    pages = ("conversations/", "memories/", "people/", "people/person/", "window/", "window/clear/")
+    pages = ("conversations/", "memories/", "people/", "people/person/", "window/")
     pages += ("people/person/erase/", "people/person/export/")
     for name, query in product(pages, (*odd, f"{prefix}maria", f"{prefix}eve", f"{prefix}%00")):
         yield f"/admin/{name}{query}"

@@ -1,4 +1,4 @@
-"""The list of threads: complete, in order and in pages, also with many messages per thread."""
+"""The list of threads: complete and in order, also with many messages per thread."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from memory.browse import threads
-from memory.browse.threads import ThreadPosition, latest_threads
+from memory.browse.threads import last_of_threads
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -18,10 +18,8 @@ AGENTS = (uuid4(), uuid4())
 
 
 @pytest.fixture
-def add_exchange(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def add_exchange(tenant_a: Tenant) -> Callable[..., None]:
     """Store messages of one thread, a minute apart."""
-    monkeypatch.setattr(threads, "MAX_SCANNED_MESSAGES", 4)
-    monkeypatch.setattr(threads, "MAX_SCANS", 3)
     minute = 0
 
     def store(thread_id: str, *, number: int = 1, user_id: str = "maria", agent: int = 0) -> None:
@@ -42,20 +40,10 @@ def add_exchange(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> Callable[
         return store
 
 
-def all_pages(**narrowing: Any) -> list[tuple[UUID, str, str, str]]:
-    """Return agent, user, thread and latest message of all threads, in pages of three."""
-    found, before = [], None
-    for _ in range(100):
-        page = latest_threads(before=before, limit=3, **narrowing)
-        assert len(page.threads) <= 3
-        found += [
-            (thread.agent_id, thread.user_id, thread.thread_id, thread.beginning)
-            for thread in page.threads
-        ]
-        before = page.before
-        if before is None:
-            return found
-    raise AssertionError(found)
+def listed(**narrowing: Any) -> list[tuple[UUID, str, str, str]]:
+    """Return agent, user, thread and latest message of all threads."""
+    rows = last_of_threads(Message.objects.all(), **narrowing).order_by("-created_at", "-number")
+    return list(rows.values_list("agent_id", "user_id", "thread_id", "content"))
 
 
 def expected(**conditions: Any) -> list[tuple[UUID, str, str, str]]:
@@ -68,7 +56,7 @@ def expected(**conditions: Any) -> list[tuple[UUID, str, str, str]]:
 
 
 @pytest.mark.parametrize("walked", [1, 4, 1000])
-def test_pages_have_every_thread_once_and_the_latest_first(
+def test_every_thread_is_listed_once_and_the_latest_first(
     tenant_a: Tenant,
     add_exchange: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
@@ -81,45 +69,10 @@ def test_pages_have_every_thread_once_and_the_latest_first(
         add_exchange("long", number=30)
         add_exchange("t0")
         add_exchange("long", number=9, user_id="noa", agent=1)
-        whole = START + timedelta(minutes=20)
-        assert all_pages() == expected()
+        assert listed() == expected()
         assert len(expected()) == 9
-        for narrowing, conditions in (
-            ({"agent_ids": AGENTS[:1]}, {"agent_id": AGENTS[0]}),
-            (
-                {"agent_ids": AGENTS, "user_ids": ["maria", "M1"]},
-                {"user_id__in": ["maria", "M1"]},
-            ),
-            ({"until": whole}, {"created_at__lt": whole}),
-            ({"since": whole}, {"created_at__gte": whole}),
-            (
-                {"agent_ids": AGENTS[1:], "user_ids": ["noa"], "since": whole},
-                {"agent_id": AGENTS[1], "user_id": "noa", "created_at__gte": whole},
-            ),
-            ({"agent_ids": AGENTS, "user_ids": ["nobody"]}, {"user_id": "nobody"}),
-        ):
-            assert all_pages(**narrowing) == expected(**conditions), narrowing
-
-
-def test_an_imported_thread_is_listed_at_the_time_of_its_latest_message(
-    tenant_a: Tenant, add_exchange: Callable[..., None]
-) -> None:
-    with tenant_scope(tenant_a.id):
-        add_exchange("today")
-        add_exchange("yesterday")
-        old = START - timedelta(days=300)
-        imported = Message(
-            agent_id=AGENTS[0],
-            user_id="maria",
-            thread_id="from 2025",
-            channel="import",
-            role="user",
-            content="Long ago",
-            created_at=old,
-        )
-        imported.save(force_insert=True)
-        page = latest_threads(limit=2)
-        assert [thread.thread_id for thread in page.threads] == ["yesterday", "today"]
-        rest = latest_threads(before=page.before, limit=2)
-        assert [thread.thread_id for thread in rest.threads] == ["from 2025"]
-        assert latest_threads(before=ThreadPosition(old, 0)).threads == []
+        for users in (["maria", "M1"], ["noa"], ["nobody"]):
+            found = listed(agent_ids=AGENTS, user_ids=users)
+            assert found == expected(user_id__in=users)
+        found = listed(agent_ids=AGENTS[1:], user_ids=["noa"])
+        assert found == expected(agent_id=AGENTS[1], user_id="noa")

@@ -9,7 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.auth.permissions import Caller
 from konstruct.api.http import lists
 from konstruct.api.http.bodies import ChannelIdField
 from konstruct.api.http.routes import route
@@ -22,7 +21,7 @@ from konstruct.api.resources.people.erasures import (
     ErasureSerializer,
     erase_messages,
 )
-from memory.browse.threads import last_numbers
+from memory.browse.threads import last_of_threads
 from memory.conversations.transcript import filter_by_metadata
 from memory.models import Message, Role
 from memory.models.conversations import is_indexed
@@ -151,7 +150,11 @@ class ConversationsView(ApiView):
         `until` compare with the time of the last message.
         """
         user_id = self.query.get("user_id", self.caller.user_id)
-        last = lists.apply_filters(_last_of_threads(self.caller, user_id), self.query, self.caller)
+        last: QuerySet[Message] = Message.objects.last_of_threads()
+        if user_id is not None:
+            agent_ids = list(self.caller.agents().values_list("pk", flat=True))
+            last = last_of_threads(Message.objects.all(), agent_ids=agent_ids, user_ids=[user_id])
+        last = lists.apply_filters(last, self.query, self.caller)
         return self.page(_with_counts(last), lists.NewestFirst(), ConversationSerializer)
 
 
@@ -205,19 +208,6 @@ class TranscriptView(ApiView):
             thread_id=query["thread_id"],
             reason=query.get("reason", ""),
         )
-
-
-def _last_of_threads(caller: Caller, user_id: str | None) -> "QuerySet[Message]":
-    """Return the last message of each conversation, or of each one of a user.
-
-    A user can have few conversations with so many messages that a comparison of each one takes
-    seconds. Theirs are found by their numbers.
-    """
-    if user_id is not None:
-        agent_ids = caller.agents().values_list("pk", flat=True)
-        if (numbers := last_numbers(user_id, agent_ids=[*agent_ids])) is not None:
-            return Message.objects.filter(number__in=numbers)
-    return Message.objects.last_of_threads()
 
 
 def _with_counts(last: "QuerySet[Message]") -> "QuerySet[Message]":

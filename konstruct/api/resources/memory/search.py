@@ -12,7 +12,7 @@ from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.memory.facts import FoundFactSerializer
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
-from memory.browse.people import list_users
+from memory.browse.people import people, with_text
 from memory.browse.search import LIMIT_SECONDS, MAX_HITS, MessageFilter, search_messages
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
@@ -135,17 +135,16 @@ class SearchView(ApiView):
             query_embedding=vector,
         )
         is_whole = agent_id is None and user_id is None
-        people = list_users(
-            agent_id=agent_id,
-            user_id=user_id,
-            containing=query,
-            also_ids=users_of_accounts(query) if is_whole else (),
-            limit=SHOWN,
+        accounts = users_of_accounts(query) if is_whole else ()
+        found = people(agent_id=agent_id).filter(
+            with_text(query, also_ids=accounts, agent_id=agent_id)
         )
+        if user_id is not None:
+            found = found.filter(user_id=user_id)
         document: dict[str, Any] = {
             "messages": self.documents(result.hits, SearchedMessageSerializer),
             "facts": self.documents(facts, FoundFactSerializer),
-            "people": self.documents(people, SearchedPersonSerializer),
+            "people": self.documents(found[:SHOWN], SearchedPersonSerializer),
             "is_partial": result.is_partial,
         }
         return Response(document)

@@ -1,5 +1,6 @@
 """End users, with counts of their messages and facts."""
 
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -11,27 +12,23 @@ from konstruct.api.http.lists import (
     AgentUserQuery,
     KeysetPagination,
     PageQuerySerializer,
-    Position,
     ordering_field,
 )
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, agent_names, operation
 from konstruct.orchestrator.identities.channel_identities import users_of_accounts
-from memory.browse.people import MAX_COUNTED, MAX_COUNTED_IN_LIST, list_users
+from memory.browse.people import people, with_text
 from tenants.audit.models import Action
 
 
 class AgentsOfUserSerializer(serializers.ListSerializer):
     """The agents of a user, by name."""
 
-    def to_representation(self, counts: Any) -> Any:
-        """Return the agents; `counts` are the numbers of messages by the agent's id."""
+    def to_representation(self, data: Any) -> Any:
+        """Return the agents with their names."""
         names = self.root.context["agent_names"]
-        agents = [
-            {"id": agent_id, "name": names.get(agent_id, ""), "messages": count}
-            for agent_id, count in counts.items()
-        ]
-        return super().to_representation(sorted(agents, key=lambda agent: agent["name"]))
+        agents = [{**agent, "name": names.get(UUID(agent["id"]), "")} for agent in data]
+        return super().to_representation(sorted(agents, key=itemgetter("name")))
 
 
 class AgentOfUserSerializer(serializers.Serializer):
@@ -39,9 +36,7 @@ class AgentOfUserSerializer(serializers.Serializer):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    messages = serializers.IntegerField(
-        help_text="Messages of user and agent, up to the limit of the count."
-    )
+    messages = serializers.IntegerField(help_text="Messages of user and agent.")
 
     class Meta:
         list_serializer_class = AgentsOfUserSerializer
@@ -66,30 +61,13 @@ class UserSerializer(serializers.Serializer):
         allow_null=True, help_text="The time of the first message; null if there are only facts."
     )
     last_at = serializers.DateTimeField(allow_null=True, help_text="The time of the last message.")
-    agents = AgentOfUserSerializer(many=True, source="messages_by_agent")
+    agents = AgentOfUserSerializer(many=True)
 
 
 class UserPages(KeysetPagination):
     """Users in the order of their ids."""
 
     orderings = {"user_id": ("user_id",), "-user_id": ("-user_id",)}
-
-    def __init__(self, *, agent_id: UUID | None, user_id: str | None, q: str = "") -> None:
-        self.agent_id = agent_id
-        self.user_id = user_id
-        self.q = q
-
-    def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
-        """Return one user more than a page holds; there is no table to query."""
-        return list_users(
-            agent_id=self.agent_id,
-            user_id=self.user_id,
-            containing=self.q,
-            also_ids=users_of_accounts(self.q) if self.q and self.agent_id is None else (),
-            after=None if position is None else position[0],
-            descending=self.is_descending() != backwards,
-            limit=self.limit + 1,
-        )
 
 
 class UsersQuery(AgentUserQuery, PageQuerySerializer):
@@ -117,16 +95,20 @@ class UsersView(ApiView):
         query=UsersQuery,
         id="list_users",
         description="Returns every user with a message or a fact, ordered by id, with counts of "
-        "the messages and facts that the key may see. Messages with "
-        f"each agent, and facts, are counted up to {MAX_COUNTED_IN_LIST:,}, and up to "
-        f"{MAX_COUNTED:,} where `user_id` names one user.",
+        "the messages and facts that the key may see.",
         page=UserSerializer,
     )
     def get(self, request: Request) -> Response:
         """List end users."""
         agent_id, user_id = self.caller.agent_id_in(self.query), self.caller.user_id_in(self.query)
-        pages = UserPages(agent_id=agent_id, user_id=user_id, q=self.query.get("q", ""))
-        users = pages.paginate_queryset(None, request, view=self)
-        names = agent_names(agent for user in users for agent in user.messages_by_agent)
+        users = people(agent_id=agent_id)
+        if user_id is not None:
+            users = users.filter(user_id=user_id)
+        if text := self.query.get("q"):
+            accounts = users_of_accounts(text) if agent_id is None else ()
+            users = users.filter(with_text(text, also_ids=accounts, agent_id=agent_id))
+        pages = UserPages()
+        page = pages.paginate_queryset(users, request, view=self)
+        names = agent_names(UUID(agent["id"]) for user in page for agent in user.agents)
         context = {"agent_names": names}
-        return pages.get_paginated_response(UserSerializer(users, many=True, context=context).data)
+        return pages.get_paginated_response(UserSerializer(page, many=True, context=context).data)

@@ -168,7 +168,9 @@ def test_extraction_run_is_previewed_compared_and_rolled_back(
     with tenant_scope(program_a.tenant.id):
         run = ExtractionRun.objects.get()
     page = f"/admin/extraction-runs/{run.pk}/"
-    assert "test-model" in client.get(page).text
+    shown = client.get(f"/admin/orchestrator/extractionrun/{run.pk}/change/").text
+    assert "test-model" in shown
+    assert f"{page}replay/" in shown
     assert client.get("/admin/orchestrator/extractionrun/").status_code == 200
     compared = client.post(f"{page}replay/", {"model": "other"}, follow=True)
     assert "Only in this run" in compared.text

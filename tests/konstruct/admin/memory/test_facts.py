@@ -81,7 +81,6 @@ def test_edit_keeps_the_former_version_and_shows_the_difference(
     assert history(program_a, fact) == ["Lives in Lisbon.", "Lives in Porto."]
     page = client.get(f"{FACTS}{fact}/history/").text
     assert "Lives in <del>Porto</del><ins>Lisbon</ins>." in page
-    assert "Forms saved in the admin" in page
     with tenant_scope(program_a.tenant.id):
         assert AccessEvent.objects.get(action="edit").subject_id == str(fact)
 
@@ -123,29 +122,6 @@ def test_facts_are_ended_and_can_be_found_as_such(
     assert LongTermMemory().get(fact, program_a.tenant.id) is None
     assert "Lives in Porto." in client.get(FACTS, {"state": "ended"}).text
     assert "Lives in Porto." not in client.get(FACTS, {"state": "now"}).text
-
-
-def test_two_facts_are_merged_after_a_preview(
-    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
-) -> None:
-    stays = know("She lives in Lisbon.", metadata={"source": "chat"})
-    goes = know("She is living in Lisbon.", metadata={"checked": True})
-    know("She is living in Lisbon now.", user_id="bob")
-    client, page = browser(program_a.tenant), f"/admin/facts/{stays}/merge/"
-    alike = client.get(page)
-    assert [fact.pk for fact, _ in alike.context["alike"]] == [goes]
-    preview = client.get(page, {"with": str(goes)})
-    form = preview.context["form"]
-    assert form["content"].value() == "She lives in Lisbon."
-    assert form.initial["metadata"] == {"source": "chat", "checked": True}
-    assert history(program_a, stays) == ["She lives in Lisbon."]
-    sent = {"content": "She lives in Lisbon.", "metadata": '{"source": "chat", "checked": true}'}
-    assert client.post(f"{page}?with={goes}", sent).status_code == 302
-    merged = LongTermMemory().get(stays, program_a.tenant.id)
-    assert merged is not None
-    assert merged.metadata == {"source": "chat", "checked": True}
-    assert LongTermMemory().get(goes, program_a.tenant.id) is None
-    assert history(program_a, goes)[-1] == "She is living in Lisbon."
 
 
 @pytest.mark.parametrize("language", ["en", "de"])

@@ -29,7 +29,7 @@ def test_memory_is_found_by_similar_meaning_with_its_signals(
     answer = browser(populated_a.tenant).get(MEMORIES, query)
     best = answer.context["found"]["hits"][0]
     assert best["content"] == "My sister lives in Lisbon and visits in May."
-    assert {"cosine", "lexical"} <= {feature["name"] for feature in best["features"]}
+    assert {"meaning", "words"} <= {signal["label"] for signal in best["signals"]}
     assert "<mark>visits</mark>" in answer.text
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="search", subject="memories")

@@ -1,4 +1,4 @@
-"""A window in the admin: the turns that the agent sees, and a confirmed, logged clear."""
+"""A window in the admin: the turns that the agent sees, and a logged clear."""
 
 from collections.abc import Callable
 
@@ -14,20 +14,19 @@ from tests.konstruct.conftest import Program, user_of
 WINDOW, CLEAR = "/admin/window/", "/admin/window/clear/"
 
 
-def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
+def test_a_window_is_shown_and_cleared(
     program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     send_message(program_a, "Hello there")
     tenant, agent = program_a.tenant, program_a.agent
     query = f"?agent={agent.pk}&user=maria"
     client = browser(tenant)
-    assert "Hello there" in client.get(WINDOW + query).text
-    page = client.get(CLEAR + query)
-    assert "Clear the recent turns?" in page.text
-    assert len(get_recent_messages(tenant.id, agent.pk, "maria")) == 2
+    page = client.get(WINDOW + query).text
+    for text in ("Hello there", "This cannot be undone."):
+        assert text in page
+    assert client.get(CLEAR + query).status_code == 403
     done = client.post(CLEAR + query, follow=True)
     assert "The recent turns are cleared." in done.text
-    assert "Cleared before" in done.text
     assert get_recent_messages(tenant.id, agent.pk, "maria") == []
     with tenant_scope(tenant.id):
         event = AccessEvent.objects.get(action="clear")

@@ -86,13 +86,14 @@ def test_an_identity_is_linked_and_unlinked_on_its_page(
     client = browser(pending_a.tenant)
     with tenant_scope(pending_a.tenant.id):
         identity = ChannelIdentity.objects.get()
-    page = f"/admin/identities/{identity.pk}/link/"
+    page = f"/admin/orchestrator/channelidentity/{identity.pk}/change/"
     person = client.get("/admin/people/person/?user=maria").text
     assert page in person
     assert "are moved to" in person
-    assert "speaks as &#x27;maria&#x27; already" in client.post(page, {"user_id": "maria"}).text
+    again = client.post(page, {"user_id": "maria"}, follow=True).text
+    assert "speaks as &#x27;maria&#x27; already" in again
     assert "U+000A" in client.post(page, {"user_id": "a\nb"}).text
-    client.post(f"/admin/identities/{identity.pk}/unlink/")
+    client.post(page, {"user_id": ""})
     with tenant_scope(pending_a.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "U1"
     assert client.post(page, {"user_id": "bob"}, follow=True).status_code == 200

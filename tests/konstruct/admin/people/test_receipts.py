@@ -58,7 +58,7 @@ def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
 ) -> None:
     request = request_of(tenant_a)
     client = browser(tenant_a)
-    address = f"/admin/erasures/{request.pk}/"
+    address = f"/admin/audit/erasurerequest/{request.pk}/change/"
     assert address in client.get("/admin/people/?q=maria", follow=True).text
     assert address in client.get("/admin/audit/erasurerequest/?q=maria").text
     page = client.get(address)
@@ -81,7 +81,7 @@ def test_the_page_of_an_erasure_that_runs_refreshes_itself(
     tenant_a: Tenant, browser: Callable[..., Client]
 ) -> None:
     request = request_of(tenant_a, is_done=False)
-    page = browser(tenant_a).get(f"/admin/erasures/{request.pk}/")
+    page = browser(tenant_a).get(f"/admin/audit/erasurerequest/{request.pk}/change/")
     assert 'hx-trigger="every 5s"' in page.text
     assert "A process of the operator begins in a moment" in page.text
     assert browser(tenant_a).get(f"/admin/erasures/{request.pk}/receipt.json").status_code == 404
@@ -92,7 +92,7 @@ def test_the_page_of_an_erasure_that_runs_refreshes_itself(
             progress={"step": "removes messages", "messages": {"removed": 3, "of": 9}},
         )
         running.save(force_insert=True)
-    page = browser(tenant_a).get(f"/admin/erasures/{running.pk}/")
+    page = browser(tenant_a).get(f"/admin/audit/erasurerequest/{running.pk}/change/")
     assert "3 of 9 messages are removed" in page.text
 
 
@@ -111,7 +111,7 @@ def test_an_erased_message_has_a_receipt(
             by=Actor(ActorKind.PERSON, "1", "eva"),
             reason=REASON,
         )
-    address = f"/admin/erased-messages/{erasure.pk}/"
+    address = f"/admin/audit/messageerasure/{erasure.pk}/change/"
     client = browser(tenant)
     client.cookies["time_zone"] = "Asia%2FKolkata"
     assert "The erasure is not done yet" in client.get(address).text
@@ -128,7 +128,7 @@ def test_an_erased_message_has_a_receipt(
             receipt={**RECEIPT, "quoted_in": [str(message.pk)]},
         )
         done.save(force_insert=True)
-    address = f"/admin/erased-messages/{done.pk}/"
+    address = f"/admin/audit/messageerasure/{done.pk}/change/"
     page = client.get(address)
     article = page.text.split("<article", 1)[1].split("</article>", 1)[0]
     assert page.context["kinds"][1] == ("messages", 12, 0)

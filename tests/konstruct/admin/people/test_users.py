@@ -38,14 +38,14 @@ def test_people_are_found_by_name_and_account_and_shown_by_name(
         channel_identities.link(identity, "u-17", by="eva")
     for text in ("lucja", "now", "u-17", "U024"):
         page = client.get(PEOPLE, {"q": text})
-        assert [person.user_id for person, _ in page.context["people"]] == ["u-17"]
+        assert [person.user_id for person in page.context["cl"].result_list] == ["u-17"]
         assert page.text.index("Łucja Nowak") < page.text.index("<bdi>u-17</bdi>")
     # A name in place of an id leads there.
     page = client.get(PERSON, {"user": "Łucja Nowak"}, follow=True)
-    assert [person.user_id for person, _ in page.context["people"]] == ["u-17"]
+    assert [person.user_id for person in page.context["cl"].result_list] == ["u-17"]
     # A user without the permission to view identities does not find people by them.
     looker = browser(populated_a.tenant, "view_scope")
-    assert "No person matches" in looker.get(PEOPLE, {"q": "U024"}).text
+    assert not looker.get(PEOPLE, {"q": "U024"}).context["cl"].result_list
 
 
 def test_a_person_is_shown_across_agents_with_the_ways_on(
@@ -53,8 +53,8 @@ def test_a_person_is_shown_across_agents_with_the_ways_on(
 ) -> None:
     client = browser(populated_a.tenant)
     page = client.get(PERSON, {"user": "maria"})
-    ((agent, known, _),) = page.context["known"]
-    counts = (known["messages"], known["recalls"], known["facts"])
+    ((agent, _),) = page.context["known"]
+    counts = (agent.messages, agent.recalls, agent.facts)
     assert (agent, *counts) == (populated_a.agent, 8, 3, 1)
     assert "likes green tea" in page.text
     # Not embedded yet, but listed.

@@ -76,10 +76,8 @@ PAGES = {
     "/admin/windows/": EVERY_ROLE,
     "/admin/logins/": EVERY_ROLE,
     "/admin/window/?agent={agent}&user=maria": EVERY_ROLE,
-    "/admin/window/clear/?agent={agent}&user=maria": "curator admin",
     "/admin/people/person/erase/?user=maria": "admin",
     "/admin/agents/{agent}/try/": "admin",
-    "/admin/facts/{fact}/merge/": "curator admin",
     "/admin/activity/": EVERY_ROLE,
     "/admin/orchestrator/dailyusage/": EVERY_ROLE,
     "/admin/memory/message/": EVERY_ROLE,
@@ -94,7 +92,6 @@ PAGES = {
     "/admin/orchestrator/toolcall/": EVERY_ROLE,
     "/admin/orchestrator/channelidentity/": EVERY_ROLE,
     "/admin/escalations/{escalation}/": EVERY_ROLE,
-    "/admin/identities/{identity}/link/": "admin",
     "/admin/audit/accessevent/": EVERY_ROLE,
     "/admin/audit/erasurerequest/": EVERY_ROLE,
     "/admin/audit/messageerasure/": EVERY_ROLE,
@@ -158,8 +155,9 @@ def test_role_has_exactly_its_permissions(pending_a: Program, person: Person, ro
         "escalate": client.post(f"/admin/conversations/{failed}/escalate/"),
         "answer": client.post(f"/admin/escalations/{escalation}/answer/", {"content": "Hi"}),
         "resolve": client.post(f"/admin/escalations/{escalation}/resolve/", {"outcome": "agent"}),
-        "link": client.post(f"/admin/identities/{identity}/link/", {"user_id": "bob"}),
-        "unlink": client.post(f"/admin/identities/{identity}/unlink/"),
+        "link": client.post(
+            f"/admin/orchestrator/channelidentity/{identity}/change/", {"user_id": "bob"}
+        ),
         "delete": client.post(f"/admin/memory/memoryentry/{fact}/delete/", {"post": "yes"}),
     }
     allowed = {name for name, answer in done.items() if answer.status_code != 403}
