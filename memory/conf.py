@@ -78,7 +78,5 @@ SEARCH_FLOOR: Final = 0.28
 
 # Every answer of the built-in responder has this text; recall does not return them.
 RESPONDER_MARK: Final = "(Built-in responder, not a language model.)"
-# Replaces an erased text in rows of others.
-ERASED_TEXT: Final = "(erased)"
 # What a prompt shows instead of a part that was erased.
 ERASED_PART: Final = "[erased]"

@@ -123,3 +123,13 @@ def text_list(**options: Any) -> "ArrayField[Sequence[str] | Combinable, list[st
     """Return a column of lists of texts, by default an empty list."""
     empty = models.Value([], output_field=ArrayField(models.TextField()))
     return ArrayField(models.TextField(), default=list, db_default=empty, **options)
+
+
+def id_list(
+    verbose_name: str | None = None, **options: Any
+) -> "ArrayField[Sequence[uuid.UUID] | Combinable, list[uuid.UUID]]":
+    """Return a column of lists of UUIDs, by default an empty list."""
+    empty = models.Value([], output_field=ArrayField(models.UUIDField()))
+    return ArrayField(
+        models.UUIDField(), verbose_name=verbose_name, default=list, db_default=empty, **options
+    )

@@ -534,12 +534,12 @@ class JobKind:
             **NOT_BEGUN, attempts=Greatest(F("attempts") - 1, 0), sweep_at=Least(F("due_at"), Now())
         )
 
-    def cancel_all_attempts(self) -> int:
-        """End all leases of this kind in the current tenant, and return their number.
+    def cancel_attempts(self, keys: Collection[UUID] | None = None) -> int:
+        """End the leases of the tenant's jobs, or of those with these keys; return their number.
 
         The jobs are due immediately. The workers that had the leases write nothing more.
         """
-        leased = self.jobs().filter(leased_until__isnull=False)
+        leased = self.jobs(keys).filter(leased_until__isnull=False)
         now = {"due_at": Now(), "sweep_at": Now()}
         return leased.update(**NOT_BEGUN, **now, attempts=Greatest(F("attempts") - 1, 0))
 

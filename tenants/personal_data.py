@@ -10,8 +10,8 @@ Conditions and statements are SQL, with these parameters:
 use        parameters                                       meaning
 ========== ================================================ =====================================
 erasure    tenant, users, agent, scopes, threads,           all ids of the person; the one agent
-           sessions, named                                  or NULL; numbers of their scopes; keys
-                                                            of rows that name the person
+           sessions, names                                  or NULL; numbers of their scopes;
+                                                            expressions for texts that name them
 export     user, threads, model                             one user's id or NULL
 merge      from, to, by, and see `Merge`                    the old and the new id of the user
 retention  agent, before, users                             an agent, and the oldest time to keep
@@ -120,10 +120,8 @@ class PersonalData:
     """Which rows are a person's, where `subject` does not say so."""
     derived: str = ""
     """Which rows rest on the messages %(ids)s alone, and are removed together with them."""
-    named_in: tuple[str, ...] = ()
-    """Columns with texts of the team: an erasure deletes a row that names the person in one."""
-    named_by: str = ""
-    """Column with the key of a row that names the person, together with which rows are deleted."""
+    also: str = ""
+    """Which rows are a person's besides those that `subject` says."""
     before: tuple[str, ...] = ()
     """Tables that `where` reads, which are therefore deleted from later. Foreign keys are known."""
     key: str = ""
@@ -151,8 +149,8 @@ class PersonalData:
             users = " OR ".join(f"{subject} = ANY(%(users)s)" for subject in self.subjects)
             agent = f" OR {self.agent} = %(agent)s" if self.agent else ""
             conditions.append(f"({users}) AND (%(agent)s::uuid IS NULL{agent})")
-        if named := self.named_by or (self.key if self.named_in else ""):
-            conditions.append(f"{named} = ANY(%(named)s::uuid[])")
+        if self.also:
+            conditions.append(self.also)
         return f"tenant_id = %(tenant)s AND ({' OR '.join(conditions)})" if conditions else ""
 
 

@@ -144,6 +144,7 @@ class IdempotencyRecord(TenantModel):
     class Meta:
         db_table = "api_creation"
         verbose_name = "idempotency record"
+        indexes = [models.Index(fields=["made"], name="creation_made")]
 
     def __str__(self) -> str:
         return f"{self.operation} made {self.made}"

@@ -14,12 +14,9 @@ from django.utils import timezone
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator.retention_rules import apply_due_changes
-from konstruct.privacy.erasure.prompts import erase_from_prompts
-from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
+from konstruct.privacy.erasure.rows import delete_messages
 from memory.conversations import short_term, thread_window
-from memory.indexing.service import remove_from_word_index
 from memory.models import Message
-from memory.scopes import scope_number
 from tenants import journal, transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind, ListExport, RetentionRule
@@ -133,12 +130,13 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
                 return
             batch = [(id, number, user_id) for id, number, user_id, *_ in found]
             after = max((created_at, number) for *_, created_at, number in found)
-            ids, numbers, users = (list(column) for column in zip(*batch, strict=True))
-            scopes = [scope_number(agent_id, user_id) for user_id in set(users)]
-            erase_from_prompts([Message(pk=pk, user_id=user_id) for pk, _, user_id, *_ in found])
-            delete_rows_of_messages(cursor, ids, _ignore_count)
-            remove_from_word_index(numbers, scopes=scopes)
-            delete_messages(cursor, ids, _ignore_count)
+            users = {user_id for *_, user_id in batch}
+            delete_messages(
+                [
+                    Message(pk=pk, number=number, agent_id=agent_id, user_id=user_id)
+                    for pk, number, user_id in batch
+                ]
+            )
             ListExport.objects.all().remove()
             record_access(
                 Action.DELETE,
@@ -147,11 +145,11 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
                 agent_id=agent_id,
                 days=days,
                 said_before=before,
-                messages=len(ids),
-                users=len(set(users)),
+                messages=len(batch),
+                users=len(users),
             )
             tenant_id = required_tenant_id()
-            keys = [memory_short_key(tenant_id, agent_id, user_id) for user_id in set(users)]
+            keys = [memory_short_key(tenant_id, agent_id, user_id) for user_id in users]
             get_redis_connection("default").unlink(*keys)
             thread_window.delete_all_threads(tenant_id)
         yield batch
@@ -168,7 +166,3 @@ def _values(
         "after_number": after[1],
         "limit": limit,
     }
-
-
-def _ignore_count(table: str, keys: object, count: int, done: str) -> None:
-    """Do nothing: retention has no receipt."""

@@ -81,17 +81,17 @@ class ThreadWindow(Window):
         return [ThreadTurn.of(row) for row in reversed(rows)], ""
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
-        """Return how many of the messages are in the transcript and not cleared."""
+        """Return how many of the messages are in the transcript, not cleared and not excluded."""
         return self.turns().filter(pk__in=message_ids).count(), ""
 
     def turns(self) -> QuerySet[Message]:
-        """Return the turns of the thread that no cleared window covers, newest first."""
+        """Return the turns of the thread, newest first, without cleared and excluded ones."""
         clears = WindowClear.objects.filter(
             Q(last_number__gte=OuterRef("number")) | Q(created_at__gt=OuterRef("created_at")),
             agent_id=OuterRef("agent_id"),
             user_id=OuterRef("user_id"),
         )
-        rows = Message.objects.filter(
+        rows = Message.objects.not_excluded().filter(
             ~Exists(clears),
             tenant_id=required_tenant_id(),
             thread_id=id_argument("thread_id", self.thread_id),

@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from typing import Any, Final, Self, cast
 from uuid import UUID
 
-from django.db.models import Max
+from django.db.models import Exists, Max, OuterRef, Q
 from django_redis import get_redis_connection
 from redis import Redis
 from redis.exceptions import ResponseError
 
 from memory.arguments import ROLES
 from memory.conf import HISTORY_CHANNELS, IMPORT_CHANNEL, STORED_CHANNEL
-from memory.models import Message, WindowClear
+from memory.models import Message, RecallExclusion, WindowClear
 from tenants.context import fetch_all, fetch_row, required_tenant_id
 from tenants.redis_keys import agent_and_user, user_windows_pattern
 
@@ -46,6 +46,9 @@ SELECT turn.number <= cleared.number OR turn.created_at < cleared.at, (
       AND before.number > cleared.number AND before.created_at >= cleared.at
       AND (before.role = 'assistant' OR before.channel = ANY(%(history)s))
       AND before.channel <> %(stored)s
+      AND NOT EXISTS (
+        SELECT FROM memory_recallexclusion WHERE message_id = before.id AND start IS NULL
+      )
     ORDER BY before.created_at DESC, before.number DESC LIMIT 1
 )
 FROM memory_message AS turn, cleared
@@ -60,6 +63,9 @@ SELECT clear.id, clear.created_at, (
     LEFT JOIN memory_message AS reply
       ON reply.in_reply_to_id = turn.id AND reply.channel <> %(import)s
     WHERE turn.id = ANY(%(messages)s::uuid[])
+      AND NOT EXISTS (
+        SELECT FROM memory_recallexclusion WHERE message_id = turn.id AND start IS NULL
+      )
       AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
       AND (clear.id IS NULL OR (
         coalesce(reply.number, turn.number) > clear.last_number
@@ -178,30 +184,38 @@ class Conversation:
         return Clear() if last is None else Clear.of(last)
 
     def recent_turns(self, limit: int, *, after: Clear) -> list[Turn]:
-        """Return the last turns of the window, oldest first.
+        """Return the last turns of the window, oldest first, without excluded messages.
 
         Answered messages with their replies, in the order of the replies; messages that a person
         sent as the agent; and imported turns. A turn is cleared if it was sent before the last
         clear, whenever it was imported, and if it was in the transcript then.
         """
+        whole = RecallExclusion.objects.filter(start=None)
         # The newest messages that end a turn, each with its question.
         ends = (
             Message.objects.of(**self._scope())
             .window_turns(after_number=after.last_number)
             .filter(created_at__gte=after.cleared_at)
-            .values_list("channel", *_TURN, *(f"in_reply_to__{name}" for name in _TURN))[:limit]
+            .annotate(
+                shows=~Exists(whole.filter(message_id=OuterRef("pk"))),
+                shows_question=~Q(channel=IMPORT_CHANNEL)
+                & Q(in_reply_to__isnull=False)
+                & ~Exists(whole.filter(message_id=OuterRef("in_reply_to_id"))),
+            )
+            .filter(Q(shows=True) | Q(shows_question=True))
+            .values_list("shows", "shows_question", *_TURN, *(f"in_reply_to__{n}" for n in _TURN))
         )
         turns: list[Turn] = []
-        for channel, *values in reversed([*ends]):
-            turn, question = values[: len(_TURN)], values[len(_TURN) :]
-            if question[0] is not None and channel != IMPORT_CHANNEL:
-                turns.append(Turn.of_values(*question))
-            turns.append(Turn.of_values(*turn))
+        for shows, shows_question, *values in reversed([*ends[:limit]]):
+            if shows_question:
+                turns.append(Turn.of_values(*values[len(_TURN) :]))
+            if shows:
+                turns.append(Turn.of_values(*values[: len(_TURN)]))
         return turns[-limit:]
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
-        """Return how many of the messages are in the transcript and not cleared, and the token of
-        the last clear.
+        """Return how many of the messages are in the transcript, not cleared and not excluded, and
+        the token of the last clear.
         """
         values = self._values(messages=list(message_ids))
         ((id, created_at, count),) = fetch_all(_COUNT_CURRENT, values)

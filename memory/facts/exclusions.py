@@ -1,25 +1,32 @@
-"""Excludes statements of a corrected fact from recall, and includes them again.
+"""Excludes messages, and statements of a corrected fact, from recall, and includes them again.
 
-The evidence of the old value is excluded, and the replies that used the fact and repeat the value.
-The functions work in the current tenant, in the transaction of the correction.
+The agent's echoes are excluded too: replies that were written with the message or the fact, and
+repeat it. What is excluded as a whole is in no window either. The functions work in the current
+tenant, in the transaction of a correction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import Q, QuerySet
+
+from memory.conversations import short_term, thread_window
 from memory.exceptions import InvalidArgument
-from memory.models import AuthorKind, MemoryEntry, Message, RecallExclusion
+from memory.models import AuthorKind, FactEvidence, MemoryEntry, Message, RecallExclusion
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import Author
 from memory.text.lexical import lexemes
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
-from tenants.context import connection
+from tenants.context import required_tenant_id
 
-# Number of the newest recall events of the fact's user that are searched for uses of the fact.
+# Number of the newest recall events of the owners of sources that are searched for the sources.
 MAX_EVENTS: Final = 10_000
+# The number of its words that an echo of a whole message repeats at least: "ok" has no echoes.
+MIN_REPEATED: Final = 2
 SUBJECT: Final = "recall exclusions"
 
 _ACTORS: Final = {
@@ -27,44 +34,50 @@ _ACTORS: Final = {
     AuthorKind.PROGRAM: ActorKind.PROGRAM,
     AuthorKind.OPERATOR: ActorKind.OPERATOR,
 }
-# Excludes the evidence, and returns the replies with the fact or its evidence in their prompt.
-_EXCLUDE_EVIDENCE: Final = """
-WITH cited AS MATERIALIZED (
-    SELECT message.id, message.agent_id, message.user_id, evidence.start, evidence."end"
-    FROM memory_factevidence AS evidence
-    JOIN memory_message AS message ON message.id = evidence.message_id
-    WHERE evidence.memory_id = %(evidence_of)s
-), excluded AS (
-    INSERT INTO memory_recallexclusion (message_id, agent_id, user_id, start, "end", memory_id,
-                                        reason, author_kind, author_id, author_name)
-    SELECT id, agent_id, user_id, start, "end", %(evidence_of)s, %(reason)s, %(author_kind)s,
-           %(author_id)s, %(author_name)s
-    FROM cited ON CONFLICT DO NOTHING
-), prompt AS (
-    (SELECT reply_id, sources FROM memory_recallevent
-     WHERE user_id = ANY(ARRAY(SELECT user_id FROM cited) || %(user)s::text)
-     ORDER BY created_at DESC LIMIT %(most)s)
+# The replies that answer one of these messages, or had one of these messages or facts in their
+# prompt. Prompts of the users who own the sources are found by the user, others by the source.
+_WRITTEN_WITH: Final = """
+SELECT * FROM memory_message WHERE role = 'assistant' AND id IN (
+    SELECT id FROM memory_message WHERE in_reply_to_id = ANY(%(ids)s)
     UNION ALL
-    SELECT event.reply_id, event.sources FROM memory_promptsource AS source
+    SELECT reply_id FROM (
+        SELECT reply_id, sources FROM memory_recallevent WHERE user_id = ANY(%(users)s)
+        ORDER BY created_at DESC LIMIT %(most)s
+    ) AS newest WHERE sources && %(ids)s
+    UNION ALL
+    SELECT event.reply_id FROM memory_promptsource AS source
     JOIN memory_recallevent AS event ON event.id = source.event_id
-    WHERE source.source_id = %(fact)s OR source.source_id IN (SELECT id FROM cited)
-)
-SELECT reply.id, reply.content FROM memory_message AS reply
-WHERE reply.role = 'assistant' AND (
-    reply.in_reply_to_id IN (SELECT id FROM cited)
-    OR reply.id IN (
-        SELECT reply_id FROM prompt
-        WHERE sources && (ARRAY(SELECT id FROM cited) || %(fact)s::uuid)
-    )
+    WHERE source.source_id = ANY(%(ids)s)
 )
 """
-_EXCLUDE_REPLIES: Final = """
-INSERT INTO memory_recallexclusion (message_id, agent_id, user_id, memory_id, reason, author_kind,
-                                    author_id, author_name)
-SELECT id, agent_id, user_id, %(evidence_of)s, %(reason)s, %(author_kind)s, %(author_id)s,
-       %(author_name)s
-FROM memory_message WHERE id = ANY(%(replies)s) ON CONFLICT DO NOTHING
-"""
+
+
+def echoes(
+    sources: Collection[UUID], user_ids: Collection[str], stems: set[str], *, minimum: int = 1
+) -> list[Message]:
+    """Return the replies that were written with a message or a fact, and repeat its words.
+
+    Args:
+        sources: the ids of messages and facts.
+        user_ids: the users who own them.
+        stems: of the repeated words (`memory.text.lexical`). A reply has at least half of them.
+        minimum: the number of them that a reply has at least.
+    """
+    values = {"ids": [*sources], "users": [*user_ids], "most": MAX_EVENTS}
+    needed = max(minimum, (len(stems) + 1) // 2)
+    if needed > len(stems):
+        return []
+    replies = Message.objects.raw(_WRITTEN_WITH, values)
+    return [reply for reply in replies if len(stems.intersection(lexemes(reply.content))) >= needed]
+
+
+def echoes_of_message(
+    message: Message, start: int | None = None, end: int | None = None
+) -> list[Message]:
+    """Return the echoes of a message, or of some of its words."""
+    stems = set(lexemes(message.content[start:end]))
+    minimum = MIN_REPEATED if start is None else 1
+    return echoes([message.pk], [message.user_id], stems, minimum=minimum)
 
 
 def exclude_from_recall(
@@ -76,7 +89,9 @@ def exclude_from_recall(
     reason: str = "",
     request_id: str = "",
 ) -> RecallExclusion:
-    """Leave a message, or some of its words, out of recall. It is recorded in the access log.
+    """Leave a message, or some of its words, and the echoes of it out of recall.
+
+    A whole message leaves the windows too. It is recorded in the access log.
 
     Args:
         message: a message of the current tenant.
@@ -99,23 +114,16 @@ def exclude_from_recall(
             f"start={start}, end={end} are not words of a message of {len(message.content)}"
             " characters"
         )
+    fields: dict[str, Any] = {"memory_id": None, "echo_of": None, "start": start, "end": end}
     with transaction.atomic():
         exclusion, is_new = RecallExclusion.objects.get_or_create(
-            message=message,
-            memory_id=None,
-            start=start,
-            end=end,
-            defaults={
-                "agent_id": message.agent_id,
-                "user_id": message.user_id,
-                "reason": reason,
-                "author_kind": author.kind,
-                "author_id": author.id,
-                "author_name": author.name,
-            },
+            message=message, **fields, defaults=_columns(message, author, reason)
         )
         if is_new:
-            detail = {"reason": reason, "start": start, "end": end}
+            replies = echoes_of_message(message, start, end)
+            fields |= {"echo_of": exclusion.pk, "start": None, "end": None}
+            _exclude(replies, author, reason, **fields)
+            detail = {"reason": reason, "start": start, "end": end, "echoes": len(replies)}
             _record(Action.CREATE, message, author, request_id, **detail)
     return exclusion
 
@@ -130,7 +138,7 @@ def include_again(
 ) -> int:
     """Include a message in recall again: remove its exclusions, also those of corrected facts.
 
-    It is recorded in the access log.
+    Their echoes are included too. It is recorded in the access log.
 
     Args:
         message: a message of the current tenant.
@@ -140,7 +148,7 @@ def include_again(
         request_id: of the request, for the access log.
 
     Returns:
-        The number of removed exclusions.
+        The number of removed exclusions of the message.
     """
     rows = RecallExclusion.objects.filter(message=message)
     if exclusion_id is not None:
@@ -150,7 +158,7 @@ def include_again(
             {"start": row.start, "end": row.end, "memory_id": str(row.memory_id or "")}
             for row in rows
         ]
-        rows.delete()
+        _remove(RecallExclusion.objects.filter(Q(pk__in=rows) | Q(echo_of__in=rows)))
         if removed:
             _record(Action.DELETE, message, author, request_id, reason=reason, removed=removed)
     return len(removed)
@@ -163,10 +171,7 @@ def exclude_corrected(
     reason: str = "",
     new_content: str = "",
 ) -> None:
-    """Exclude statements of a fact that was wrong from recall.
-
-    These are its evidence, and the replies that repeat its value and used it: their prompt had the
-    fact or a message of its evidence, or they answer such a message.
+    """Exclude statements of a fact that was wrong from recall: its evidence and its echoes.
 
     Args:
         fact: the fact with the wrong value, or its version that has the evidence.
@@ -174,28 +179,59 @@ def exclude_corrected(
         reason: stored with the exclusions.
         new_content: the corrected fact. Its words do not count as the wrong value.
     """
-    values = {
-        "evidence_of": fact.memory_id,
-        "fact": fact.fact_id,
-        "user": fact.user_id,
-        "most": MAX_EVENTS,
-        "reason": reason,
-        "author_kind": str(author.kind),
-        "author_id": author.id,
-        "author_name": author.name,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_EXCLUDE_EVIDENCE, values)
-        stems = wrong_stems(fact, new_content) or set(lexemes(fact.content))
-        replies = [pk for pk, content in cursor.fetchall() if _has_half_of(content, stems)]
-        if replies:
-            cursor.execute(_EXCLUDE_REPLIES, {**values, "replies": replies})
+    cited = list(FactEvidence.objects.filter(memory=fact.memory_id).select_related("message"))
+    for row in cited:
+        words = {"start": row.start, "end": row.end}
+        _exclude([row.message], author, reason, memory_id=fact.memory_id, **words)
+    sources = {fact.fact_id, *(row.message_id for row in cited)}
+    users = {row.message.user_id for row in cited} | {*filter(None, [fact.user_id])}
+    stems = wrong_stems(fact, new_content) or set(lexemes(fact.content))
+    _exclude(echoes(sources, users, stems), author, reason, memory_id=fact.memory_id)
 
 
 def include_corrected(facts: Sequence[UUID] | MemoryEntryQuerySet) -> int:
     """Undo the exclusions of corrected facts, or of versions of them; return their number."""
     ids: Any = facts.values("memory_id") if isinstance(facts, MemoryEntryQuerySet) else facts
-    return RecallExclusion.objects.filter(memory_id__in=ids).delete()[0]
+    return _remove(RecallExclusion.objects.filter(memory_id__in=ids))
+
+
+def _exclude(messages: Iterable[Message], author: Author, reason: str, **fields: Any) -> None:
+    """Exclude messages that are not excluded in this way already."""
+    RecallExclusion.objects.bulk_create(
+        (
+            RecallExclusion(message=message, **_columns(message, author, reason), **fields)
+            for message in messages
+        ),
+        ignore_conflicts=True,
+    )
+
+
+def _columns(message: Message, author: Author, reason: str) -> dict[str, Any]:
+    return {
+        "agent_id": message.agent_id,
+        "user_id": message.user_id,
+        "reason": reason,
+        "author_kind": author.kind,
+        "author_id": author.id,
+        "author_name": author.name,
+    }
+
+
+def _remove(exclusions: "QuerySet[RecallExclusion]") -> int:
+    """Delete exclusions. Windows lack their messages, and are written again after the commit."""
+    columns = ("message__agent_id", "message__user_id", "message__thread_id")
+    whole = exclusions.filter(start=None).order_by().distinct()
+    threads = list(whole.values_list(*columns))
+    count, _ = exclusions.delete()
+    if threads:
+        transaction.on_commit(partial(_delete_windows, required_tenant_id(), threads))
+    return count
+
+
+def _delete_windows(tenant_id: UUID, threads: Iterable[tuple[UUID, str, str]]) -> None:
+    for agent_id, user_id, thread_id in threads:
+        short_term.delete_window(tenant_id, agent_id, user_id)
+        thread_window.delete_threads(tenant_id, [thread_id])
 
 
 def wrong_stems(fact: MemoryEntry, new_content: str) -> set[str]:
@@ -204,11 +240,6 @@ def wrong_stems(fact: MemoryEntry, new_content: str) -> set[str]:
     # An update of the content has an older value.
     stems = value if value and value <= content else content
     return stems - set(lexemes(new_content))
-
-
-def _has_half_of(reply: str, stems: set[str]) -> bool:
-    """Return whether a reply has at least half of the words."""
-    return bool(stems) and 2 * len(stems.intersection(lexemes(reply))) >= len(stems)
 
 
 def _record(

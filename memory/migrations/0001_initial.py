@@ -1611,6 +1611,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "echo_of",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The exclusion of the message that this reply repeats. Empty: none.",
+                        null=True,
+                        verbose_name="echo of",
+                    ),
+                ),
+                (
                     "reason",
                     models.TextField(blank=True, default="", help_text="The author's reason."),
                 ),
@@ -1668,10 +1677,15 @@ class Migration(migrations.Migration):
                         fields=["memory_id"],
                         name="recall_exclusion_fact",
                     ),
+                    models.Index(
+                        condition=models.Q(("echo_of__isnull", False)),
+                        fields=["echo_of"],
+                        name="recall_exclusion_echo",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("message", "memory_id", "start", "end"),
+                        fields=("message", "memory_id", "echo_of", "start", "end"),
                         name="recall_exclusion_words",
                         nulls_distinct=False,
                     ),

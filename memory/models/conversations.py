@@ -1,7 +1,6 @@
 """Tables of a tenant's memory. Grants of Postgres protect the append-only ones from changes."""
 
 from typing import Final
-from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
@@ -14,7 +13,7 @@ from memory.fields import IdentityField, RealField, pack_columns
 from memory.models.facts import MemoryAttribute as MemoryAttribute
 from memory.models.facts import MemoryEntry as MemoryEntry
 from memory.models.querysets import MessageQuerySet, ScopedQuerySet
-from tenants.fields import optional_id, optional_text, random_id
+from tenants.fields import id_list, optional_id, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, Merge, PersonalData
 
@@ -504,11 +503,6 @@ _SELECT_EVENTS: Final = f"""
 """  # noqa: S608  (our constants)
 
 
-def _id_list(help_text: str) -> "ArrayField[list[UUID], list[UUID]]":
-    empty = models.Value([], output_field=ArrayField(models.UUIDField()))
-    return ArrayField(models.UUIDField(), default=list, db_default=empty, help_text=help_text)
-
-
 def _count(help_text: str) -> "models.SmallIntegerField[int, int]":
     return models.SmallIntegerField(default=0, db_default=0, help_text=help_text)
 
@@ -528,8 +522,12 @@ class RecallEvent(AgentUserModel):
         related_name="recall_event",
         help_text="The reply that was written with these memories.",
     )
-    sources = _id_list("The messages and facts in the prompt, in its order; zero: erased since.")
-    left_out = _id_list("The messages and facts that were found and are not in the prompt.")
+    sources = id_list(
+        help_text="The messages and facts in the prompt, in its order; zero: erased since."
+    )
+    left_out = id_list(
+        help_text="The messages and facts that were found and are not in the prompt."
+    )
     packed = models.BinaryField(
         help_text="Scores, and the texts of the prompt as references to the sources."
     )

@@ -10,7 +10,10 @@ from tenants.personal_data import Export, PersonalData
 
 
 class RecallExclusion(AgentUserModel):
-    """A message, or some words of it, that recall leaves out until the exclusion is removed."""
+    """A message, or some words of it, that recall leaves out until the exclusion is removed.
+
+    A whole message is left out of the windows too.
+    """
 
     id = random_id()
     message = models.ForeignKey(
@@ -29,6 +32,10 @@ class RecallExclusion(AgentUserModel):
         "corrected fact",
         help_text="The corrected fact, or its old version. Empty: the message was excluded "
         "without a correction.",
+    )
+    # No foreign key: the reply stays excluded when the message that it repeats is erased.
+    echo_of = optional_id(
+        "echo of", help_text="The exclusion of the message that this reply repeats. Empty: none."
     )
     reason = models.TextField(blank=True, default="", help_text="The author's reason.")
     author_kind = models.TextField(choices=AuthorKind, help_text="The kind of the author.")
@@ -50,7 +57,7 @@ class RecallExclusion(AgentUserModel):
         verbose_name = "recall exclusion"
         constraints = [
             models.UniqueConstraint(
-                fields=["message", "memory_id", "start", "end"],
+                fields=["message", "memory_id", "echo_of", "start", "end"],
                 nulls_distinct=False,
                 name="recall_exclusion_words",
             ),
@@ -66,6 +73,11 @@ class RecallExclusion(AgentUserModel):
                 fields=["memory_id"],
                 condition=models.Q(memory_id__isnull=False),
                 name="recall_exclusion_fact",
+            ),
+            models.Index(
+                fields=["echo_of"],
+                condition=models.Q(echo_of__isnull=False),
+                name="recall_exclusion_echo",
             ),
         ]
 

@@ -3,6 +3,7 @@
 from typing import Self, TypeVar
 from uuid import UUID
 
+from django.apps import apps
 from django.db import models
 
 from memory.conf import HISTORY_CHANNELS, STORED_CHANNEL
@@ -41,6 +42,12 @@ class MessageQuerySet(ScopedQuerySet[M]):
         return self.filter(
             ends_a_turn, ~models.Q(channel=STORED_CHANNEL), number__gt=after_number
         ).order_by("-created_at", "-number")
+
+    def not_excluded(self) -> Self:
+        """Return the messages that are not excluded from recall as a whole."""
+        exclusions = apps.get_model("memory", "RecallExclusion").objects
+        whole = exclusions.filter(message_id=models.OuterRef("pk"), start=None)
+        return self.filter(~models.Exists(whole))
 
     def last_of_threads(self) -> Self:
         """Return the last message of every thread.

@@ -15,6 +15,7 @@ from tenants.fields import (
     big_count,
     count,
     flag,
+    id_list,
     json_object,
     optional_id,
     optional_number,
@@ -263,6 +264,16 @@ class ErasureRequest(Erasure):
         blank=True,
         help_text="Graph sessions of the user that the transcript does not name.",
     )
+    all_replies = flag(
+        "erase all replies to others",
+        default=False,
+        help_text="All replies to others that were written with this person's words are erased.",
+    )
+    reply_ids = id_list(
+        "erased replies to others",
+        blank=True,
+        help_text="The replies to others that are erased; the others are kept.",
+    )
     progress = models.JSONField(
         null=True,
         blank=True,
@@ -309,6 +320,9 @@ class MessageErasure(Erasure):
     user_id = models.TextField("user", help_text="The user of the conversation.")
     thread_id = models.TextField("thread", help_text="The conversation.")
     message_id = optional_id("message", help_text="The message. Empty: the whole conversation.")
+    reply_ids = id_list(
+        "erased quotations", blank=True, help_text="Replies that quote the message, erased with it."
+    )
     receipt = models.JSONField(
         null=True, blank=True, help_text="Number of removed rows by table, with digests of the ids."
     )

@@ -1,4 +1,4 @@
--- ebfc918c676a9103c647912bb0c180c5 admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
+-- d4cedb3f16dc227e788c9bd2d4d341e3 admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -117,6 +117,8 @@ CREATE TABLE __schema__.audit_erasurerequest (
     last_error text DEFAULT ''::text NOT NULL,
     user_ids text[] DEFAULT '{}'::text[] NOT NULL,
     by_bound_key boolean DEFAULT false NOT NULL,
+    all_replies boolean DEFAULT false NOT NULL,
+    reply_ids uuid[] DEFAULT '{}'::uuid[] NOT NULL,
     CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
 );
 ALTER TABLE ONLY __schema__.audit_erasurerequest FORCE ROW LEVEL SECURITY;
@@ -135,6 +137,8 @@ COMMENT ON COLUMN __schema__.audit_erasurerequest.progress IS 'While it runs: th
 COMMENT ON COLUMN __schema__.audit_erasurerequest.last_error IS 'Error of the last attempt.';
 COMMENT ON COLUMN __schema__.audit_erasurerequest.user_ids IS 'All linked ids of the person when the erasure began. After the erasure, digests.';
 COMMENT ON COLUMN __schema__.audit_erasurerequest.by_bound_key IS 'Requested by a key that is bound to an agent or a user.';
+COMMENT ON COLUMN __schema__.audit_erasurerequest.all_replies IS 'All replies to others that were written with this person''s words are erased.';
+COMMENT ON COLUMN __schema__.audit_erasurerequest.reply_ids IS 'The replies to others that are erased; the others are kept.';
 CREATE TABLE __schema__.audit_listexport (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -210,6 +214,7 @@ CREATE TABLE __schema__.audit_messageerasure (
     last_error text DEFAULT ''::text NOT NULL,
     done_at timestamp with time zone,
     receipt jsonb,
+    reply_ids uuid[] DEFAULT '{}'::uuid[] NOT NULL,
     CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
 );
 ALTER TABLE ONLY __schema__.audit_messageerasure FORCE ROW LEVEL SECURITY;
@@ -226,6 +231,7 @@ COMMENT ON COLUMN __schema__.audit_messageerasure.created_at IS 'When it was req
 COMMENT ON COLUMN __schema__.audit_messageerasure.last_error IS 'Error of the last attempt.';
 COMMENT ON COLUMN __schema__.audit_messageerasure.done_at IS 'When it was done.';
 COMMENT ON COLUMN __schema__.audit_messageerasure.receipt IS 'Number of removed rows by table, with digests of the ids.';
+COMMENT ON COLUMN __schema__.audit_messageerasure.reply_ids IS 'Replies that quote the message, erased with it.';
 CREATE TABLE __schema__.audit_person (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     user_id text NOT NULL,
@@ -1026,6 +1032,7 @@ CREATE TABLE __schema__.memory_recallexclusion (
     start integer,
     "end" integer,
     memory_id uuid,
+    echo_of uuid,
     reason text NOT NULL,
     author_kind text NOT NULL,
     author_id text NOT NULL,
@@ -1046,6 +1053,7 @@ COMMENT ON COLUMN __schema__.memory_recallexclusion.id IS 'Id of the row.';
 COMMENT ON COLUMN __schema__.memory_recallexclusion.start IS 'First character of the excluded words. Empty: the whole message is excluded.';
 COMMENT ON COLUMN __schema__.memory_recallexclusion."end" IS 'Position after the last character of the excluded words.';
 COMMENT ON COLUMN __schema__.memory_recallexclusion.memory_id IS 'The corrected fact, or its old version. Empty: the message was excluded without a correction.';
+COMMENT ON COLUMN __schema__.memory_recallexclusion.echo_of IS 'The exclusion of the message that this reply repeats. Empty: none.';
 COMMENT ON COLUMN __schema__.memory_recallexclusion.reason IS 'The author''s reason.';
 COMMENT ON COLUMN __schema__.memory_recallexclusion.author_kind IS 'The kind of the author.';
 COMMENT ON COLUMN __schema__.memory_recallexclusion.author_id IS 'Id of the person, the API key or the extraction run.';
@@ -2371,7 +2379,7 @@ ALTER TABLE ONLY __schema__.orchestrator_toolcall
 ALTER TABLE ONLY __schema__.orchestrator_questionanswer
     ADD CONSTRAINT question_answer_version UNIQUE (question_id, version);
 ALTER TABLE ONLY __schema__.memory_recallexclusion
-    ADD CONSTRAINT recall_exclusion_words UNIQUE NULLS NOT DISTINCT (message_id, memory_id, start, "end");
+    ADD CONSTRAINT recall_exclusion_words UNIQUE NULLS NOT DISTINCT (message_id, memory_id, echo_of, start, "end");
 ALTER TABLE ONLY __schema__.audit_retentionrule
     ADD CONSTRAINT retention_one_rule UNIQUE NULLS NOT DISTINCT (agent_id);
 ALTER TABLE ONLY __schema__.memory_scope
@@ -2389,6 +2397,7 @@ CREATE INDEX access_of_people ON __schema__.audit_accessevent USING btree (id DE
 CREATE INDEX access_of_person ON __schema__.audit_accessevent USING btree (pseudonym, id DESC);
 CREATE INDEX conversation_item_thread ON __schema__.memory_conversationitem USING btree (agent_id, user_id, thread_id, created_at, number);
 CREATE INDEX conversation_item_user ON __schema__.memory_conversationitem USING btree (user_id);
+CREATE INDEX creation_made ON __schema__.api_creation USING btree (made);
 CREATE INDEX delivery_created ON __schema__.channels_delivery USING btree (created_at, message_id);
 CREATE INDEX django_admin_log_content_type_id_c4bce8eb ON __schema__.django_admin_log USING btree (content_type_id);
 CREATE INDEX django_admin_log_user_id_c564eba6 ON __schema__.django_admin_log USING btree (user_id);
@@ -2449,6 +2458,7 @@ CREATE INDEX prompt_source ON __schema__.memory_promptsource USING btree (source
 CREATE INDEX recall_event_newest ON __schema__.memory_recallevent USING btree (created_at DESC, id) INCLUDE (tenant_id, abstained);
 CREATE INDEX recall_event_scope ON __schema__.memory_recallevent USING btree (agent_id, user_id, created_at);
 CREATE INDEX recall_event_user ON __schema__.memory_recallevent USING btree (user_id, created_at, id);
+CREATE INDEX recall_exclusion_echo ON __schema__.memory_recallexclusion USING btree (echo_of) WHERE (echo_of IS NOT NULL);
 CREATE INDEX recall_exclusion_fact ON __schema__.memory_recallexclusion USING btree (memory_id) WHERE (memory_id IS NOT NULL);
 CREATE INDEX recall_exclusion_scope ON __schema__.memory_recallexclusion USING btree (agent_id, user_id);
 CREATE INDEX saved_question_agent ON __schema__.orchestrator_savedquestion USING btree (agent_id, created_at);

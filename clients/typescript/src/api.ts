@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 3c8aa02f229ab6fde312a37277f1e0f7261831810a9b2cf1fc297847028cee7a
+// Written by `make typescript` from docs/openapi.yaml, sha256 31691aa21c3d858311a051916715d3e12edf7d2972fc77ee1e46b29df2ebfa34
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -321,6 +321,26 @@ export interface paths {
         };
         /** Get the state of an erasure */
         get: operations["get_erasure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/erasures/replies/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the replies to others that were written with words of a user, newest first
+         * @description An erasure of the user keeps them unless it names them. It needs a key of the whole tenant.
+         */
+        get: operations["list_affected_replies"];
         put?: never;
         post?: never;
         delete?: never;
@@ -941,7 +961,7 @@ export interface paths {
         put?: never;
         /**
          * Exclude a message, or some of its words, from recall
-         * @description Agents no longer recall the message or the words. The transcript and the recent turns keep them. For words that are already excluded, the response is the existing exclusion.
+         * @description Agents no longer recall the message or the words, and a whole message is not among the recent turns. The same happens to the agent's echoes of it: replies that were written with the message, and have at least half of its words. The transcript keeps all of them. For words that are already excluded, the response is the existing exclusion.
          */
         post: operations["exclude_from_recall"];
         delete?: never;
@@ -962,7 +982,7 @@ export interface paths {
         post?: never;
         /**
          * Remove an exclusion, including one made by the correction of a fact
-         * @description Recall can find the message, or its words, again.
+         * @description Recall and recent turns can have the message, or its words, again, and the echoes of it.
          */
         delete: operations["include_again"];
         options?: never;
@@ -1292,6 +1312,33 @@ export interface components {
          * @enum {string}
          */
         ActionEnum: "enter" | "propose" | "confirm" | "change" | "supersede" | "retract" | "reject" | "restore";
+        /** @description A reply to another user that was written with words of the user. */
+        AffectedReply: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            agent_id: string;
+            /** @description The user of the reply. */
+            user_id: string;
+            thread_id: string;
+            content: string;
+            /** Format: date-time */
+            created_at: string;
+        };
+        /** @description A page of a list. */
+        AffectedReplyPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["AffectedReply"][];
+        };
         /** @description An agent. */
         Agent: {
             /** Format: uuid */
@@ -1859,6 +1906,10 @@ export interface components {
              * @description The one message that is erased.
              */
             message_id?: string | null;
+            /** @description All replies to others that were written with the user's words are erased. */
+            all_replies?: boolean;
+            /** @description The further replies that are erased. */
+            reply_ids: string[];
             reason: string;
             requested_by: string;
             /** Format: date-time */
@@ -1877,7 +1928,7 @@ export interface components {
             problem: string;
             /** Format: date-time */
             done_at: string | null;
-            /** @description The numbers of rows removed from each table, with digests of the ids and without texts. `found` is false if nothing was stored about the user. `storage` lists the rewritten files, and when other files lose the removed values. */
+            /** @description The numbers of rows removed from each table, with digests of the ids and without texts. `found` is false if nothing was stored about the user. `replies_to_others` has the numbers of replies to others that were chosen (or `all`), erased and kept. `storage` lists the rewritten files, and when other files lose the removed values. */
             receipt: unknown;
         };
         /** @description A page of a list. */
@@ -2066,6 +2117,11 @@ export interface components {
              * @description The fact, or old version, with the correction that excluded it; null: it was excluded directly.
              */
             memory_id: string | null;
+            /**
+             * Format: uuid
+             * @description The exclusion of the message that this reply repeats; null: none.
+             */
+            echo_of: string | null;
             /** @description The author's reason. */
             reason: string;
             author_kind: components["schemas"]["AuthorKindEnum"];
@@ -3284,6 +3340,10 @@ export interface components {
             agent?: string;
             /** @description Sessions of graphs that belong to the user, in addition to those of their conversations. A session of a thread with other speakers, or that names another user, is refused. */
             threads?: string[];
+            /** @description Erase all replies to others that were written with the user's words, which `GET /api/v1/erasures/replies/` lists. Default: they are kept. */
+            all_replies?: boolean;
+            /** @description The ids of those of these replies that are erased. */
+            replies?: string[];
         };
         /** @description The thread that a person or another agent takes over. */
         NewEscalation: {
@@ -6196,6 +6256,50 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    list_affected_replies: {
+        parameters: {
+            query: {
+                /** @description Name or id of the one agent. */
+                agent?: string;
+                /** @description Pagination cursor: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Rows per page. Default: 50. */
+                limit?: number;
+                /** @description The user to erase. */
+                user_id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AffectedReplyPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     list_escalations: {
         parameters: {
             query?: {
@@ -7934,6 +8038,8 @@ export interface operations {
     erase_message: {
         parameters: {
             query?: {
+                /** @description Erase the replies that quote the message too: those that were written with it, and have at least half of its words. Default: they are kept, and `quoted_in` of the receipt has their ids. */
+                quotes?: boolean;
                 /** @description The reason. It is stored on the receipt, so it must not contain an id or a name of the person. */
                 reason?: string;
             };

@@ -244,8 +244,8 @@ class RecallExclusionAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "reason", "author_name")
     ordering = ("-created_at",)
     fields = (
-        *("message", "start", "end", "memory_id", "reason", "author_name", "author_kind"),
-        *("created_at", "agent", "user_id", "id", "agent_id"),
+        *("message", "start", "end", "memory_id", "echo_of", "reason", "author_name"),
+        *("author_kind", "created_at", "agent", "user_id", "id", "agent_id"),
     )
 
 

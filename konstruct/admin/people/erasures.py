@@ -1,6 +1,7 @@
 """Erasures: requesting one of a message or conversation, the lists, and the receipts."""
 
 import json
+from collections.abc import Iterable
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     receipt_document,
     request_message_erasure,
 )
+from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.columns import Colours
@@ -49,6 +51,21 @@ class ErasureForm(PageForm):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("It stays on the receipt: write no id and no name of the person."),
     )
+    replies = forms.MultipleChoiceField(
+        label=_("Replies to erase as well"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, *args: Any, replies: Iterable[Message] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["replies"]
+        field.choices = [(str(row.pk), f"{row.user_id}: {row.content[:300]}") for row in replies]
+        if not field.choices:
+            del self.fields["replies"]
+
+    @property
+    def reply_ids(self) -> list[UUID]:
+        """The chosen replies."""
+        return [UUID(pk) for pk in self.cleaned_data.get("replies", ())]
 
 
 @tenant_site.page("messages/<uuid:message_id>/erase/", name="erase_message", permission=ERASE)
@@ -56,7 +73,9 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Ask for a reason and the scope, then request the erasure."""
     message = get_object_or_404(Message, pk=message_id)
     is_whole = request.POST.get("what") == "conversation"
-    form = ErasureForm(request.POST if request.method == "POST" else None)
+    form = ErasureForm(
+        request.POST if request.method == "POST" else None, replies=echoes_of_message(message)
+    )
     if request.method == "POST" and form.is_valid():
         with (
             show_outcome(request, str(REQUESTED), form=form, field="reason"),
@@ -67,6 +86,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 user_id=message.user_id,
                 thread_id=message.thread_id,
                 message_id=None if is_whole else message.pk,
+                reply_ids=() if is_whole else form.reply_ids,
                 by=actor_of(request),
                 reason=form.cleaned_data["reason"],
             )

@@ -152,7 +152,7 @@ class PersonExport:
             conditions.append(f"{data.message} {_OF_MESSAGES}")
         where = " OR ".join(f"({condition})" for condition in conditions)
         users = list(self.user_ids)
-        values = {"tenant": required_tenant_id(), "users": users, "agent": None, "named": []}
+        values = {"tenant": required_tenant_id(), "users": users, "agent": None, "names": []}
         rows = model._default_manager.extra(  # noqa: S610  # conditions of declarations
             where=[_PARAMETER.sub("%s", where)],
             params=[values[name] for name in _PARAMETER.findall(where)],

@@ -29,7 +29,7 @@ from konstruct.orchestrator.identities.channel_identities import (
     linked_ids,
     users_of_accounts,
 )
-from konstruct.orchestrator.identities.erasure_requests import request_erasure
+from konstruct.orchestrator.identities.erasure_requests import replies_to_others, request_erasure
 from memory.browse.people import people, similar_user_ids, with_text
 from memory.ids import as_code_points
 from memory.models import Message
@@ -39,6 +39,8 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.people import Person
 
+# Replies to others that can be chosen one by one.
+MAX_REPLIES = 200
 EXPORT = "audit.export_person"
 RECEIPT = "audit.view_erasurerequest"
 
@@ -135,8 +137,9 @@ def export(request: HttpRequest) -> HttpResponseBase:
 
 
 class PersonErasureForm(ErasureForm):
-    """The reason, and the id of the person as a confirmation."""
+    """The reason, the replies to others, and the id of the person as a confirmation."""
 
+    all_replies = forms.BooleanField(label=_("Erase all of these replies"), required=False)
     typed = forms.CharField(
         label=_("The user’s id, to confirm"),
         strip=False,
@@ -146,6 +149,8 @@ class PersonErasureForm(ErasureForm):
     def __init__(self, *args: Any, user_id: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._user_id = user_id
+        if "replies" not in self.fields:
+            del self.fields["all_replies"]
 
     def clean_typed(self) -> str:
         """Refuse another id."""
@@ -164,7 +169,14 @@ def erase(request: HttpRequest) -> HttpResponseBase:
             request, gettext("Nothing is known of %(user_id)r.") % {"user_id": user_id}
         )
         return redirect("admin:people")
-    form = PersonErasureForm(request.POST if request.method == "POST" else None, user_id=user_id)
+    affected = replies_to_others(linked_ids(user_id)).order_by("-created_at")
+    if not request.user.has_perm("memory.view_message"):
+        affected = affected.none()
+    form = PersonErasureForm(
+        request.POST if request.method == "POST" else None,
+        user_id=user_id,
+        replies=affected[:MAX_REPLIES],
+    )
     if request.method == "POST" and form.is_valid():
         with show_outcome(request, str(REQUESTED), form=form, field="reason"):
             erasure = request_erasure(
@@ -172,6 +184,8 @@ def erase(request: HttpRequest) -> HttpResponseBase:
                 by=actor_of(request),
                 reason=form.cleaned_data["reason"],
                 request_id=current_request_id(),
+                all_replies=form.cleaned_data.get("all_replies", False),
+                reply_ids=form.reply_ids,
             )
             if request.user.has_perm(RECEIPT):
                 return redirect("admin:audit_erasurerequest_change", erasure.pk)

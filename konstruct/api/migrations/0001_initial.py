@@ -219,6 +219,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "idempotency record",
                 "db_table": "api_creation",
+                "indexes": [models.Index(fields=["made"], name="creation_made")],
             },
         ),
         *protect_tables(PRIVILEGES),

@@ -21,7 +21,7 @@ from konstruct.api.models import KeyScope
 from konstruct.api.resources.people.erasures import (
     ERASE,
     ERASURE_LOCATION,
-    EraseSerializer,
+    EraseMessageQuery,
     ErasureSerializer,
     erase_messages,
 )
@@ -45,6 +45,7 @@ from konstruct.channels.rest.serializers import (
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages, watch, with_status
 from memory.conversations.transcript import filter_by_metadata
+from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import Action
@@ -223,7 +224,7 @@ class MessageView(ApiView):
         Action.ERASE,
         "message",
         permission=ERASE,
-        query=EraseSerializer,
+        query=EraseMessageQuery,
         id="erase_message",
         returns={202: ErasureSerializer},
         headers=[ERASURE_LOCATION],
@@ -236,13 +237,17 @@ class MessageView(ApiView):
         has the progress and the receipt. This cannot be undone. The other messages of the
         conversation are kept. If only the reply is erased, its message has the status `failed`.
         """
-        message = get_object_or_404(self.caller.rows(Message.objects.all()), pk=message_id)
+        rows = self.caller.rows(Message.objects.all())
+        message = get_object_or_404(rows, pk=message_id)
+        quoting = echoes_of_message(message) if self.query.get("quotes") else []
+        reply_ids = rows.filter(pk__in=[reply.pk for reply in quoting])
         return erase_messages(
             self,
             agent_id=message.agent_id,
             user_id=message.user_id,
             thread_id=message.thread_id,
             message_id=message.pk,
+            reply_ids=reply_ids.values_list("pk", flat=True),
             reason=self.query.get("reason", ""),
         )
 

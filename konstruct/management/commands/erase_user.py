@@ -3,15 +3,18 @@
 import json
 from argparse import ArgumentParser
 from typing import Any
+from uuid import UUID
 
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import (
     ThreadOfOthers,
+    replies_to_others,
     request_erasure,
 )
 from konstruct.privacy.erasure import carry_out
+from memory.exceptions import InvalidArgument
 from tenants import traces, transaction
 from tenants.audit.access_log import Actor, record_command
 from tenants.audit.changes import row_state
@@ -19,6 +22,9 @@ from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
 from tenants.management.base import KonstructCommand, UsageError, require_confirmation, tenant_of
+
+# Replies to others that are listed before the confirmation.
+MAX_SHOWN = 50
 
 
 class Command(KonstructCommand):
@@ -47,6 +53,19 @@ class Command(KonstructCommand):
             default=[],
             help="Session of a graph to erase too; may be repeated.",
         )
+        parser.add_argument(
+            "--erase-replies",
+            action="store_true",
+            help="Erase all replies to others that were written with the user's words.",
+        )
+        parser.add_argument(
+            "--erase-reply",
+            action="append",
+            default=[],
+            type=UUID,
+            metavar="ID",
+            help="Erase one of these replies; may be repeated.",
+        )
         parser.add_argument("--reason", default="", help="Reason, stored in the receipt.")
         parser.add_argument(
             "--rewrite",
@@ -64,12 +83,13 @@ class Command(KonstructCommand):
         user = options["user"]
         traces.set_attributes(tenant_id=tenant.id)
         with tenant_scope(tenant.id):
-            self._show_user(user, tenant.slug)
+            agent_id = _agent_id(options["agent"])
+            self._show_user(user, tenant.slug, agent_id)
             if not options["yes"]:
                 question = f"Erase {user!r} of {tenant.slug}? Type the user's id to confirm: "
                 require_confirmation(question, user, "not erased")
             request = carry_out(
-                self._request(user, options),
+                self._request(user, agent_id, options),
                 rewrite=options["rewrite"],
                 report=lambda step: self.stderr.write(f"  {step}"),
             )
@@ -85,7 +105,7 @@ class Command(KonstructCommand):
             return
         for table, done in receipt["tables"].items():
             self.stdout.write(f"  {table}: {json.dumps(done)}")
-        for name in ("cache_keys", "sessions_left", "storage"):
+        for name in ("cache_keys", "sessions_left", "replies_to_others", "storage"):
             self.stdout.write(f"  {name}: {json.dumps(receipt[name])}")
         if not receipt["found"]:
             self.stdout.write(
@@ -96,18 +116,26 @@ class Command(KonstructCommand):
             f"erased {user!r} of {tenant.slug}; receipt {request.pk}, under {request.user_id}"
         )
 
-    def _show_user(self, user: str, slug: str) -> None:
+    def _show_user(self, user: str, slug: str, agent_id: UUID | None) -> None:
         user_ids = linked_ids(user)
         if not is_known(user_ids):
             self.stderr.write(f"Nothing is known of {user!r} in {slug}.")
         for other in user_ids[1:]:
             self.stderr.write(f"{other!r} is linked to {user!r}, and erased with them.")
+        replies = replies_to_others(user_ids, agent_id=agent_id).order_by("-created_at")
+        if count := replies.count():
+            self.stderr.write(
+                f"Replies to others that were written with their words: {count}. They are kept"
+                " without --erase-replies or --erase-reply:"
+            )
+        for reply in replies[:MAX_SHOWN]:
+            self.stderr.write(f"  {reply.pk} to {reply.user_id!r}: {reply.content[:80]!r}")
 
-    def _request(self, user: str, options: dict[str, Any]) -> ErasureRequest:
-        try:
-            agent_id = find_agent(options["agent"]).id if options["agent"] else None
-        except AgentNotFound as error:
-            raise UsageError(str(error)) from error
+    def _request(self, user: str, agent_id: UUID | None, options: dict[str, Any]) -> ErasureRequest:
+        chosen = {
+            "all_replies": options["erase_replies"],
+            "reply_ids": sorted(options["erase_reply"]),
+        }
         try:
             request = request_erasure(
                 user,
@@ -116,15 +144,27 @@ class Command(KonstructCommand):
                 threads=options["thread"],
                 reason=options["reason"],
                 command=self.name,
+                **chosen,
             )
-        except ThreadOfOthers as error:
+        except (ThreadOfOthers, InvalidArgument) as error:
             raise UsageError(str(error)) from error
-        if set(options["thread"]) - set(request.threads):
+        # The request may be an open one.
+        chosen = {name: value for name, value in chosen.items() if value}
+        chosen["threads"] = sorted({*request.threads, *options["thread"]})
+        if any(getattr(request, name) != value for name, value in chosen.items()):
             with transaction.atomic():
                 before = row_state(request)
-                request.threads = sorted({*request.threads, *options["thread"]})
-                request.save(update_fields=["threads"])
+                for name, value in chosen.items():
+                    setattr(request, name, value)
+                request.save(update_fields=[*chosen])
                 record_command(
                     self.name, Action.EDIT, request, before=before, after=row_state(request)
                 )
         return request
+
+
+def _agent_id(named: str | None) -> UUID | None:
+    try:
+        return find_agent(named).id if named else None
+    except AgentNotFound as error:
+        raise UsageError(str(error)) from error

@@ -382,7 +382,7 @@ def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
     if is_shared_channel(message.channel):
         turns = get_thread_turns(message.tenant_id, message.thread_id, message.channel)
     else:  # the thread belongs to one user and one agent
-        rows = Message.objects.filter(**Thread.of(message).as_filter)
+        rows = Message.objects.not_excluded().filter(**Thread.of(message).as_filter)
         newest = rows.order_by("-created_at", "-number")[: WINDOW + 1]
         turns = [ThreadTurn.of(row).as_dict() for row in reversed(newest)]
     turns = [turn for turn in turns if _is_before(turn, message)]

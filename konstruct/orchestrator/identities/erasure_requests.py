@@ -8,7 +8,7 @@ same id, if all messages are of one user.
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.models import ChannelIdentity
@@ -25,7 +25,7 @@ from konstruct.strict_json import read_json
 from memory.arguments import id_argument, text_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import pseudonym_problem
-from memory.models import PersonName
+from memory.models import MemoryEntry, Message, PersonName, PromptSource, RecallEvent
 from memory.text.folding import fold
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
@@ -104,6 +104,8 @@ def request_erasure(
     reason: str = "",
     request_id: str = "",
     by_bound_key: bool = False,
+    all_replies: bool = False,
+    reply_ids: Collection[UUID] = (),
     **detail: Any,
 ) -> ErasureRequest:
     """Request the erasure of a person, with all ids that are linked to this one.
@@ -120,11 +122,15 @@ def request_erasure(
         request_id: the id of the HTTP request, for the access log.
         by_bound_key: whether an API key that is bound to an agent or a user requests it. Such a key
             cannot claim a session by the id of its thread alone.
+        all_replies: whether to erase all `replies_to_others`, also those that are written until
+            the erasure begins.
+        reply_ids: those of them to erase. The others are kept.
         detail: further fields of the entry in the access log.
 
     Raises:
         ReasonNamesPerson: the reason has an id or a name of the person.
         ThreadOfOthers: another user spoke in one of these threads, or its session is another's.
+        InvalidArgument: a reply is none of `replies_to_others`.
 
     Returns:
         The new request, or the open request for the same user and agent.
@@ -135,6 +141,9 @@ def request_erasure(
     user_ids = linked_ids(user_id)
     if threads:
         _refuse_threads_of_others(user_ids, threads, agent_id=agent_id, by_bound_key=by_bound_key)
+    affected = replies_to_others(user_ids, agent_id=agent_id).filter(pk__in=reply_ids)
+    if unknown := {*reply_ids} - {*affected.values_list("pk", flat=True)}:
+        raise InvalidArgument(f"reply {min(unknown)} to another was not written with their words")
     with transaction.atomic():
         request, is_new = ErasureRequest.objects.get_or_create(
             user_id=user_id,
@@ -146,6 +155,8 @@ def request_erasure(
                 "reason": text_argument("reason", reason),
                 "requested_by": by.name,
                 "by_bound_key": by_bound_key,
+                "all_replies": all_replies,
+                "reply_ids": sorted(reply_ids),
             },
         )
         if is_new:
@@ -170,6 +181,7 @@ def request_message_erasure(
     user_id: str,
     thread_id: str,
     message_id: UUID | None = None,
+    reply_ids: Collection[UUID] = (),
     by: Actor,
     reason: str = "",
 ) -> MessageErasure:
@@ -179,6 +191,7 @@ def request_message_erasure(
 
     Args:
         message_id: the message. None: the whole conversation.
+        reply_ids: replies that quote the message, to erase too.
         by: the person or program that requests it.
         reason: a text for the receipt.
 
@@ -195,7 +208,11 @@ def request_message_erasure(
         "thread_id": thread_id,
         "message_id": message_id,
     }
-    details = {"reason": text_argument("reason", reason), "requested_by": by.name}
+    details = {
+        "reason": text_argument("reason", reason),
+        "requested_by": by.name,
+        "reply_ids": sorted(reply_ids),
+    }
     try:
         with transaction.atomic():
             request = MessageErasure.objects.create(**target, **details)
@@ -296,12 +313,35 @@ def verify_receipt(content: bytes) -> dict[str, Any]:
 
 
 _OF_PERSON = "user_id = ANY(%(users)s) AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
+
+
+def replies_to_others(
+    user_ids: Sequence[str], *, agent_id: UUID | None = None
+) -> "QuerySet[Message]":
+    """Return the replies to others that were written with words or facts of a person.
+
+    Args:
+        user_ids: all ids of the person.
+        agent_id: the agent that forgets the person. None: all agents.
+    """
+    of_agent = {} if agent_id is None else {"agent_id": agent_id}
+    said = Message.objects.filter(user_id__in=user_ids, **of_agent).order_by().values("pk")
+    facts = MemoryEntry.objects.filter(user_id__in=user_ids, **of_agent).values("pk")
+    # One sub-query, so that Postgres begins with the sources.
+    sources = PromptSource.objects.filter(source_id__in=said.union(facts, all=True))
+    events = RecallEvent.objects.filter(pk__in=sources.values("event_id"))
+    written = events.exclude(user_id__in=user_ids).values("reply_id")
+    return Message.objects.filter(pk__in=written, **of_agent)
+
+
 _MESSAGES: Final = f"""
     SELECT thread_id, bool_or({_OF_PERSON}), bool_or(NOT ({_OF_PERSON})),
            min(created_at) FILTER (WHERE {_OF_PERSON})
     FROM memory_message
-    WHERE thread_id IN (SELECT thread_id FROM memory_message WHERE {_OF_PERSON})
-       OR thread_id = ANY(%(requested)s)
+    WHERE thread_id IN (
+        SELECT thread_id FROM memory_message WHERE {_OF_PERSON}
+        UNION SELECT unnest(%(requested)s::text[])
+    )
     GROUP BY thread_id
 """  # noqa: S608  (our constants)
 _BY_METADATA = (

@@ -149,7 +149,8 @@ class ExtractionRun(AgentUserModel):
         subject="user_id",
         agent="agent_id",
         key="id",
-        derived="message_ids && %(ids)s::uuid[]",
+        derived="user_id IN (SELECT user_id FROM memory_message WHERE id = ANY(%(ids)s))"
+        " AND message_ids && %(ids)s::uuid[]",
         merge=Merge(
             for_user=(
                 "UPDATE orchestrator_extractionrun SET user_id = %(to)s WHERE user_id = %(from)s",

@@ -1,10 +1,9 @@
 """Tables of saved questions, which an agent answers after each change, and of the answers."""
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from tenants.fields import count, optional_text, random_id, text_list
+from tenants.fields import count, id_list, optional_text, random_id, text_list
 from tenants.models import TenantModel
 from tenants.personal_data import Export, PersonalData
 
@@ -24,7 +23,9 @@ class SavedQuestion(TenantModel):
         subject="user_id",
         agent="agent_id",
         key="id",
-        named_in=("content",),
+        # Questions that name the person.
+        also="content ~* ANY(%(names)s::text[])"
+        " AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)",
         export=Export(kind="saved_questions", position=25),
     )
 
@@ -57,12 +58,7 @@ class QuestionAnswer(TenantModel):
     content = optional_text("answer", help_text="The answer; may be empty.")
     steps = text_list(help_text="The decision and its reason.")
     problem = optional_text(help_text="Why there is no answer.")
-    message_ids = ArrayField(
-        models.UUIDField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.UUIDField())),
-        help_text="The messages in the prompt: recalled ones and recent turns.",
-    )
+    message_ids = id_list(help_text="The messages in the prompt: recalled ones and recent turns.")
     source_count = count(help_text="Recalled messages and facts in the prompt.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was answered.")
 
@@ -72,7 +68,8 @@ class QuestionAnswer(TenantModel):
         agent="agent_id",
         key="id",
         derived="message_ids && %(ids)s::uuid[]",
-        named_by="question_id",
+        also="question_id IN (SELECT id FROM orchestrator_savedquestion WHERE "  # noqa: S608
+        f"{SavedQuestion.personal_data.of_person})",
         # Another run replaces the answer of a version.
         export=Export(
             kind="question_answers",

@@ -1,9 +1,8 @@
 """Carries out an erasure of a person. It can be killed at any point, and continues when run again.
 
-Writers refuse the person since the request. Each round deletes the jobs of the person's replies,
-and removes keys of the cache and rows. If a worker added rows meanwhile, there is another round. At
-the end the row of the person is deleted, with the pseudonym of the access log. The request stores
-the progress, and becomes the receipt.
+Writers refuse the person since the request. Each round removes keys of the cache and rows. If a
+worker added rows meanwhile, there is another round. At the end the row of the person is deleted,
+with the pseudonym of the access log. The request stores the progress, and becomes the receipt.
 """
 
 import getpass
@@ -16,8 +15,9 @@ from django.db import IntegrityError
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
-from konstruct.orchestrator.models import HistoryMerge, PendingReply
-from konstruct.privacy.erasure import rows, storage
+from konstruct.orchestrator.identities.erasure_requests import replies_to_others
+from konstruct.orchestrator.models import HistoryMerge
+from konstruct.privacy.erasure import messages, rows, storage
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
 from memory.models import Message
@@ -33,6 +33,8 @@ from tenants.schemas.left_overs import drop_left_overs
 
 logger = logging.getLogger(__name__)
 
+# Approximate number of messages that are removed in one transaction, with their replies.
+BATCH = 1000
 # Rounds for workers that continue to write rows; afterwards the request stays open.
 MAX_ROUNDS = 5
 # How long to wait for the lock of the schema. Another erasure of the tenant may hold it shortly.
@@ -168,12 +170,12 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
         HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
             done_at=Now(), last_error="The person is erased."
         )
-    _delete_reply_jobs(person, progress)
     try:
         rows.remove_idempotency_records(person, progress)
         progress.add_cache_keys(storage.remove_keys(person))
+        _remove_replies_to_others(request, person, progress)
         progress.step("removes messages")
-        rows.remove_messages(person, progress)
+        _remove_messages(person, progress)
         progress.step("removes the rest")
         rows.remove_rest(person, progress)
     except IntegrityError as error:
@@ -185,16 +187,36 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     return person
 
 
-def _delete_reply_jobs(person: Person, progress: ErasureProgress) -> None:
-    """Delete the jobs of the person's replies. Workers lose their leases of them."""
-    messages = Message.objects.filter(user_id__in=person.user_ids)
-    if person.agent_id is not None:
-        messages = messages.filter(agent_id=person.agent_id)
-    waiting = PendingReply.objects.filter(message__in=messages)
-    ids = [str(pk) for pk in waiting.values_list("pk", flat=True)]
-    waiting.delete()
-    progress.add_rows(PendingReply._meta.db_table, ids, len(ids), "removed")
-    progress.save()
+def _remove_replies_to_others(
+    request: ErasureRequest, person: Person, progress: ErasureProgress
+) -> None:
+    """Remove the chosen replies to others; count the kept ones while their prompts are known."""
+    affected = replies_to_others(person.user_ids, agent_id=person.agent_id)
+    chosen = affected if request.all_replies else affected.filter(pk__in=request.reply_ids)
+    # Ends: each batch removes replies, and none is written with the words of an erased person.
+    while ids := list(chosen.values_list("pk", flat=True)[:BATCH]):
+        _erase_batch(messages.with_copies(ids), person, progress)
+        progress.found["replies_erased"] += len(ids)
+        progress.save()
+    progress.found["replies_kept"] = max(progress.found["replies_kept"], affected.count())
+
+
+def _remove_messages(person: Person, progress: ErasureProgress) -> None:
+    """Remove all messages in batches, with the rows that belong to them."""
+    # Ends: each batch removes messages of a person who can send no more.
+    while batch := rows.next_messages(person, BATCH):
+        progress.add_messages(len(batch))
+        _erase_batch(batch, person, progress)
+        progress.report_messages()
+
+
+def _erase_batch(batch: Sequence[Message], person: Person, progress: ErasureProgress) -> None:
+    # Prompts of other agents' replies to the person stay.
+    own = person.user_ids if person.agent_id is None else ()
+    keys = messages.erase_batch(
+        batch, progress.add_rows, save=lambda _: progress.save(), without_users=own
+    )
+    progress.add_cache_keys(keys)
 
 
 def _has_data(progress: ErasureProgress) -> bool:
@@ -223,8 +245,13 @@ def _write_receipt(
         "tables": found["tables"],
         "cache_keys": found["cache_keys"],
         "left": 0,
-        "threads_shared_with_others": person.shared_threads,
-        "sessions_left": person.sessions_left,
+        "threads_shared_with_others": len(person.shared_threads),
+        "sessions_left": len(person.other_sessions),
+        "replies_to_others": {
+            "chosen": "all" if request.all_replies else len(request.reply_ids),
+            "erased": found["replies_erased"],
+            "kept": found["replies_kept"],
+        },
         "storage": stored,
         "journal": "written" if journal.is_enabled() else "none",
     }

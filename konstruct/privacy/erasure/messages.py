@@ -1,13 +1,11 @@
-"""Erases one message or a conversation. Other data of the user stays.
+"""Erases messages: one, a conversation, or a batch of a person's. Other data of the user stays.
 
 It also removes the reply, copies of both for other agents, and all derived rows: vectors, words of
 the index, facts without other evidence, traces of recalls. It can be killed at any point, and
 continues when run again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -20,25 +18,17 @@ from django_redis import get_redis_connection
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.messages import Thread, lock_windows
-from konstruct.orchestrator.models import Escalation, PendingReply
+from konstruct.orchestrator.models import Agent, AnswerOptions, Escalation, PendingReply, ToolCall
 from konstruct.privacy.erasure.progress import add_rows, now
-from konstruct.privacy.erasure.prompts import erase_from_prompts
-from konstruct.privacy.erasure.redaction import (
-    facts_deleted_with,
-    quoting_messages,
-    redact_copies,
-    redact_new_copies,
-)
-from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
-from memory.conf import HANDOVER_CHANNEL
+from konstruct.privacy.erasure.rows import AddRows, delete_messages, erase_from_prompts
 from memory.conversations import short_term, thread_window
 from memory.conversations.transcript import copy_id
-from memory.indexing.service import remove_from_word_index
-from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
-from memory.scopes import scope_number
+from memory.facts.exclusions import echoes_of_message
+from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, RecallEvent
+from memory.models.facts import WITHOUT_OTHER_EVIDENCE
 from tenants import journal
 from tenants.audit.models import ListExport, MessageErasure
-from tenants.context import connection, fetch_value, required_tenant_id
+from tenants.context import required_tenant_id
 from tenants.redis_keys import idempotency_key, partial_reply_key
 from tenants.schemas.left_overs import drop_left_overs
 
@@ -46,40 +36,10 @@ from tenants.schemas.left_overs import drop_left_overs
 BATCH: Final = 500
 IN_CACHE: Final = "in_cache"
 REPLY_ERASED: Final = "Its reply was erased."
-Tables = dict[str, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Messages that are removed in one transaction."""
-
-    messages: Sequence[Message]
-
-    @property
-    def ids(self) -> list[UUID]:
-        """Ids of the messages."""
-        return [message.pk for message in self.messages]
-
-    @property
-    def threads(self) -> set[Thread]:
-        """Threads of the messages."""
-        return {
-            Thread(message.agent_id, message.user_id, message.thread_id)
-            for message in self.messages
-        }
-
-    @property
-    def users(self) -> list[tuple[UUID, str]]:
-        """Pairs of agent and user, sorted: all processes lock them in one order."""
-        return sorted({(message.agent_id, message.user_id) for message in self.messages})
-
-    def in_cache(self) -> dict[str, Any]:
-        """Return the users, threads and messages that may be in the cache, as JSON."""
-        return {
-            "users": [[str(agent_id), user_id] for agent_id, user_id in self.users],
-            "threads": sorted({thread.thread_id for thread in self.threads}),
-            "ids": [str(pk) for pk in self.ids],
-        }
+_FACTS: Final = f"""
+    SELECT tenant_id, memory_id, version_of, user_id, content FROM memory_memoryentry
+    WHERE {WITHOUT_OTHER_EVIDENCE}
+"""
 
 
 def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageErasure:
@@ -99,30 +59,27 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
         return request
     drop_left_overs(required_tenant_id())
     receipt = request.receipt or {"began_at": now(), "tables": {}, "quoted_in": []}
+    add = partial(add_rows, receipt["tables"])
     # A process that was killed may have left removed messages in the cache.
     _delete_from_cache(receipt.pop(IN_CACHE, None))
+
+    def save(cached: dict[str, Any]) -> None:
+        request.receipt = receipt | {IN_CACHE: cached}
+        request.save(update_fields=["receipt"])
+
     for batch in _batches(request):
-        # Workers lose their leases of the replies.
-        PendingReply.objects.filter(message__in=_one_parameter(batch.ids)).delete()
-        receipt["quoted_in"] += _quoting_messages(batch, request)
-        # So that no reply is written meanwhile.
-        with lock_windows([Thread(agent_id, user_id, "") for agent_id, user_id in batch.users]):
-            facts = _facts_of(batch)
-            began_at = _remove(batch, request, receipt["tables"], facts)
-            request.receipt = receipt | {IN_CACHE: batch.in_cache()}
-            request.save(update_fields=["receipt"])
-        _delete_from_cache(batch.in_cache())
-        changed = redact_new_copies(batch.messages, began_at, facts=facts)
-        for table, count in changed.items():
-            add_rows(receipt["tables"], table, None, count, "changed")
+        for message in batch:
+            if message.pk == request.message_id:
+                quoting = {reply.pk for reply in echoes_of_message(message)}
+                quoting -= {message.pk for message in batch}
+                receipt["quoted_in"] = sorted(map(str, quoting))
+        erase_batch(batch, add, save=save)
+    about = _conversation(request)
     if request.message_id is None:
         # Items of frameworks that belong to no message, such as calls of tools.
-        items = ConversationItem.objects.filter(
-            agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
-        )
-        if count := items._raw_delete(items.db):
-            table = ConversationItem._meta.db_table
-            add_rows(receipt["tables"], table, None, count, "removed")
+        items = ConversationItem.objects.filter(**about)
+        add(ConversationItem._meta.db_table, None, items._raw_delete(items.db), "removed")
+        _empty(Escalation.objects.filter(**about), add)
     ListExport.objects.all().remove()
     if not is_replayed:
         write_journal(request)
@@ -156,21 +113,109 @@ def write_journal(request: MessageErasure) -> None:
     journal.append(tenant_id, names[0], request=str(request.pk), erased=digest)
 
 
-def _batches(request: MessageErasure) -> Iterator[Batch]:
+def _batches(request: MessageErasure) -> Iterator[list[Message]]:
     """Yield the messages in batches. The caller removes a batch before it requests the next one."""
     if request.message_id is not None:
-        requested = Message.objects.filter(pk=request.message_id)
+        requested = Message.objects.filter(pk__in=[request.message_id, *request.reply_ids])
     else:
-        requested = Message.objects.filter(
-            agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
-        ).order_by("created_at", "number")
-    copies = Message.objects.filter(channel=HANDOVER_CHANNEL).order_by()
-    agents = list(copies.values_list("agent_id", flat=True).distinct())
+        requested = Message.objects.filter(**_conversation(request)).order_by(
+            "created_at", "number"
+        )
+    requested = requested.order_by("created_at", "number")
     while ids := list(requested.values_list("pk", flat=True)[:BATCH]):
         with_replies = Message.objects.filter(Q(pk__in=ids) | Q(in_reply_to__in=ids))
-        originals = list(with_replies.values_list("pk", flat=True))
-        copied = [copy_id(pk, agent_id) for pk in originals for agent_id in agents]
-        yield Batch(list(Message.objects.filter(pk__in=_one_parameter(originals + copied))))
+        yield with_copies(with_replies.values_list("pk", flat=True))
+
+
+def _conversation(request: MessageErasure) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in ("agent_id", "user_id", "thread_id")}
+
+
+def with_copies(ids: Iterable[UUID]) -> list[Message]:
+    """Return messages with their copies for agents that got the thread in a handover."""
+    ids, agents = list(ids), list(Agent.objects.values_list("pk", flat=True))
+    copies = [copy_id(pk, agent_id) for pk in ids for agent_id in agents]
+    return list(Message.objects.filter(pk__in=_one_parameter(ids + copies)))
+
+
+def erase_batch(
+    messages: Sequence[Message],
+    add: AddRows,
+    *,
+    save: Callable[[dict[str, Any]], None],
+    without_users: Collection[str] = (),
+) -> int:
+    """Erase messages, which are in memory, with everything that belongs to them.
+
+    Args:
+        messages: the messages. Their replies are erased only if they are among them.
+        add: counts removed and changed rows.
+        save: saves the progress in the transaction. It gets the messages that may be in the cache.
+        without_users: users whose prompts are skipped, because they are all removed.
+
+    Returns:
+        The number of keys removed from the cache.
+    """
+    ids = [message.pk for message in messages]
+    users = sorted({(message.agent_id, message.user_id) for message in messages})
+    threads = sorted({message.thread_id for message in messages})
+    cached = {
+        "users": [[str(agent_id), user_id] for agent_id, user_id in users],
+        "threads": threads,
+        "ids": [str(pk) for pk in ids],
+    }
+    facts = _facts_of(messages)
+    # Workers lose their leases of the replies.
+    PendingReply.objects.filter(message__in=_one_parameter(ids)).delete()
+    # So that no reply is written meanwhile.
+    with lock_windows([Thread(agent_id, user_id, "") for agent_id, user_id in users]):
+        _remove(messages, facts, add, without_users=without_users)
+        save(cached)
+    removed = _delete_from_cache(cached)
+    # Workers may have read the messages for other replies. They begin these anew, and what they
+    # wrote before the end of their leases is changed.
+    waiting = PendingReply.objects.all()
+    if all(fact.user_id is not None for fact in facts):  # others are in prompts of any user
+        of_users = Q(message__user_id__in=[user_id for _, user_id in users])
+        waiting = waiting.filter(of_users | Q(message__thread_id__in=threads))
+    replies.REPLIES.cancel_attempts(list(waiting.values_list("pk", flat=True)))
+    changed = erase_from_prompts([*messages, *facts], without_users=without_users)
+    add(RecallEvent._meta.db_table, None, changed, "changed")
+    return removed
+
+
+def _remove(
+    messages: Sequence[Message],
+    facts: Sequence[MemoryEntry],
+    add: AddRows,
+    *,
+    without_users: Collection[str],
+) -> None:
+    """Remove the rows of messages and facts from all tables, referencing rows first."""
+    ids = [message.pk for message in messages]
+    # If only the reply to a message is erased, the message must not be answered again.
+    answered = list(filter(None, {message.in_reply_to_id for message in messages} - {*ids}))
+    unanswered = list(Message.objects.filter(pk__in=answered, pending_reply__isnull=True))
+    delete_messages(messages, add, facts=facts, without_users=without_users)
+    keys = [str(fact.pk) for fact in facts]
+    # Facts without other evidence are removed already.
+    remaining = MemoryEntry.objects.filter(pk__in=keys)
+    remaining_keys = [str(pk) for pk in remaining.values_list("pk", flat=True)]
+    remaining.delete()
+    add(MemoryEntry._meta.db_table, remaining_keys, len(remaining_keys), "removed")
+    made = IdempotencyRecord.objects.filter(made__in=_one_parameter([*map(str, ids), *keys]))
+    add(IdempotencyRecord._meta.db_table, None, made.delete()[0], "removed")
+    calls, _ = ToolCall.objects.filter(message__in=[message.pk for message in unanswered]).delete()
+    add(ToolCall._meta.db_table, None, calls, "removed")
+    _empty(Escalation.objects.filter(message_id__in=_one_parameter(ids)), add)
+    # Turns that a program sent may repeat the messages: the window has the remaining ones.
+    waiting = AnswerOptions.objects.filter(
+        message__user_id__in={message.user_id for message in messages}, history__isnull=False
+    )
+    add(AnswerOptions._meta.db_table, None, waiting.update(history=None), "changed")
+    for message in unanswered:
+        replies.enqueue(message)
+        replies.REPLIES.give_up(message.pk, code=replies.CLOSED, reason=REPLY_ERASED)
 
 
 def _one_parameter(values: Iterable[Any], kind: str = "uuid") -> RawSQL:
@@ -178,93 +223,38 @@ def _one_parameter(values: Iterable[Any], kind: str = "uuid") -> RawSQL:
     return RawSQL(f"SELECT unnest(%s::{kind}[])", [list(values)])  # noqa: S611
 
 
-def _quoting_messages(batch: Batch, request: MessageErasure) -> list[str]:
-    """Return ids of other messages that quote the requested message, if the batch contains it."""
-    erased = {str(pk) for pk in batch.ids}
-    for message in batch.messages:
-        if message.pk == request.message_id:
-            return [pk for pk in quoting_messages(message) if pk not in erased]
-    return []
+def _facts_of(messages: Sequence[Message]) -> list[MemoryEntry]:
+    """Return the facts that are erased with the messages, with all their versions.
 
-
-def _remove(
-    batch: Batch, request: MessageErasure, tables: Tables, facts: Sequence[MemoryEntry]
-) -> datetime:
-    """Remove the rows of a batch from all tables, referencing rows first.
-
-    Returns:
-        The start of the transaction, by the clock of Postgres.
+    They have no evidence in other messages, or a `message_id` of these in their metadata.
     """
-
-    add = partial(add_rows, tables)
-    # If only the reply to a message is erased, the message must not be answered again.
-    answered = {message.in_reply_to_id for message in batch.messages} - {*batch.ids}
-    unanswered = list(
-        Message.objects.filter(pk__in=filter(None, answered), pending_reply__isnull=True)
-    )
-    began_at: datetime = fetch_value("SELECT now()")
-    with connection.cursor() as cursor:
-        changed = erase_from_prompts([*batch.messages, *facts])
-        delete_rows_of_messages(cursor, batch.ids, add)
-        changed |= redact_copies(batch.messages, facts=facts)
-        for table, count in changed.items():
-            add(table, None, count, "changed")
-        keys = [str(fact.pk) for fact in facts]
-        # Facts without other evidence are removed already.
-        remaining = MemoryEntry.objects.filter(pk__in=keys)
-        remaining_keys = [str(pk) for pk in remaining.values_list("pk", flat=True)]
-        remaining.delete()
-        add("memory_memoryentry", remaining_keys, len(remaining_keys), "removed")
-        records, _ = IdempotencyRecord.objects.filter(
-            made__in=_one_parameter(map(str, [*batch.ids, *keys]))
-        ).delete()
-        add("api_creation", None, records, "removed")
-        add("orchestrator_escalation", None, _redact_escalations(batch, request), "changed")
-        numbers = [message.number for message in batch.messages]
-        scopes = [scope_number(*pair) for pair in batch.users]
-        words = remove_from_word_index(numbers, scopes=scopes)
-        for table, count in zip(("memory_posting", "memory_indexedmessage"), words, strict=True):
-            add(table, None, count, "removed")
-        delete_messages(cursor, batch.ids, add)
-    for message in unanswered:
-        replies.enqueue(message)
-        replies.REPLIES.give_up(message.pk, code=replies.CLOSED, reason=REPLY_ERASED)
-    return began_at
-
-
-def _facts_of(batch: Batch) -> list[MemoryEntry]:
-    """Return the facts that are erased with the batch, with all their versions.
-
-    They have no evidence in other messages, or a `message_id` of the batch in their metadata.
-    """
+    ids = [message.pk for message in messages]
     attributes = MemoryAttribute.objects.filter(
-        key="message_id", kind="text", text__in=_one_parameter(map(str, batch.ids), "text")
+        key="message_id", kind="text", text__in=_one_parameter(map(str, ids), "text")
     )
     fact_ids: set[UUID] = set()
     for memory_id, version_of in attributes.values_list("memory_id", "memory__version_of"):
         fact_ids.add(version_of or memory_id)
-    of_users = Q(user_id__in={user_id for _, user_id in batch.users}) | Q(user_id__isnull=True)
+    of_users = Q(user_id__in={message.user_id for message in messages}) | Q(user_id__isnull=True)
     versions = MemoryEntry.objects.filter(of_users, Q(pk__in=fact_ids) | Q(version_of__in=fact_ids))
-    return [*facts_deleted_with(batch.messages), *versions.defer("embedding")]
+    return [*MemoryEntry.objects.raw(_FACTS, {"ids": ids}), *versions.defer("embedding")]
 
 
-def _redact_escalations(batch: Batch, request: MessageErasure) -> int:
-    about = Escalation.objects.filter(message_id__in=_one_parameter(batch.ids))
-    if request.message_id is None:
-        about |= Escalation.objects.filter(
-            agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
-        )
-    return about.exclude(reason="", note="").update(reason="", note="", message_id=None)
+def _empty(escalations: Any, add: AddRows) -> None:
+    """Empty the texts of escalations, which may quote the messages that led to them."""
+    led = escalations.exclude(reason="", note="")
+    changed = led.update(reason="", note="", message_id=None)
+    add(Escalation._meta.db_table, None, changed, "changed")
 
 
-def _delete_from_cache(cached: Mapping[str, Any] | None) -> None:
-    """Remove erased messages from the cache.
+def _delete_from_cache(cached: Mapping[str, Any] | None) -> int:
+    """Remove erased messages from the cache; return the number of keys.
 
     Args:
-        cached: the result of Batch.in_cache; None: nothing.
+        cached: the argument of `save` in `erase_batch`; None: nothing.
     """
     if cached is None:
-        return
+        return 0
     tenant_id = required_tenant_id()
     for agent_id, user_id in cached["users"]:
         short_term.delete_window(tenant_id, agent_id, user_id)
@@ -272,4 +262,4 @@ def _delete_from_cache(cached: Mapping[str, Any] | None) -> None:
     keys = [
         key(tenant_id, pk) for pk in cached["ids"] for key in (idempotency_key, partial_reply_key)
     ]
-    get_redis_connection("default").unlink(*keys)
+    return int(get_redis_connection("default").unlink(*keys))

@@ -24,6 +24,8 @@ class ErasureProgress:
             "tables": {},
             "cache_keys": 0,
             "messages": {"removed": 0, "of": 0},
+            "replies_erased": 0,
+            "replies_kept": 0,
         }
 
     def reload(self) -> None:

@@ -1,16 +1,15 @@
-"""Removes the rows of a person: messages in batches, with rows that belong to them; then others."""
+"""Deletes rows as the declarations of personal data say: of messages, and of a person."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
-from uuid import UUID
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.privacy.erasure.person import IDS, OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
-from konstruct.privacy.erasure.prompts import erase_from_prompts
-from konstruct.privacy.erasure.redaction import facts_deleted_with, redact_copies, redact_new_copies
-from memory.models import Message
+from memory.context.recall_events import NO_ID
+from memory.indexing.service import remove_from_word_index
+from memory.models import IndexedMessage, MemoryEntry, Message, Posting, RecallEvent
+from memory.scopes import scope_number
 from tenants import transaction
 from tenants.context import connection, fetch_column, fetch_value, tenant_connection
 from tenants.exceptions import KonstructError
@@ -24,14 +23,32 @@ from tenants.personal_data import (
 )
 
 AddRows = Callable[[str, Iterable[str] | None, int, str], None]
-# Approximate number of messages that are removed in one transaction, with their replies.
-BATCH = 1000
 
-MESSAGES: Final = "memory_message"
+MESSAGES: Final = Message._meta.db_table
 # Workers hold these rows while they write embeddings.
 LOCK_EMBEDDING: Final = (
     "SELECT FROM memory_pendingembedding WHERE message_id = ANY(%(ids)s) FOR UPDATE"
 )
+# Events of a source's own user are found by the user; those of others have rows of sources.
+_ERASE_FROM_PROMPTS: Final = """
+    UPDATE memory_recallevent SET
+        sources = ARRAY(
+            SELECT CASE WHEN id = ANY(%(ids)s) THEN %(no_id)s ELSE id END
+            FROM unnest(sources) WITH ORDINALITY AS source (id, place) ORDER BY place
+        ),
+        left_out = ARRAY(
+            SELECT CASE WHEN id = ANY(%(ids)s) THEN %(no_id)s ELSE id END
+            FROM unnest(left_out) WITH ORDINALITY AS source (id, place) ORDER BY place
+        ),
+        unmatched = CASE WHEN NOT sources && %(ids)s THEN unmatched END
+    WHERE user_id <> ALL(%(without)s) AND (reply_id IS NULL OR reply_id <> ALL(%(ids)s))
+      AND id IN (
+        SELECT id FROM memory_recallevent
+        WHERE user_id = ANY(%(users)s) AND (sources && %(ids)s OR left_out && %(ids)s)
+        UNION ALL
+        SELECT event_id FROM memory_promptsource WHERE source_id = ANY(%(ids)s)
+    )
+"""
 _COUNT: Final = f"SELECT count(*) FROM memory_message WHERE {OF_PERSON}"
 _NEXT: Final = f"""
     WITH seen AS (
@@ -43,10 +60,7 @@ _NEXT: Final = f"""
     UNION
     SELECT id FROM asked JOIN memory_message ON in_reply_to_id = question WHERE {OF_PERSON}
 """
-_CREATED: Final = f"""
-    DELETE FROM api_creation USING ({IDS}) AS theirs
-    WHERE made::text = theirs.id RETURNING made::text
-"""
+_CREATED: Final = f"DELETE FROM api_creation WHERE made IN ({IDS}) RETURNING made::text"
 
 
 class UnknownTable(KonstructError):
@@ -77,9 +91,90 @@ def refuse_unknown_tables() -> None:
         )
 
 
+# --- Messages -------------------------------------------------------------------------------------
+
+
+def erase_from_prompts(
+    sources: Sequence[Message | MemoryEntry], *, without_users: Collection[str] = ()
+) -> int:
+    """Erase the references of prompts to messages and facts: one indexed statement.
+
+    Their ids are replaced by zero, which is displayed as erased, and texts of a program in the
+    prompt, which may quote any source of it, are removed. Call it before the messages are deleted,
+    together with the rows of `PromptSource`; and after the commit, for prompts that were written
+    meanwhile.
+
+    Args:
+        sources: the messages, and the facts that are deleted with them. Prompts of replies among
+            the messages are skipped.
+        without_users: users whose prompts are skipped, because they are all removed.
+
+    Returns:
+        The number of changed events.
+    """
+    owners = {source.pk: source.user_id for source in sources}
+    owners |= {fact.fact_id: fact.user_id for fact in sources if isinstance(fact, MemoryEntry)}
+    values = {
+        "ids": list(owners),
+        "users": sorted(filter(None, {*owners.values()} - {*without_users})),
+        "without": list(without_users),
+        "no_id": NO_ID,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_ERASE_FROM_PROMPTS, values)
+        return int(cursor.rowcount)
+
+
+def delete_messages(
+    messages: Sequence[Message],
+    add: AddRows = lambda *_: None,
+    *,
+    facts: Sequence[MemoryEntry] = (),
+    without_users: Collection[str] = (),
+) -> None:
+    """Delete messages with all rows that belong to them, in the current transaction.
+
+    It waits for workers that write embeddings of the messages.
+
+    Args:
+        messages: the messages.
+        add: counts deleted and changed rows.
+        facts: facts that the caller deletes in the same transaction: prompts refer to them no more.
+        without_users: see `erase_from_prompts`.
+    """
+    ids = {"ids": [message.pk for message in messages]}
+    numbers = [message.number for message in messages]
+    scopes = {scope_number(message.agent_id, message.user_id) for message in messages}
+    changed = erase_from_prompts([*messages, *facts], without_users=without_users)
+    add(RecallEvent._meta.db_table, None, changed, "changed")
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK_EMBEDDING, ids)
+        tables = personal_tables()
+        for table, data in tables.items():
+            if data.derived:
+                _delete(cursor, table, data, data.derived, ids, add)
+        for table, data in tables.items():
+            if data.message and table != MESSAGES:
+                _delete(cursor, table, data, f"{data.message} = ANY(%(ids)s)", ids, add)
+        words = remove_from_word_index(numbers, scopes=[*scopes])
+        for model, count in zip((Posting, IndexedMessage), words, strict=True):
+            add(model._meta.db_table, None, count, "removed")
+        _delete(cursor, MESSAGES, tables[MESSAGES], "id = ANY(%(ids)s)", ids, add)
+
+
+# --- A person -------------------------------------------------------------------------------------
+
+
 def count_messages(person: Person) -> int:
     """Return the number of the person's messages."""
     return int(fetch_value(_COUNT, person.parameters()))
+
+
+def next_messages(person: Person, limit: int) -> list[Message]:
+    """Return about `limit` messages of the person that are left, with their replies."""
+    found = (person.parameters(agent=agent_id, limit=limit) for agent_id in person.agents)
+    ids = next(filter(None, (fetch_column(_NEXT, values) for values in found)), [])
+    return list(Message.objects.filter(pk__in=ids))
 
 
 def count_remaining(person: Person) -> dict[str, int]:
@@ -106,39 +201,6 @@ def remove_idempotency_records(person: Person, progress: ErasureProgress) -> Non
         progress.save()
 
 
-def remove_messages(person: Person, progress: ErasureProgress) -> None:
-    """Remove all messages in batches, with the rows that belong to them."""
-    for agent_id in person.agents:
-        # Ends: each batch removes messages of a person who can send no more.
-        while _remove_batch(person, agent_id, progress):
-            progress.report_messages()
-
-
-def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> bool:
-    # So that no reply is written meanwhile.
-    windows = [Thread(agent_id, user_id, "") for user_id in person.user_ids]
-    with lock_windows(windows), connection.cursor() as cursor:
-        ids = fetch_column(_NEXT, person.parameters(agent=agent_id, limit=BATCH))
-        if not ids:
-            return False
-        began_at = fetch_value("SELECT now()")
-        messages = list(Message.objects.filter(pk__in=ids))
-        facts, users = facts_deleted_with(messages), person.user_ids
-        own = users if person.agent_id is None else ()  # those of other agents stay
-        erased = erase_from_prompts([*messages, *facts], without_users=own)
-        redacted = redact_copies(messages, facts=facts, without_users=users)
-        for table, count in (erased | redacted).items():
-            progress.add_rows(table, None, count, "changed")
-        delete_rows_of_messages(cursor, ids, progress.add_rows)
-        delete_messages(cursor, ids, progress.add_rows)
-        progress.add_messages(len(ids))
-        progress.save()
-    changed = redact_new_copies(messages, began_at, facts=facts, without_users=users)
-    for table, count in changed.items():
-        progress.add_rows(table, None, count, "changed")
-    return True
-
-
 def remove_rest(person: Person, progress: ErasureProgress) -> None:
     """Remove the person's rows besides messages, in one transaction."""
     with transaction.atomic(), connection.cursor() as cursor:
@@ -149,45 +211,14 @@ def remove_rest(person: Person, progress: ErasureProgress) -> None:
         progress.save()
 
 
-def delete_rows_of_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> None:
-    """Delete the rows that belong to messages, before the messages are deleted.
-
-    It waits for workers that write embeddings of the messages.
-    """
-    cursor.execute(LOCK_EMBEDDING, {"ids": ids})
-    tables = personal_tables()
-    for table, data in tables.items():
-        if data.derived:
-            _delete(cursor, table, data, data.derived, {"ids": ids}, add)
-    for table, data in tables.items():
-        if data.message and table != MESSAGES:
-            where = f"{data.message} = ANY(%(ids)s)"
-            _delete(cursor, table, data, where, {"ids": ids}, add)
-
-
-def delete_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> None:
-    """Delete messages, after the rows that belong to them."""
-    data = personal_tables()[MESSAGES]
-    _delete(cursor, MESSAGES, data, "id = ANY(%(ids)s)", {"ids": ids}, add)
-
-
 def _delete(
-    cursor: Any,
-    table: str,
-    data: PersonalData,
-    where: str,
-    values: dict[str, Any],
-    add: AddRows,
+    cursor: Any, table: str, data: PersonalData, where: str, values: dict[str, Any], add: AddRows
 ) -> None:
     """Delete rows of a table, and add their number and ids to the receipt."""
-    name = _name(table, data)
-    if not data.key:
-        cursor.execute(f"DELETE FROM {name} WHERE {where}", values)
-        add(table, None, cursor.rowcount, "removed")
-        return
-    cursor.execute(f"DELETE FROM {name} WHERE {where} RETURNING {data.key}::text", values)
-    keys = [key for (key,) in cursor.fetchall()]
-    add(table, keys, len(keys), "removed")
+    returning = f" RETURNING {data.key}::text" if data.key else ""
+    cursor.execute(f"DELETE FROM {_name(table, data)} WHERE {where}{returning}", values)
+    keys = [key for (key,) in cursor.fetchall()] if data.key else None
+    add(table, keys, cursor.rowcount, "removed")
 
 
 def _deleted_tables() -> list[tuple[str, PersonalData]]:

@@ -301,6 +301,30 @@ class Migration(migrations.Migration):
                         help_text="Requested by a key that is bound to an agent or a user.",
                     ),
                 ),
+                (
+                    "all_replies",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="All replies to others that were written with this person's words are erased.",
+                        verbose_name="erase all replies to others",
+                    ),
+                ),
+                (
+                    "reply_ids",
+                    ArrayField(
+                        base_field=models.UUIDField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.UUIDField(), size=None),
+                        ),
+                        default=list,
+                        help_text="The replies to others that are erased; the others are kept.",
+                        size=None,
+                        verbose_name="erased replies to others",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "erasure request",
@@ -466,6 +490,21 @@ class Migration(migrations.Migration):
                         blank=True,
                         help_text="Number of removed rows by table, with digests of the ids.",
                         null=True,
+                    ),
+                ),
+                (
+                    "reply_ids",
+                    ArrayField(
+                        base_field=models.UUIDField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.UUIDField(), size=None),
+                        ),
+                        default=list,
+                        help_text="Replies that quote the message, erased with it.",
+                        size=None,
+                        verbose_name="erased quotations",
                     ),
                 ),
             ],

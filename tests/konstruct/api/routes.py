@@ -69,11 +69,11 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("exclusions", "POST"): Case(
         lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
-        messages=6,
+        messages=7,
         body=lambda seed: {"start": 5, "end": 6, "reason": "A joke."},
     ),
     ("exclusion", "DELETE"): Case(
-        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/{seed.exclusion}/", messages=7
+        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/{seed.exclusion}/", messages=8
     ),
     ("transcript", "DELETE"): Case(
         at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"), messages=5
@@ -302,6 +302,9 @@ CASES: dict[tuple[str, str], Case] = {
     ("erasures", "POST"): Case(
         at("erasures/"), messages=7, body=lambda seed: {"user_id": "maria", "agent": ada(seed)}
     ),
+    ("erasure-replies", "GET"): Case(
+        at("erasures/replies/", user_id=lambda seed: "maria"), messages=5
+    ),
     ("erasure", "GET"): Case(lambda seed: f"{V1}erasures/{seed.erasure}/", messages=4),
     ("windows", "GET"): Case(at("windows/", **OF_MARIA), messages=5),
     ("windows", "DELETE"): Case(at("windows/", **OF_MARIA), messages=5),
@@ -333,6 +336,7 @@ LONG: dict[str, Callable[[SeedData], str]] = {
     "users": at("users/"),
     "timeline": at("users/maria/timeline/"),
     "erasures": at("erasures/"),
+    "erasure-replies": at("erasures/replies/", user_id=lambda seed: "maria"),
     "exclusions": lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
 }
 

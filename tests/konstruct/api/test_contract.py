@@ -25,7 +25,7 @@ from konstruct.orchestrator.agents import create_agent
 from memory.conversations.short_term import get_recent_messages
 from memory.facts import LongTermMemory
 from memory.indexing import embedding_jobs as embeddings
-from memory.models import MemoryEntry
+from memory.models import MemoryEntry, Message, PromptSource, RecallEvent
 from tenants.audit.models import AccessEvent
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
@@ -75,6 +75,10 @@ def _create_seed(slug: str, secret: str) -> SeedData:
     talk(seed.program, "another", "Hello")
     # At least two rows in every list.
     answer(seed.program, seed.program.send(f"And then?{secret}").json()["id"])
+    with tenant_scope(tenant.id):  # replies to others with words of maria
+        message = Message.objects.filter(user_id="maria").first()
+        for event in RecallEvent.objects.exclude(user_id="maria"):
+            PromptSource.objects.create(event=event, source_id=message.pk)
     facts = LongTermMemory()
     facts.store(MemoryEntry(tenant_id=tenant.id, user_id="vera", content=f"Vera is tall.{secret}"))
     facts.update(seed.fact, tenant.id, content=f"Vera loves tea.{secret}")

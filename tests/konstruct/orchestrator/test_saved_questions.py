@@ -12,11 +12,12 @@ from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, ModelCall, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
 from konstruct.privacy.erasure import carry_out
-from konstruct.privacy.erasure.rows import delete_rows_of_messages
+from konstruct.privacy.erasure.rows import delete_messages
 from memory.models import Message
+from tenants import transaction
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind
-from tenants.context import connection, tenant_scope
+from tenants.context import tenant_scope
 from tenants.jobs import WorkerLost
 from tests import database
 from tests.jobs import expire_leases
@@ -166,7 +167,7 @@ def test_an_answer_is_erased_with_a_message_of_its_prompt(
     message = send_message("My sister lives in Lisbon.")
     save_question(ada, content="Where does my sister live?", user_id="maria")
     ask(ada)
-    with database.as_owner(), tenant_scope(program.tenant.id), connection.cursor() as cursor:
-        delete_rows_of_messages(cursor, [message.pk], lambda *_: None)
+    with database.as_owner(), tenant_scope(program.tenant.id), transaction.atomic():
+        delete_messages([message, message.reply])
     assert SavedQuestion.objects.exists()
     assert not QuestionAnswer.objects.exists()

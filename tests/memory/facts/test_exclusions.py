@@ -2,12 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import pytest
 
 from memory.context import ContextManager
+from memory.conversations.short_term import UserWindow, append_turns, get_recent_messages
 from memory.conversations.transcript import record_message
+from memory.conversations.window_store import Turn
 from memory.facts import (
     Author,
     LongTermMemory,
@@ -242,6 +245,50 @@ def test_recall_as_of_an_earlier_time_includes_facts_corrected_later(
     assert result.facts[0].memory_id == rome
     assert STATEMENT in contents(result)
     assert recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).facts == ()
+
+
+def window(tenant: Tenant) -> list[str]:
+    return [turn["content"] for turn in get_recent_messages(tenant.id, AGENT, USER)]
+
+
+@pytest.mark.django_db(transaction=True)  # windows are deleted after the commit
+def test_excluded_message_and_its_echoes_leave_recall_and_window_until_it_is_included(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    reply(tenant_a, "I see.", to=statement)
+    echo = reply(tenant_a, "As you live in Rome, how is your dog Rex at night?")
+    store_trace(AGENT, USER, reply_id=echo.pk, sources=[statement.pk])
+    reply(tenant_a, "Rome is where many people live, with a dog called Rex, at night.")
+    before, shown = set(recalled(tenant_a)), window(tenant_a)
+    assert {STATEMENT, echo.content, "I see."} <= {*shown} & before
+
+    exclusion = exclude_from_recall(statement, author=CURATOR, reason="private")
+    assert RecallExclusion.objects.get(message=echo).echo_of == exclusion.pk
+    gone = {STATEMENT, echo.content}
+    assert set(recalled(tenant_a)) == before - gone
+    assert window(tenant_a) == [text for text in shown if text not in gone]
+    # Of an echo that is excluded as well, its own exclusion stays.
+    exclude_from_recall(echo, author=CURATOR)
+
+    include_again(statement, author=CURATOR, exclusion_id=exclusion.pk)
+    assert set(recalled(tenant_a)) == before - {echo.content}
+    assert include_again(echo, author=CURATOR) == 1
+    assert (set(recalled(tenant_a)), window(tenant_a)) == (before, shown)
+
+
+def test_excluded_turn_of_a_window_is_not_rebuilt_by_each_append(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    for message in (statement, reply(tenant_a, REPLY, to=statement)):
+        exclude_from_recall(message, author=CURATOR)
+    assert window(tenant_a) == []
+    question = add_messages(tenant_a, "Which recipe?", start=START + timedelta(hours=2))[0]
+    answer = reply(tenant_a, UNRELATED, to=question)
+    with patch.object(UserWindow, "rebuild") as rebuild:
+        turns = [Turn.of(question), Turn.of(answer)]
+        append_turns(tenant_a.id, AGENT, USER, turns)
+        assert window(tenant_a) == [question.content, UNRELATED]
+    rebuild.assert_not_called()
 
 
 def test_message_is_excluded_and_included_manually(tenant_a: Tenant, statement: Message) -> None:

@@ -14,6 +14,18 @@ else:
     from typing_extensions import NotRequired
 
 
+class AffectedReply(TypedDict):
+    """A reply to another user that was written with words of the user."""
+
+    id: str
+    agent_id: str
+    user_id: str
+    """The user of the reply."""
+    thread_id: str
+    content: str
+    created_at: str
+
+
 class Agent(TypedDict):
     """An agent."""
 
@@ -186,7 +198,7 @@ class AgentOfUser(TypedDict):
     id: str
     name: str
     messages: int
-    """Messages of user and agent, up to the limit of the count."""
+    """Messages of user and agent."""
 
 
 class AgentVersion(TypedDict):
@@ -396,6 +408,10 @@ class Erasure(TypedDict):
     erased."""
     message_id: NotRequired[str | None]
     """The one message that is erased."""
+    all_replies: NotRequired[bool]
+    """All replies to others that were written with the user's words are erased."""
+    reply_ids: list[str]
+    """The further replies that are erased."""
     reason: str
     requested_by: str
     created_at: str
@@ -408,8 +424,9 @@ class Erasure(TypedDict):
     done_at: str | None
     receipt: Any
     """The numbers of rows removed from each table, with digests of the ids and without texts.
-    `found` is false if nothing was stored about the user. `storage` lists the rewritten
-    files, and when other files lose the removed values."""
+    `found` is false if nothing was stored about the user. `replies_to_others` has the
+    numbers of replies to others that were chosen (or `all`), erased and kept. `storage`
+    lists the rewritten files, and when other files lose the removed values."""
 
 
 class ErasureProgress(TypedDict):
@@ -498,6 +515,8 @@ class Exclusion(TypedDict):
     memory_id: str | None
     """The fact, or old version, with the correction that excluded it; null: it was excluded
     directly."""
+    echo_of: str | None
+    """The exclusion of the message that this reply repeats; null: none."""
     reason: str
     """The author's reason."""
     author_kind: Literal["person", "program", "operator", "run", "system"]

@@ -49,6 +49,11 @@ export class Erasures extends Resource {
     return this.call<"get_erasure">("GET", pathOf("erasures", erasureId), {}, options);
   }
 
+  /** List the replies to others that were written with words of a user, newest first. */
+  replies(params: Params<"list_affected_replies">, options: CallOptions = {}) {
+    return this.pages<"list_affected_replies">("erasures/replies/", params, options);
+  }
+
   /** List the erasures of users, newest first. */
   list(params: Params<"list_erasures"> = {}, options: CallOptions = {}) {
     return this.pages<"list_erasures">("erasures/", params, options);

@@ -52,6 +52,10 @@ class ExclusionSerializer(serializers.Serializer):
         help_text="The fact, or old version, with the correction that excluded it; null: it was "
         "excluded directly.",
     )
+    echo_of = serializers.UUIDField(
+        allow_null=True,
+        help_text="The exclusion of the message that this reply repeats; null: none.",
+    )
     reason = serializers.CharField(help_text="The author's reason.")
     author_kind = serializers.ChoiceField(choices=AuthorKind.choices)
     author_name = serializers.CharField(help_text="Name of the author.")
@@ -93,13 +97,16 @@ class ExclusionsView(ApiView):
     def post(self, request: Request, message_id: UUID) -> Response:
         """Exclude a message, or some of its words, from recall.
 
-        Agents no longer recall the message or the words. The transcript and the recent turns keep
-        them. For words that are already excluded, the response is the existing exclusion.
+        Agents no longer recall the message or the words, and a whole message is not among the
+        recent turns. The same happens to the agent's echoes of it: replies that were written with
+        the message, and have at least half of its words. The transcript keeps all of them. For
+        words that are already excluded, the response is the existing exclusion.
         """
         fields: dict[str, Any] = self.fields
         message, author = _message(self, message_id), self.caller.author
         words = {"start": fields.get("start"), "end": fields.get("end")}
-        existing = RecallExclusion.objects.filter(message=message, memory_id=None, **words).first()
+        of_caller = RecallExclusion.objects.filter(message=message, memory_id=None, echo_of=None)
+        existing = of_caller.filter(**words).first()
         try:
             exclusion = existing or exclude_from_recall(
                 message, author=author, request_id=current_request_id(), **fields
@@ -129,7 +136,7 @@ class ExclusionView(ApiView):
     def delete(self, request: Request, message_id: UUID, exclusion_id: UUID) -> Response:
         """Remove an exclusion, including one made by the correction of a fact.
 
-        Recall can find the message, or its words, again.
+        Recall and recent turns can have the message, or its words, again, and the echoes of it.
         """
         message = _message(self, message_id)
         exclusion = RecallExclusion.objects.filter(message=message, pk=exclusion_id).first()

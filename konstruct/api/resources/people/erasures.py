@@ -1,5 +1,6 @@
 """Requests of erasure, and their receipts."""
 
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,12 @@ from konstruct.api.auth.permissions import Caller, OutsideOfKey
 from konstruct.api.http import bodies
 from konstruct.api.http.access_log import actor_of
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists import ByCreation, PageQuerySerializer, ordering_field
+from konstruct.api.http.lists import (
+    ByCreation,
+    NewestFirst,
+    PageQuerySerializer,
+    ordering_field,
+)
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
@@ -22,6 +28,7 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.identities.erasure_requests import (
     ThreadOfOthers,
+    replies_to_others,
     request_erasure,
     request_message_erasure,
 )
@@ -29,6 +36,7 @@ from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonyms
 
 MAX_THREADS = 1000
+MAX_REPLIES = 1000
 ERASE = "audit.add_erasurerequest"
 ERASURE_LOCATION = response_header("Location", "The URL of the request.", 202)
 
@@ -59,6 +67,46 @@ class NewErasureSerializer(EraseSerializer):
         help_text="Sessions of graphs that belong to the user, in addition to those of their "
         "conversations. A session of a thread with other speakers, or that names another user, is "
         "refused.",
+    )
+    all_replies = bodies.StrictBooleanField(
+        required=False,
+        help_text="Erase all replies to others that were written with the user's words, which "
+        "`GET /api/v1/erasures/replies/` lists. Default: they are kept.",
+    )
+    replies = bodies.BoundedListField(
+        child=serializers.UUIDField(),
+        required=False,
+        max_length=MAX_REPLIES,
+        help_text="The ids of those of these replies that are erased.",
+    )
+
+
+class AffectedRepliesQuery(PageQuerySerializer):
+    """Query parameters of the replies that an erasure may include."""
+
+    user_id = bodies.ChannelIdField(help_text="The user to erase.")
+    agent = bodies.ChannelIdField(required=False, help_text="Name or id of the one agent.")
+
+
+class AffectedReplySerializer(serializers.Serializer):
+    """A reply to another user that was written with words of the user."""
+
+    id = serializers.UUIDField()
+    agent_id = serializers.UUIDField()
+    user_id = serializers.CharField(help_text="The user of the reply.")
+    thread_id = serializers.CharField()
+    content = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class EraseMessageQuery(EraseSerializer):
+    """Query parameters of the erasure of a message."""
+
+    quotes = serializers.BooleanField(
+        required=False,
+        help_text="Erase the replies that quote the message too: those that were written with it, "
+        "and have at least half of its words. Default: they are kept, and `quoted_in` of the "
+        "receipt has their ids.",
     )
 
 
@@ -91,6 +139,13 @@ class ErasureSerializer(serializers.Serializer):
     message_id = serializers.UUIDField(
         allow_null=True, required=False, help_text="The one message that is erased."
     )
+    all_replies = serializers.BooleanField(
+        required=False,
+        help_text="All replies to others that were written with the user's words are erased.",
+    )
+    reply_ids = serializers.ListField(
+        child=serializers.UUIDField(), help_text="The further replies that are erased."
+    )
     reason = serializers.CharField()
     requested_by = serializers.CharField()
     created_at = serializers.DateTimeField()
@@ -105,8 +160,9 @@ class ErasureSerializer(serializers.Serializer):
     receipt = serializers.JSONField(
         allow_null=True,
         help_text="The numbers of rows removed from each table, with digests of the ids and "
-        "without texts. `found` is false if nothing was stored about the user. `storage` lists the "
-        "rewritten files, and when other files lose the removed values.",
+        "without texts. `found` is false if nothing was stored about the user. `replies_to_others` "
+        "has the numbers of replies to others that were chosen (or `all`), erased and kept. "
+        "`storage` lists the rewritten files, and when other files lose the removed values.",
     )
 
 
@@ -174,6 +230,12 @@ class ErasuresView(ApiView):
         linked to the user, the request needs a key of the whole tenant.
         """
         fields = self.fields
+        replies = {
+            "all_replies": fields.get("all_replies", False),
+            "reply_ids": fields.get("replies", ()),
+        }
+        if self.caller.is_bound and any(replies.values()):
+            raise OutsideOfKey("Replies to others need a key of the whole tenant.")
         agent_id = self.caller.agent_id_in(fields)
         user_id = self.caller.user(fields["user_id"])
         if self.caller.user_id is not None and len(linked_ids(user_id)) > 1:
@@ -194,6 +256,7 @@ class ErasuresView(ApiView):
                 reason=fields.get("reason", ""),
                 request_id=current_request_id(),
                 by_bound_key=self.caller.is_bound,
+                **replies,
             )
             return requested.pk
 
@@ -210,6 +273,29 @@ class ErasuresView(ApiView):
             self.log(requested, action=Action.VIEW)
         document = _document(requested, request)
         return Response(document, status=202, headers={"Location": document["url"]})
+
+
+@route("erasures/replies/", name="erasure-replies")
+class AffectedRepliesView(ApiView):
+    """Replies to others that the erasure of a user may include."""
+
+    @operation(
+        Action.LIST,
+        "replies with words of a person",
+        scope=(KeyScope.READ, KeyScope.ERASE),
+        permission="memory.view_message",
+        query=AffectedRepliesQuery,
+        id="list_affected_replies",
+        page=AffectedReplySerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """List the replies to others that were written with words of a user, newest first.
+
+        An erasure of the user keeps them unless it names them. It needs a key of the whole tenant.
+        """
+        user_ids = linked_ids(self.query["user_id"])
+        rows = replies_to_others(user_ids, agent_id=self.caller.agent_id_in(self.query))
+        return self.page(rows, NewestFirst(), AffectedReplySerializer)
 
 
 @route("erasures/<uuid:erasure_id>/", name="erasure")
@@ -245,6 +331,7 @@ def erase_messages(
     user_id: str,
     thread_id: str,
     message_id: UUID | None = None,
+    reply_ids: Collection[UUID] = (),
     reason: str = "",
 ) -> Response:
     """Request the erasure of a message or a conversation, and answer with the request."""
@@ -254,6 +341,7 @@ def erase_messages(
         user_id=user_id,
         thread_id=thread_id,
         message_id=message_id,
+        reply_ids=reply_ids,
         by=actor_of(request),
         reason=reason,
     )
@@ -276,8 +364,8 @@ def _may_see(caller: Caller, erasure: ErasureRequest | MessageErasure) -> bool:
 
 def _document(erasure: ErasureRequest | MessageErasure, request: Request) -> dict[str, Any]:
     names = [
-        *("id", "user_id", "agent_id", "thread_id", "message_id", "reason"),
-        *("requested_by", "created_at", "done_at", "receipt"),
+        *("id", "user_id", "agent_id", "thread_id", "message_id", "all_replies", "reply_ids"),
+        *("reason", "requested_by", "created_at", "done_at", "receipt"),
     ]
     user_ids, started, progress = [erasure.user_id], erasure.receipt, None
     if isinstance(erasure, ErasureRequest):

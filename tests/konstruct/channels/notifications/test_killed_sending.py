@@ -66,7 +66,7 @@ def kill_sending(program: Program) -> None:
     (key,) = keys(NOTIFICATIONS)
 
     def work() -> None:
-        NOTIFICATIONS.cancel_all_attempts()
+        NOTIFICATIONS.cancel_attempts()
         send(key)
 
     assert kill_everywhere(program, work) > 10
@@ -79,7 +79,7 @@ def test_killed_check_notifies_once(escalated: Program) -> None:
     key = escalate(escalated)
 
     def work() -> None:
-        CHECKS.cancel_all_attempts()  # the previous worker is dead
+        CHECKS.cancel_attempts()  # the previous worker is dead
         check_row(key)
 
     assert kill_everywhere(escalated, work) > 5

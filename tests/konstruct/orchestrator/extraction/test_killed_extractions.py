@@ -43,7 +43,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
     key = cursor_id()
 
     def work() -> None:
-        queue.EXTRACTIONS.cancel_all_attempts()  # the previous worker is dead
+        queue.EXTRACTIONS.cancel_attempts()  # the previous worker is dead
         runs.extract(key)
 
     kills, half_way = 0, set[Any]()

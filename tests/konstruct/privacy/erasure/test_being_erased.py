@@ -1,17 +1,20 @@
 """During an erasure no interface writes about the person, and what was in flight writes nothing."""
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.db import connections
 
+from konstruct.channels.inbox import ARRIVALS
+from konstruct.channels.models import Arrival
 from konstruct.interfaces.openai import views as openai_views
 from konstruct.orchestrator.identities.channel_identities import identity_of, link
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure import carry_out, storage
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message, Scope
 from tenants.audit.access_log import Actor
@@ -19,11 +22,19 @@ from tenants.audit.models import ActorKind
 from tenants.audit.people import Person, PersonBeingErased
 from tenants.context import tenant_scope
 from tests import database
+from tests.konstruct.channels.conftest import (  # noqa: F401
+    answer_all,
+    connected,
+    post,
+    slack,
+    take_in_all,
+)
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.orchestrator.extraction.conftest import fact
 from tests.konstruct.privacy.conftest import save_session
 from tests.servers.llm import Answer, LLMServer
+from tests.servers.slack import mention
 
 pytestmark = [
     pytest.mark.slow,
@@ -94,6 +105,47 @@ def test_an_erasure_by_one_agent_refuses_messages_to_that_agent(program_a: Progr
         request_erasure("maria", by=EVA, agent_id=program_a.agent.pk)
     assert program_a.send("Hello.").status_code == 409
     assert program_a.send("Hello.", agent="bo").status_code == 202
+
+
+def test_slack_event_during_an_erasure_is_erased_or_processed_after_it(
+    connected: Program,  # noqa: F811
+    post: Callable[..., Any],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    purge, tenant_id = storage.purge_files, connected.tenant.id
+    post(mention("T1", "My code is heliotrope."))
+    answer_all(connected)
+    with tenant_scope(tenant_id):
+        (user_id,) = {*Message.objects.values_list("user_id", flat=True)}
+        request = request_erasure(user_id, by=EVA)
+    post(mention("T1", "It was heliotrope."))  # removed with the rows of the person
+    take_in_all(connected)
+
+    def send() -> int:
+        try:
+            post(mention("T1", "Are you there?"))
+            take_in_all(connected)
+            with tenant_scope(tenant_id):
+                assert not Message.objects.exists()
+                return Arrival.objects.count()
+        finally:
+            connections.close_all()
+
+    def purge_after_an_event(*given: Any, **options: Any) -> Any:
+        with ThreadPoolExecutor(1) as threads:
+            assert threads.submit(send).result() == 1
+        return purge(*given, **options)
+
+    monkeypatch.setattr(storage, "purge_files", purge_after_an_event)
+    with database.as_owner(), tenant_scope(tenant_id):
+        carry_out(request)
+    with tenant_scope(tenant_id):
+        assert not Message.objects.exists()
+        long_ago = "2000-01-01T00:00:00Z"
+        ARRIVALS.jobs().update(due_at=long_ago, sweep_at=long_ago)
+    take_in_all(connected)
+    with tenant_scope(tenant_id):
+        assert [*Message.objects.values_list("content", flat=True)] == ["Are you there?"]
 
 
 def test_a_model_that_answers_after_the_erasure_makes_no_memory(

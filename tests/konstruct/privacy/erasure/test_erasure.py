@@ -30,7 +30,7 @@ from konstruct.orchestrator.models import (
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy import jobs
 from konstruct.privacy.archive import export_memory
-from konstruct.privacy.erasure import carry_out, rows
+from konstruct.privacy.erasure import carry_out, messages, rows
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
@@ -230,10 +230,9 @@ def test_erasure_interrupted_at_every_step_continues(
 ) -> None:
     request = request_erasure(MARIA, by=EVA)
     for step in (
-        "erasing._delete_reply_jobs",
         "rows.remove_idempotency_records",
         "storage.remove_keys",
-        "rows.remove_messages",
+        "messages.erase_batch",
         "rows.remove_rest",
         "rows.count_remaining",
         "storage.purge_files",
@@ -253,17 +252,18 @@ def test_erasure_interrupted_at_every_step_continues(
 def test_nothing_is_written_about_the_person_during_an_erasure(
     tenant_a: Tenant, agent: Agent, full: Message, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove, refused = rows.remove_messages, []
+    erase, refused = messages.erase_batch, []
 
-    def talkative(person: Any, progress: Any) -> None:
-        remove(person, progress)
+    def talkative(*args: Any, **options: Any) -> int:
+        removed = erase(*args, **options)
         try:
             incoming = Incoming(agent.id, MARIA, "hers", "rest", f"More {SECRET}.")
             accept(incoming, tenant_id=tenant_a.id)
         except PersonBeingErased as error:
             refused.append(error)
+        return removed
 
-    monkeypatch.setattr(rows, "remove_messages", talkative)
+    monkeypatch.setattr(messages, "erase_batch", talkative)
     request = carry_out(request_erasure(MARIA, by=EVA))
     assert len(refused) == request.receipt["rounds"] == 1
     assert request.receipt["tables"]["memory_message"]["removed"] == 8

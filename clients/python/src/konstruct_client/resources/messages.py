@@ -80,9 +80,17 @@ class Messages(Resource[S]):
         return Call("POST", "messages/", query, body, headers)
 
     @call
-    def erase(self, message_id: str, *, reason: str | None = None) -> Call[documents.Erasure]:
-        """Ask that a message be erased, with its reply. It needs a key with the scope `erase`."""
-        return Call("DELETE", f"messages/{segment(message_id)}/", given(reason=reason))
+    def erase(
+        self, message_id: str, *, quotes: bool | None = None, reason: str | None = None
+    ) -> Call[documents.Erasure]:
+        """Ask that a message be erased, with its reply. It needs a key with the scope `erase`.
+
+        Args:
+            quotes: whether to erase the replies that quote it too.
+            reason: why; it stays on the receipt.
+        """
+        query = given(quotes=quotes, reason=reason)
+        return Call("DELETE", f"messages/{segment(message_id)}/", query)
 
     @call
     def get(self, message_id: str, *, wait: float = 0) -> Call[documents.Message]:

@@ -141,6 +141,8 @@ class Erasures(Resource[S]):
         *,
         agent: str | None = None,
         threads: Iterable[str] | None = None,
+        all_replies: bool | None = None,
+        replies: Iterable[str] | None = None,
         reason: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[documents.Erasure]:
@@ -148,12 +150,27 @@ class Erasures(Resource[S]):
 
         Args:
             threads: sessions of graphs that are the user's, beside their conversations.
+            all_replies: whether to erase all replies to others that `replies` lists.
+            replies: ids of those of them to erase.
             reason: why; it stays on the receipt.
             idempotency_key: the same request under the same key is the same erasure.
         """
-        named = None if threads is None else list(threads)
-        body = given(user_id=user_id, agent=agent, threads=named, reason=reason)
+        body = given(
+            user_id=user_id,
+            agent=agent,
+            threads=None if threads is None else [*threads],
+            all_replies=all_replies,
+            replies=None if replies is None else [*replies],
+            reason=reason,
+        )
         return Call("POST", "erasures/", body=body, headers=once(idempotency_key))
+
+    @pages
+    def replies(
+        self, user_id: str, *, agent: str | None = None, limit: int | None = None
+    ) -> Call[Page[documents.AffectedReply]]:
+        """List the replies to others that were written with words of a user, newest first."""
+        return listing("erasures/replies/", user_id=user_id, agent=agent, limit=limit)
 
     @call
     def get(self, erasure_id: str) -> Call[documents.Erasure]:

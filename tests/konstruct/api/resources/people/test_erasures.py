@@ -8,6 +8,7 @@ from konstruct.orchestrator.identities.channel_identities import identity_of, li
 from konstruct.privacy import jobs
 from memory.models import Message
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest
+from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.api.auth.test_scopes import refusal
@@ -53,6 +54,29 @@ def test_key_requests_erasures_within_its_binding(program_a: Program) -> None:
     assert program_of_maria.post(ERASURES, {"user_id": "maria"}).status_code == 202
     refusal(program_of_maria.get(f"{ERASURES}{of_agent['id']}/"), 404)
     assert program_a.get(f"{ERASURES}{of_agent['id']}/").status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_bound_key_lists_the_erasures_of_its_user_or_agent(program_a: Program) -> None:
+    of_maria = program_a.with_key(scopes=["read", "erase"], user_id="maria")
+    of_agent = program_a.with_key(scopes=["read", "erase"], agent_id=program_a.agent.id)
+    for body in ({"user_id": "maria"}, {"user_id": "theo"}, {"user_id": "theo", "agent": "ada"}):
+        assert program_a.post(ERASURES, body).status_code == 202
+
+    def listed(program: Program) -> list[tuple[str, bool]]:
+        rows = program.get(ERASURES).json()["results"]
+        return [(row["user_id"], row["agent_id"] is not None) for row in rows]
+
+    assert (listed(of_maria), listed(of_agent)) == ([("maria", False)], [("theo", True)])
+    refusal(of_maria.get(f"{ERASURES}?user_id=theo"), 403)
+    with database.as_owner():
+        assert jobs.ERASE.run_due() == 3
+    with tenant_scope(program_a.tenant.id):
+        maria, theo = pseudonym("maria"), pseudonym("theo")
+    refusal(of_maria.get(ERASURES), 401)  # the key is erased too
+    of_maria = program_a.with_key(scopes=["read", "erase"], user_id="maria")
+    assert (listed(of_maria), listed(of_agent)) == ([(maria, False)], [(theo, True)])
 
 
 def test_a_reason_that_names_the_person_is_refused(program_a: Program) -> None:
