@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -170,6 +171,10 @@ def worker(tree: Path, python: Path, home: Path) -> Iterator[Worker]:
         yield Worker(process)
         assert process.stdin is not None
         process.stdin.close()
+        process.wait()
+    # Postgres and Valkey end after their last user, and write into the home until then.
+    while (home / "supervisord.pid").exists():
+        time.sleep(0.1)
 
 
 def compare(kind: str, messages: list[Message], workers: dict[str, Worker], count: int) -> None:

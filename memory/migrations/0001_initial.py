@@ -1773,7 +1773,7 @@ class Migration(migrations.Migration):
                 "PendingEmbedding": "A message that has no vectors and words yet; deleted when they are written.",
                 "PersonName": "A name that messages of a user have had, so that people are found by it. Append-only.",
                 "Posting": "The weight of one lexeme in one message: the lexical index. Append-only.",
-                "PromptSource": "A message or a fact of another person, or of nobody, in the prompt of a reply. Append-only.",
+                "PromptSource": "A message or a fact in the prompt of a reply, except those of the user of the reply. Append-only.",
                 "RecallEvent": "The recall for a reply and its prompt, as ids, scores and references. Append-only.",
                 "RecallExclusion": "A message, or some words of it, that recall leaves out until the exclusion is removed.",
                 "Scope": "The integer that identifies an agent and a user in the index of recall. Append-only.",

@@ -581,10 +581,10 @@ class RecallEvent(AgentUserModel):
 
 
 class PromptSource(TenantModel):
-    """A message or a fact of another person, or of nobody, in the prompt of a reply. Append-only.
+    """A message or a fact in the prompt of a reply, except those of the user of the reply. Append-only.
 
-    The sources that belong to the user of the reply are found by the user: with a row for each turn
-    of the window, an event would take twice as much space.
+    The latter are found by the user: with a row for each turn of the window, an event would take
+    twice as much space.
     """
 
     pk = models.CompositePrimaryKey("event_id", "source_id")

@@ -6,7 +6,7 @@ waits for a language model between reading and writing calls it twice: `since` r
 begun before an erasure that is done meanwhile.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -84,12 +84,15 @@ class Person(TenantModel):
 
 
 def hold_people(
-    user_ids: Collection[str | None],
+    user_ids: Iterable[str | None],
     *,
     agent_ids: Collection[UUID | None] = (),
     since: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Keep users from being erased until the transaction ends. New users get a pseudonym.
+
+    A transaction that writes for several users names all of them in one call, which takes them in
+    their order. Two that added the same users by several calls could wait for each other.
 
     Args:
         user_ids: the users of the rows to write; None is ignored.

@@ -979,7 +979,7 @@ CREATE TABLE __schema__.memory_promptsource (
     CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
 );
 ALTER TABLE ONLY __schema__.memory_promptsource FORCE ROW LEVEL SECURITY;
-COMMENT ON TABLE __schema__.memory_promptsource IS 'A message or a fact of another person, or of nobody, in the prompt of a reply. Append-only.';
+COMMENT ON TABLE __schema__.memory_promptsource IS 'A message or a fact in the prompt of a reply, except those of the user of the reply. Append-only.';
 COMMENT ON COLUMN __schema__.memory_promptsource.tenant_id IS 'The tenant whose row this is.';
 COMMENT ON COLUMN __schema__.memory_promptsource.source_id IS 'The message or the fact.';
 COMMENT ON COLUMN __schema__.memory_promptsource.event_id IS 'The recall event with the prompt.';

@@ -34,6 +34,10 @@ from tenants.context import connection, execute, tenant_connection, tenant_scope
 from tenants.models import Tenant
 
 Say = Callable[[str, int, int], None]
+_USERS: Final = """
+    SELECT DISTINCT row ->> 'user_id' FROM exported
+    WHERE json_valid(row) AND json_type(row, '$.user_id') = 'text'
+"""
 # Postgres cannot make JSON of more than 2**28 bytes, of a row or of the rows of a statement.
 BATCH_ROWS: Final = 500
 BATCH_LENGTH: Final = 2**24
@@ -81,6 +85,8 @@ def import_memory(
 
 
 def _import_all(file: apsw.Connection, manifest: Manifest, say: Say) -> None:
+    # All at once: two imports that add people one after the other could wait for each other.
+    hold_people(user_id for (user_id,) in file.execute(_USERS))
     new_messages: set[str] = set()
     for kind in kinds():
         new = 0
@@ -176,7 +182,6 @@ def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> 
     """Import rows of a kind; return the number of new rows."""
     if not items:
         return 0
-    hold_people({item.get("user_id") for item in items})
     try:
         with connection.cursor() as cursor:
             if kind.export.insert:

@@ -3,13 +3,17 @@
 import json
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 from uuid import uuid4
 
 import apsw
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connections
 
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline
@@ -341,3 +345,29 @@ def test_archive_of_one_person_quotes_no_words_of_another(
         )  # fmt: skip
     export_memory(tenant_a, tmp_path / "maria.db", user_id="maria")
     assert b"cheese" not in (tmp_path / "maria.db").read_bytes()
+
+
+def test_imports_with_the_same_new_people_do_not_deadlock(
+    tenant_a: Tenant, tenant_b: Tenant, make_tenant: Callable[..., Tenant], tmp_path: Path
+) -> None:
+    agent_id, target, both_have_messages = uuid4(), make_tenant(), Barrier(2)
+    for tenant, writer, known in ((tenant_a, "bob", "eva"), (tenant_b, "eva", "bob")):
+        message = {"agent_id": agent_id, "user_id": writer, "thread_id": "t", "channel": "rest"}
+        record_message(tenant_id=tenant.id, role="user", content="Hello.", **message)
+        entry = {"tenant_id": tenant.id, "agent_id": agent_id, "user_id": known}
+        LongTermMemory().store(MemoryEntry(content="A fact.", metadata={}, **entry))
+        export_memory(tenant, tmp_path / f"{tenant.slug}.db")
+
+    def wait(kind: str, new: int, rows: int) -> None:
+        with suppress(BrokenBarrierError):
+            if kind == "messages":
+                both_have_messages.wait(2)
+
+    def load(tenant: Tenant) -> None:
+        try:
+            import_memory(target, tmp_path / f"{tenant.slug}.db", say=wait)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(load, (tenant_a, tenant_b))) == [None, None]
