@@ -11,16 +11,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from itertools import product
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connections
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import MetricsHandler
 from prometheus_client.registry import Collector
 from psycopg.errors import QueryCanceled
 
@@ -42,7 +41,6 @@ from tenants.servers import servers
 
 logger = logging.getLogger(__name__)
 
-PATH: Final = "/metrics"
 # The connection of a client that sends its request slowly is closed.
 REQUEST_TIMEOUT_SECONDS: Final = 10
 # Prometheus scrapes every 15 seconds; more frequent requests get the same states.
@@ -137,7 +135,10 @@ class States(Collector):
         with self._lock:
             if time.monotonic() >= self._until:
                 started = time.monotonic()
-                self._families = families(read_states())
+                try:
+                    self._families = families(read_states())
+                finally:
+                    connections.close_all()  # those of this thread, which ends
                 now = time.monotonic()
                 self._until = now + max(STATES_SECONDS, STATES_PAUSE_FACTOR * (now - started))
             return self._families
@@ -256,6 +257,16 @@ def _tenant_samples(backlogs_by_tenant: dict[UUID, Backlog]) -> Iterator[Sample]
     yield TENANT_OLDEST, {"tenant": OTHER}, max(map(age, others), default=0.0)
 
 
+class Handler(MetricsHandler):
+    """Answers as prometheus_client does, and names no versions."""
+
+    timeout = REQUEST_TIMEOUT_SECONDS
+
+    def version_string(self) -> str:
+        """Return the header Server."""
+        return "konstruct"
+
+
 class Server(ThreadingHTTPServer):
     """Serves /metrics. The processes of gunicorn share its port: each returns the same counts."""
 
@@ -264,42 +275,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], *collectors: Collector) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self.collectors = collectors
-        super().__init__(address, Handler)
-
-    def current(self) -> CollectorRegistry:
-        """Return the registry to serve."""
-        return registry(*self.collectors)
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers GET /metrics only."""
-
-    timeout = REQUEST_TIMEOUT_SECONDS
-    server: Server
-
-    def do_GET(self) -> None:
-        """Send the metrics in the format that the client accepts."""
-        if self.path.partition("?")[0] != PATH:
-            self.send_error(404)
-            return
-        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-        try:
-            body = encode(self.server.current())
-        finally:
-            connections.close_all()  # those of this thread, which ends
-        self.send_response(200)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def version_string(self) -> str:
-        """Return the header Server, without versions."""
-        return "konstruct"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Write no access log."""
+        super().__init__(address, Handler.factory(registry(*collectors)))
 
 
 def serve(*, with_states: bool = False) -> None:

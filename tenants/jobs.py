@@ -47,10 +47,9 @@ from tenants.context import (
     tenant_scope,
 )
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
-from tenants.limits.fair_shares import FairShares
+from tenants.limits.fair_shares import FairShares, Once
 from tenants.metrics import counter
 from tenants.models import Job, JobQuerySet, Tenant
-from tenants.once import Once
 from tenants.outages import OUTAGES, is_outage, outage_reason
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.migration_state import fits
@@ -380,8 +379,8 @@ class JobKind:
 
     # --- Enqueue ---------------------------------------------------------------------------------
 
-    def enqueue(self, key: UUID, *, lane: UUID | None = None) -> None:
-        """Enqueue a job, unless it is queued already, and wake a worker on commit.
+    def enqueue(self, key: UUID, *, lane: UUID | None = None) -> bool:
+        """Enqueue a job and wake a worker on commit; return False if it is queued, held or failed.
 
         Call it in the transaction that writes the row that the job is about.
 
@@ -389,8 +388,10 @@ class JobKind:
             key: of the job.
             lane: jobs of one lane are done one at a time, such as those of a conversation.
         """
-        self.enqueue_many([key], lane=lane)
-        self.wake_on_commit()
+        is_new = bool(self.enqueue_many([key], lane=lane))
+        if is_new:
+            self.wake_on_commit()
+        return is_new
 
     def enqueue_many(
         self,
@@ -398,23 +399,15 @@ class JobKind:
         *,
         delay: timedelta = timedelta(0),
         lane: UUID | None = None,
-    ) -> None:
-        """Enqueue jobs that are not queued yet, without waking a worker.
+    ) -> int:
+        """Enqueue jobs that are not queued yet, without waking a worker; return their number.
 
         Args:
             keys: of the jobs.
             delay: time until workers may claim them.
             lane: of the jobs, as in `enqueue`.
         """
-        if keys:
-            execute(_UNLESS_QUEUED, self._values(keys, delay=delay, lane=lane))
-
-    def enqueue_if_missing(self, key: UUID) -> bool:
-        """Enqueue a job; return False if it is queued, held or failed already."""
-        is_new = self._execute(_UNLESS_QUEUED, [key])
-        if is_new:
-            self.wake_on_commit()
-        return is_new
+        return execute(_UNLESS_QUEUED, self._values(keys, delay=delay, lane=lane)) if keys else 0
 
     def enqueue_again(self, key: UUID) -> None:
         """Enqueue a job, or reset it: a failed job is retried, a leased job is done once more."""
@@ -423,27 +416,19 @@ class JobKind:
 
     # --- Attempts --------------------------------------------------------------------------------
 
-    def lease(self, key: UUID) -> Lease | None:
+    def lease(self, key: UUID, *, lane: UUID | None = None) -> Lease | None:
         """Lease a job of the current tenant and count an attempt, before the work.
 
         Call it outside of a transaction. Each write of the work goes into a transaction of the
         lease, which ends with the time limit of a job or with its worker.
 
+        Args:
+            key: of the job.
+            lane: lease the job that is due longest, of this lane and this key.
+
         Returns:
             None if the job is gone, given up or held, or if it, or a job of its lane, is leased.
         """
-        return self._lease_one(key)
-
-    def lease_next(self, key: UUID, *, lane: UUID) -> Lease | None:
-        """Lease the job that is due longest, of a lane and this key, as `lease` does."""
-        return self._lease_one(key, lane)
-
-    def lease_many(self, keys: Collection[UUID]) -> list[Lease]:
-        """Lease the jobs with these keys that `lease` would lease, and that have no lanes."""
-        values = {**self._values(keys), **self.lease_values(), "limit": len(keys)}
-        return [Lease(*row) for row in fetch_all(_LEASE_OF_TENANT, values)] if keys else []
-
-    def _lease_one(self, key: UUID, lane: UUID | None = None) -> Lease | None:
         values = {**self._values([key], lane=lane), **self.lease_values(), "limit": 1}
         try:
             with transaction.atomic():
@@ -451,6 +436,11 @@ class JobKind:
         except IntegrityError:
             return None  # another worker has just leased another job of the lane
         return None if row is None else Lease(*row)
+
+    def lease_many(self, keys: Collection[UUID]) -> list[Lease]:
+        """Lease the jobs with these keys that `lease` would lease, and that have no lanes."""
+        values = {**self._values(keys), **self.lease_values(), "limit": len(keys)}
+        return [Lease(*row) for row in fetch_all(_LEASE_OF_TENANT, values)] if keys else []
 
     def lease_values(self) -> dict[str, Any]:
         """Return the values of a statement that leases jobs of this kind."""
@@ -528,20 +518,16 @@ class JobKind:
             return None
         return Outcome.DONE
 
-    def cancel_attempt(self, key: UUID) -> None:
-        """End the attempt without counting it: the job was neither done nor did it fail."""
-        self.jobs([key]).filter(begun_at__isnull=False).update(
-            **NOT_BEGUN, attempts=Greatest(F("attempts") - 1, 0), sweep_at=Least(F("due_at"), Now())
-        )
-
     def cancel_attempts(self, keys: Collection[UUID] | None = None) -> int:
-        """End the leases of the tenant's jobs, or of those with these keys; return their number.
+        """End the leases of these jobs, or of all, and return their number. No attempt counts.
 
-        The jobs are due immediately. The workers that had the leases write nothing more.
+        The jobs were neither done nor did they fail, and are due again. The workers that had the
+        leases write nothing more.
         """
         leased = self.jobs(keys).filter(leased_until__isnull=False)
-        now = {"due_at": Now(), "sweep_at": Now()}
-        return leased.update(**NOT_BEGUN, **now, attempts=Greatest(F("attempts") - 1, 0))
+        return leased.update(
+            **NOT_BEGUN, attempts=Greatest(F("attempts") - 1, 0), sweep_at=Least(F("due_at"), Now())
+        )
 
     def finish(self, key: UUID, *, unless_requeued: bool = False) -> bool:
         """Remove the job, which is done; return whether it was there.

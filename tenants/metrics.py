@@ -97,15 +97,6 @@ def _locked_files() -> Iterator[None]:
         yield
 
 
-class CountsInFiles(Collector):
-    """The counts of all processes of METRICS_DIR."""
-
-    def collect(self) -> Iterator[Any]:
-        """Return all metrics."""
-        with _locked_files():
-            yield from list(multiprocess.MultiProcessCollector(None).collect())
-
-
 if IN_FILES:
     remove_dead_processes(include_own_pid=True)
 
@@ -176,33 +167,36 @@ def scraped_gauge(name: str, text: str, **labels: Collection[str]) -> Metric:
     return Metric(name, "gauge", text, labels)
 
 
-def _begin_at_zero() -> None:
-    """Create all series of the counters that have a list of the values of each label.
+class Counts(Collector):
+    """The counts of all processes of METRICS_DIR, or of this process."""
 
-    Prometheus computes no increase for a series that begins at 1: the first event would be in no
-    graph and fire no alert.
-    """
-    for metric in list(METRICS.values()):
-        choices = metric.labels.values()
-        if metric.kind != "counter" or any(isinstance(item, LimitedValues) for item in choices):
-            continue
-        for label_values in list(product(*choices)):
-            metric.of(**dict(zip(metric.labels, label_values, strict=True)))
+    def collect(self) -> Iterator[Any]:
+        """Return all metrics.
+
+        Counters with a list of the values of each label have all series. Prometheus computes no
+        increase for a series that begins at 1: the first event would be in no graph and fire no
+        alert.
+        """
+        for metric in list(METRICS.values()):
+            choices = metric.labels.values()
+            if metric.kind == "counter" and not any(isinstance(c, LimitedValues) for c in choices):
+                for label_values in list(product(*choices)):
+                    metric.of(**dict(zip(metric.labels, label_values, strict=True)))
+        if not IN_FILES:
+            yield from REGISTRY.collect()
+            return
+        remove_dead_processes()
+        with _locked_files():
+            yield from list(multiprocess.MultiProcessCollector(None).collect())
 
 
 def registry(*others: Collector) -> CollectorRegistry:
-    """Return the registry for Prometheus: the counts of all processes of METRICS_DIR.
+    """Return the registry for Prometheus.
 
     Args:
         others: further collectors, such as states.
     """
-    _begin_at_zero()
     scraped = CollectorRegistry()
-    if IN_FILES:
-        remove_dead_processes()
-        scraped.register(CountsInFiles())
-    else:
-        scraped.register(cast(Collector, REGISTRY))
-    for collector in others:
+    for collector in (Counts(), *others):
         scraped.register(collector)
     return scraped

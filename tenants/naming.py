@@ -25,11 +25,6 @@ def schema_name_of(tenant_id: UUID) -> str:
     return f"t_{tenant_id.hex}"
 
 
-def replaced_schema_of(tenant_id: UUID) -> str:
-    """Return the name of the schema that a restored tenant had before the restore."""
-    return f"replaced_{tenant_id.hex}"
-
-
 @lru_cache(maxsize=4096)
 def tenant_id_of(schema_name: str) -> UUID | None:
     """Return the tenant's id of this schema; None for any other schema."""

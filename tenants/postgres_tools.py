@@ -27,6 +27,7 @@ from psycopg.conninfo import make_conninfo
 
 from tenants.exceptions import KonstructError
 from tenants.postgresql.base import DatabaseWrapper
+from tenants.roles import APP_ROLE
 
 Session = psycopg.Connection[Any]
 
@@ -37,11 +38,7 @@ SELECT attname FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
 """
 # The policies show the tenant's rows; without the setting pg_dump refuses tables with policies.
-_DUMP: Final = (
-    *("--format=custom", "--enable-row-security"),
-    *("--no-password", "--lock-wait-timeout=60s"),
-)
-_RESTORE: Final = ("--single-transaction", "--exit-on-error", "--no-password")
+_DUMP: Final = ("--enable-row-security", "--no-password", "--lock-wait-timeout=60s")
 # Time for the session of a killed restore or move to end.
 _KILLED_MILLISECONDS: Final = 30_000
 _MAJOR: Final = re.compile(r"\) (\d+)")
@@ -101,7 +98,8 @@ def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, t
     _run_tool(
         session,
         "pg_dump",
-        *(*_DUMP, f"--schema={schema}", f"--snapshot={snapshot}", f"--file={to}"),
+        *("--format=custom", f"--schema={schema}", f"--snapshot={snapshot}", f"--file={to}"),
+        *_DUMP,
         tenant_id=tenant_id,
     )
 
@@ -123,36 +121,48 @@ def dump_as_sql(session: Session, tenant_id: UUID, schema: str) -> str:
 def copy_schema(source: Session, target: Session, tenant_id: UUID, schema: str) -> None:
     """Copy a tenant's schema to another server: all of it or nothing.
 
-    The archive passes through this process: if it is killed, pg_restore gets a part and fails.
-
     Raises:
-        ToolFailed: pg_dump or pg_restore failed.
+        ToolFailed: pg_dump or psql failed.
     """
-    dump, dump_environment = _command(
-        *(source, "pg_dump", *_DUMP, f"--schema={schema}", "--compress=0"), tenant_id=tenant_id
-    )
-    restore, restore_environment = _command(
-        *(target, "pg_restore", *_RESTORE), application_name=restore_session_name(schema)
+    dump = (source, "pg_dump", "--format=plain", f"--schema={schema}", *_DUMP)
+    _load(target, schema, "", *_command(*dump, tenant_id=tenant_id))
+
+
+def _load(
+    session: Session, schema: str, first: str, command: list[str], environment: dict[str, str]
+) -> None:
+    """Run the SQL that a program writes, after other statements, in one transaction.
+
+    It passes through this process, which sends COMMIT at the end: if it or the program is killed,
+    psql ends without it.
+    """
+    psql, psql_environment = _command(
+        *(session, "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"),
+        application_name=restore_session_name(schema),
     )
     with (
         TemporaryFile() as errors,
         subprocess.Popen(
-            dump, env=dump_environment, stdout=subprocess.PIPE, stderr=errors
-        ) as dumping,
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors
+        ) as writing,
         subprocess.Popen(
-            restore, env=restore_environment, stdin=subprocess.PIPE, stderr=errors
-        ) as restoring,
+            psql, env=psql_environment, stdin=subprocess.PIPE, stderr=errors
+        ) as loading,
     ):
         with (
             suppress(BrokenPipeError),
-            cast(BinaryIO, dumping.stdout) as archive,
-            cast(BinaryIO, restoring.stdin) as loaded,
+            cast(BinaryIO, writing.stdout) as written,
+            cast(BinaryIO, loading.stdin) as loaded,
         ):
-            shutil.copyfileobj(archive, loaded)
-        statuses = dumping.wait(), restoring.wait()
+            loaded.write(f"BEGIN; {first}\n".encode())
+            shutil.copyfileobj(written, loaded)
+            if writing.wait() == 0:
+                loaded.write(b"COMMIT;\n")
+        statuses = writing.wait(), loading.wait()
         if any(statuses):
             errors.seek(0)
-            raise _failure("pg_dump | pg_restore", errors.read().decode(), max(statuses))
+            name = f"{Path(command[0]).name} | psql"
+            raise _failure(name, errors.read().decode(), max(statuses))
 
 
 def restore_session_name(schema: str) -> str:
@@ -171,20 +181,19 @@ def end_killed_restores(session: Session, schema: str) -> None:
 
 
 def restore_schema(session: Session, schema: str, dump: Path) -> None:
-    """Create the schema of a dump, with its rows: all of it or nothing.
+    """Replace a schema by that of a dump, with its rows, in one transaction.
 
     Raises:
-        ToolFailed: pg_restore failed. Nothing was changed.
+        ToolFailed: pg_restore or psql failed. Nothing was changed.
     """
-    # pg_dump adds grants of the language plpgsql, which concurrent restores cannot set.
-    contents = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
-    _run_tool(
-        session,
-        "pg_restore",
-        *(*_RESTORE, "--use-list=/dev/stdin", str(dump)),
-        application_name=restore_session_name(schema),
-        stdin="".join(line for line in contents.splitlines(keepends=True) if schema in line),
+    first = (
+        f"SET LOCAL lock_timeout = '60s'; DROP SCHEMA IF EXISTS {schema} CASCADE;"
+        f" CREATE SCHEMA {schema};"
+        f" GRANT USAGE ON SCHEMA {schema} TO {APP_ROLE};"
     )
+    # --schema leaves out the schema itself, and grants of the language plpgsql.
+    restore = (session, "pg_restore", f"--schema={schema}", "--file=-", str(dump))
+    _load(session, schema, first, *_command(*restore, connects=False))
 
 
 def tables_in(session: Session, dump: Path) -> set[tuple[str, str]]:
@@ -222,12 +231,10 @@ def insert_rows(session: Session, table: str, rows: Iterable[dict[str, Any]]) ->
     return len(rows_to_insert)
 
 
-def _run_tool(session: Session, name: str, *arguments: str, stdin: str = "", **options: Any) -> str:
+def _run_tool(session: Session, name: str, *arguments: str, **options: Any) -> str:
     """Run a program on the database of a session, as its role, and return its output."""
     command, environment = _command(session, name, *arguments, **options)
-    result = subprocess.run(
-        command, env=environment, input=stdin, capture_output=True, text=True, check=False
-    )
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if result.returncode:
         raise _failure(name, result.stderr, result.returncode)
     return result.stdout

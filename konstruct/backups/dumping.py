@@ -32,7 +32,6 @@ from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
 from tenants.naming import schema_name_of
 from tenants.postgres_tools import (
-    Session,
     ToolFailed,
     dump_schema,
     literal,
@@ -47,9 +46,7 @@ from tenants.signatures import key_id, secrets
 
 logger = logging.getLogger(__name__)
 
-_MIGRATIONS: Final = "SELECT app || '.' || name FROM {}.django_migrations"
-# How often the dump of a tenant is repeated that is moved, migrated or restored during it.
-ATTEMPTS: Final = 3
+_MIGRATIONS: Final = "SELECT app || '.' || name FROM {}"
 # Messages of programs when the disk or the quota of the account is full.
 _DISK_FULL_MESSAGES: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
@@ -177,40 +174,24 @@ def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
 
 
 def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime]:
-    """Dump a tenant; repeat it if the tenant is moved, migrated or restored meanwhile.
+    """Dump a tenant's schema and jobs; return its entry of the manifest, and the time of the dump.
 
-    No lock prevents that, because erasures would wait for the lock too. pg_dump finds tables by
-    name: in a new schema with this name it finds no row of its snapshot.
-
-    Returns:
-        The tenant's entry of the manifest, and the time of the dump.
+    Erasures go on during the dump. The lock, which is taken before the snapshot, refuses what
+    replaces the schema or records a migration: pg_dump finds tables by name, and in a new schema
+    with this name it would find no row of its snapshot.
     """
-    for _ in range(ATTEMPTS):
-        with public_scope():
-            tenant.refresh_from_db()
-        if tenant.moving_to or tenant.state == Tenant.State.RESTORING:
-            raise BackupFailed("it is being moved or restored: back it up afterwards")
-        entry, taken_at, schema_state = _dump_once(tenant, folder)
-        with session_on(tenant.server) as session, session.transaction():
-            set_tenant(session, tenant.pk)
-            is_same = _schema_state(session, tenant) == schema_state
-        if is_same and not Tenant.objects.filter(pk=tenant.pk).exclude(server=tenant.server):
-            return entry, taken_at
-    raise BackupFailed("it was moved, migrated or restored several times during the backup")
-
-
-def _dump_once(
-    tenant: Tenant, folder: Path
-) -> tuple[dict[str, Any], datetime, tuple[str, list[str]]]:
-    """Dump a tenant's schema and jobs; return the entry, the time and the identity of the
-    schema.
-    """
+    with public_scope():
+        tenant.refresh_from_db()
+    if tenant.moving_to or tenant.state == Tenant.State.RESTORING:
+        raise BackupFailed("it is being moved or restored: back it up afterwards")
+    table = f"{tenant.schema_name}.django_migrations"
     with session_on(tenant.server) as session:
         run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        run(session, f"LOCK TABLE {table} IN SHARE MODE")
         set_tenant(session, tenant.pk)
         ((snapshot, taken_at),) = run(session, "SELECT pg_export_snapshot(), now()")
-        schema_state = _schema_state(session, tenant)
-        if not schema_state[1]:
+        migrations = sorted(name for (name,) in run(session, _MIGRATIONS.format(table)))
+        if not migrations:
             raise BackupFailed(f"the rows of {tenant.schema_name} are hidden from the owner's role")
         with (folder / jobs_name(tenant.pk)).open("w") as file:
             condition = f"tenant_id = {literal(str(tenant.pk))}"
@@ -220,19 +201,6 @@ def _dump_once(
         dump_schema(session, tenant.pk, tenant.schema_name, snapshot, dump_path)
         run(session, "COMMIT")
         version = session.info.server_version // 10_000
-    return _entry(tenant, schema_state[1], taken_at, version), taken_at, schema_state
-
-
-def _schema_state(session: Session, tenant: Tenant) -> tuple[str, list[str]]:
-    """Return the schema's OID, which changes when a schema is replaced, and its migrations."""
-    schema = tenant.schema_name
-    ((number,),) = run(session, "SELECT to_regnamespace(%s)::oid::text", schema)
-    return number, sorted(name for (name,) in run(session, _MIGRATIONS.format(schema)))
-
-
-def _entry(
-    tenant: Tenant, migrations: list[str], taken_at: datetime, version: int
-) -> dict[str, Any]:
     with public_scope():
         domains = Domain.objects.filter(tenant=tenant).order_by("-is_primary", "domain")
         claims = WorkspaceClaim.objects.filter(tenant=tenant).order_by("pk")
@@ -248,4 +216,4 @@ def _entry(
             "migrations": migrations,
             "domains": [*domains.values_list("domain", flat=True)],
             "claims": [[*claim] for claim in claims.values_list("channel", "workspace")],
-        }
+        }, taken_at

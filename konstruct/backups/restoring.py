@@ -2,10 +2,10 @@
 
 1. The backup is checked. Nothing is changed before that.
 2. The tenant is closed: its requests get 503, and none of its jobs is begun.
-3. Its schema is renamed, and `pg_restore` creates that of the backup, in one transaction.
-   If this fails, the schema gets its name back, and the tenant is as before.
+3. `pg_restore` replaces its schema by that of the backup, in one transaction.
+   If this fails, the tenant is as before.
 4. The schema is migrated, and erasures since the backup are repeated (`settle`).
-5. The renamed schema is dropped, and the tenant is served.
+5. The tenant is verified, and served.
 
 If it is killed, the tenant is as before, or closed. The same command then begins anew. Until it
 succeeds, the tenant stays closed: its schema may lack erasures.
@@ -15,26 +15,38 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from django.contrib.sessions.models import Session as LoginSession
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, IntegrityError
+from django.db.models import F
+from django.db.models.functions import Now
 
 from konstruct.backups.dumping import check_tenant
 from konstruct.backups.files import Manifest, backup_name, dump_name, jobs_name
-from konstruct.backups.replaying import journal_open_requests
-from konstruct.backups.settling import Restored, close, reopen, settle
+from konstruct.backups.replaying import journal_open_requests, replay
+from konstruct.channels.delivery.queue import DELIVERIES
+from konstruct.channels.inbox import ARRIVALS
+from konstruct.channels.notifications.checks import NOTIFICATIONS
+from konstruct.consistency import Report, verify
+from konstruct.orchestrator import thread_cache
+from konstruct.orchestrator.models import HeldFor
+from konstruct.orchestrator.replies import REPLIES
 from tenants import journal, traces, transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.audit.tombstones import write_tombstones
-from tenants.context import execute, public_scope, server_scope, tenant_scope
-from tenants.exceptions import InvalidTenant, SchemaOutdated, WorkspaceTaken
+from tenants.context import public_scope, required_tenant_id, server_scope, tenant_scope
+from tenants.exceptions import InvalidTenant, KonstructError, SchemaOutdated, WorkspaceTaken
+from tenants.jobs import NOT_BEGUN
 from tenants.locking import refuse_pooled_owner, schema_lock
-from tenants.models import Domain, Job, Tenant
+from tenants.models import Domain, Job, OperatorEvent, Tenant
 from tenants.moving import SETTLE_SECONDS
-from tenants.naming import replaced_schema_of
 from tenants.postgres_tools import (
     end_killed_restores,
     insert_rows,
@@ -43,13 +55,40 @@ from tenants.postgres_tools import (
     session_on,
     set_tenant,
 )
-from tenants.roles import APP_ROLE
+from tenants.postgresql.exceptions import ServerDown
+from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import known_migrations, schema_exists
-from tenants.schemas.provisioning import default_domain
+from tenants.schemas.provisioning import clear_tenant_cache, default_domain
 from tenants.servers import cache_server, require_server
 from tenants.serving import claim_workspace
 
 logger = logging.getLogger(__name__)
+
+# Jobs with effects outside of the deployment. They may have been done after the backup.
+KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS, NOTIFICATIONS)
+RESTORED: Final = "restored"
+GIVEN_UP_REASON: Final = (
+    "It waited when the restored backup was made, and may have been done since then. "
+    "Check this before you retry it."
+)
+# Clocks of two servers differ by less.
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+
+
+class NotConsistent(KonstructError):
+    """A restored tenant is not consistent, and stays closed."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The result of restoring one tenant."""
+
+    tenant: Tenant
+    erasures: int
+    """Erasures that were repeated."""
+    jobs_given_up: int
+    """Jobs that were given up, for a person to check."""
+    report: Report
 
 
 def restore(
@@ -94,10 +133,8 @@ def restore(
         time.sleep(SETTLE_SECONDS)  # for running requests to end, as before a move
         try:
             entries = [*entries, *_journal_waiting_erasures(tenant)]
-            _set_aside(tenant)
             _load(tenant, path)
         except BaseException:
-            _put_back(tenant)
             if was_served:
                 reopen(tenant)
             raise
@@ -164,7 +201,7 @@ def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> Tenan
 def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
     """Write erasures that the owner's worker has not written yet into the journal; return them.
 
-    Their requests are in the schema that is renamed, and their jobs are replaced.
+    Their requests are in the schema that is replaced, and so are their jobs.
     """
     if not journal.is_enabled():
         return []
@@ -181,31 +218,8 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
     return journal.read(position)
 
 
-def _set_aside(tenant: Tenant) -> None:
-    """Rename the current schema, and revoke the application's access to it.
-
-    A schema that a killed restore has created is dropped: the renamed one already exists.
-    """
-    renamed = replaced_schema_of(tenant.pk)
-    if schema_exists(renamed):
-        execute(f"DROP SCHEMA IF EXISTS {tenant.schema_name} CASCADE")
-    elif schema_exists(tenant.schema_name):
-        with transaction.atomic():
-            execute(f"ALTER SCHEMA {tenant.schema_name} RENAME TO {renamed}")
-            execute(f"REVOKE USAGE ON SCHEMA {renamed} FROM {APP_ROLE}")
-
-
-def _put_back(tenant: Tenant) -> None:
-    renamed = replaced_schema_of(tenant.pk)
-    with server_scope(tenant.server), transaction.atomic():
-        if schema_exists(renamed):
-            execute(f"DROP SCHEMA IF EXISTS {tenant.schema_name} CASCADE")
-            execute(f"ALTER SCHEMA {renamed} RENAME TO {tenant.schema_name}")
-            execute(f"GRANT USAGE ON SCHEMA {tenant.schema_name} TO {APP_ROLE}")
-
-
 def _load(tenant: Tenant, path: Path) -> None:
-    """Create the schema of the backup, and replace the tenant's jobs and claims."""
+    """Replace the tenant's schema and jobs by those of the backup."""
     with session_on(tenant.server) as session:
         restore_schema(session, tenant.schema_name, path / dump_name(tenant.pk))
         with (path / jobs_name(tenant.pk)).open() as file:
@@ -225,3 +239,139 @@ def _claim_workspaces(tenant: Tenant, claims: Iterable[Sequence[str]]) -> None:
                 claim_workspace(channel, workspace)
             except WorkspaceTaken as error:
                 logger.warning("%s", error)
+
+
+def read_entries_since(moment: datetime) -> list[journal.Entry]:
+    """Return the lines of the journal since a time, to which Postgres was recovered."""
+    since = moment - CLOCK_TOLERANCE
+    return [entry for entry in journal.read() if datetime.fromisoformat(entry["at"]) >= since]
+
+
+def deleted_tenants() -> set[str]:
+    """Return the ids of tenants that the journal has as deleted, and not as kept or
+    restored afterwards."""
+    deleted: set[str] = set()
+    for entry in journal.read() if journal.is_enabled() else ():
+        if entry["kind"] == journal.TENANT:
+            deleted.add(entry["tenant"])
+        elif entry["kind"] in (journal.RESTORED, journal.DELETION_FAILED):
+            deleted.discard(entry["tenant"])
+    return deleted
+
+
+def undelete(tenant: Tenant) -> None:
+    """Cancel the deletion of a tenant that is to be restored, also in the journal."""
+    journal.append(tenant.pk, journal.RESTORED)
+    with public_scope():
+        deleted = Tenant.objects.filter(pk=tenant.pk)
+        deleted.update(deletion_asked_at=None, delete_at=None)
+    tenant.refresh_from_db()
+
+
+def find_settled(**log_detail: str) -> dict[str, datetime]:
+    """Return the ids of tenants that were last settled with these values in the operators' log.
+
+    Args:
+        log_detail: either `backup`, the name of a backup, or `recovered_to`, a time.
+
+    Returns:
+        Ids of tenants that are served, with the time.
+    """
+    last_events = {
+        event.subject_id: event
+        for event in OperatorEvent.objects.filter(
+            action=OperatorEvent.Action.RESTORE, detail__command="restore"
+        ).order_by("pk")
+    }
+    served = Tenant.objects.exclude(state=Tenant.State.RESTORING).values_list("pk", flat=True)
+    return {
+        pk: last_events[pk].created_at
+        for pk in map(str, served)
+        if pk in last_events and log_detail.items() <= last_events[pk].detail.items()
+    }
+
+
+def close(tenant: Tenant) -> bool:
+    """Stop serving a tenant. It stores the state to which it will return.
+
+    Returns:
+        False if it was closed already, so that its schema may not be one that was served.
+    """
+    with public_scope():
+        not_closed = Tenant.objects.filter(pk=tenant.pk).exclude(state=Tenant.State.RESTORING)
+        if tenant.moving_to:
+            raise InvalidTenant(f"tenant {tenant.slug!r} is being moved: end the move first")
+        if tenant.deletion_asked_at is None:
+            not_closed.update(state_before=tenant.state)
+        was_served = bool(not_closed.update(state=Tenant.State.RESTORING))
+        tenant.refresh_from_db()
+        return was_served
+
+
+def settle(
+    tenant: Tenant, entries: Iterable[journal.Entry], *, repair: bool = False, **log_detail: Any
+) -> Restored:
+    """Repeat the erasures since a backup in a closed tenant, verify it, and serve it.
+
+    Args:
+        tenant: the tenant.
+        entries: lines of the journal since the backup; those of other tenants are ignored.
+        repair: repair the findings of `verify_memory`.
+        log_detail: values for the operators' log. `find_settled` finds the tenant by `backup` or
+            `recovered_to`.
+
+    Raises:
+        NotConsistent: it is not consistent, and stays closed.
+    """
+    entries_of_tenant = [entry for entry in entries if entry["tenant"] == str(tenant.pk)]
+    migrated = migrate_schema(tenant.schema_name)
+    if migrated.error:
+        raise NotConsistent(
+            f"tenant {tenant.slug!r} cannot be migrated, and stays closed: {migrated.error}"
+        )
+    clear_tenant_cache(tenant)
+    with server_scope(tenant.server), tenant_scope(tenant.pk):
+        jobs_given_up = _give_up_jobs()
+        LoginSession.objects.all().delete()
+        erasures = replay(entries_of_tenant)
+        thread_cache.write_all(tenant.pk)
+    report = verify(tenant.pk, tenant.slug, repair=repair)
+    if report.findings:
+        kinds = ", ".join(sorted({finding.kind for finding in report.findings}))
+        raise NotConsistent(
+            f"tenant {tenant.slug!r} is restored and stays closed, because verify_memory finds"
+            f" {len(report.findings)} × {kinds}. List them with verify_memory --tenant"
+            f" {tenant.slug}, then run restore again with --repair"
+        )
+    with public_scope(), transaction.atomic():
+        reopen(tenant)
+        record_command("restore", "restore", tenant, **log_detail)
+    # If the server is down, the jobs are claimed within the hour.
+    with suppress(ServerDown), tenant_scope(tenant.pk):
+        Job.objects.wake()
+    return Restored(tenant, erasures, jobs_given_up, report)
+
+
+def _give_up_jobs() -> int:
+    """Give up jobs of the current tenant with outside effects; a person may retry them.
+
+    Jobs that wait for a person are not changed. Return the number of jobs.
+    """
+    jobs = Job.objects.filter(tenant_id=required_tenant_id())
+    jobs.filter(begun_at__isnull=False).update(**NOT_BEGUN)
+    unfailed = jobs.filter(
+        kind__in=[kind.name for kind in KINDS_WITH_OUTSIDE_EFFECTS], failed_at__isnull=True
+    )
+    return unfailed.exclude(held_for=HeldFor.PERSON).update(
+        failed_at=Now(), held_for="", error_code=RESTORED, last_error=GIVEN_UP_REASON
+    )
+
+
+def reopen(tenant: Tenant) -> None:
+    """Return a closed tenant to its state before."""
+    with public_scope():
+        closed = Tenant.objects.filter(pk=tenant.pk, state=Tenant.State.RESTORING)
+        closed.filter(deletion_asked_at__isnull=False).update(state=Tenant.State.SUSPENDED)
+        closed.filter(state_before="").update(state=Tenant.State.ACTIVE)
+        closed.update(state=F("state_before"), state_before="")
+        tenant.refresh_from_db()

@@ -46,9 +46,8 @@ from konstruct.llm.transport import MAX_REPLY_CHARACTERS, AnswerBody, Transport
 from tenants import traces
 from tenants.context import current_tenant_id, release_connections
 from tenants.exceptions import detail_of
-from tenants.limits.fair_shares import FairShares
+from tenants.limits.fair_shares import FairShares, Once
 from tenants.metrics import LimitedValues, counter, histogram
-from tenants.once import Once
 
 if TYPE_CHECKING:
     import openai

@@ -2,12 +2,9 @@
 
 import gc
 
-from konstruct.settings.agents import *
 from konstruct.settings.applications import *
 from konstruct.settings.deployment import *
 from konstruct.settings.processes import *
-from konstruct.settings.rest_api import *
-from konstruct.settings.stores import *
 
 # Nothing that an application loads is garbage: konstruct.apps enables it when all are loaded.
 gc.disable()

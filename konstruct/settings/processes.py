@@ -1,16 +1,16 @@
 """Processes: threads of the web, Celery's broker, workers and beat, and the logs of all."""
 
+import re
 import ssl
 import sys
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from konstruct.local import embedded
-from konstruct.settings.agents import LLM_TIMEOUT
-from konstruct.settings.deployment import REDIS_URL
-from konstruct.settings.environment import address, number, refuse, text, url
-from konstruct.settings.stores import EMBEDDED_CACHE
+from konstruct.settings.applications import LLM_TIMEOUT
+from konstruct.settings.deployment import EMBEDDED_CACHE, REDIS_URL
+from konstruct.settings.environment import address, choice, number, refuse, text, url
 
 # Worker, beat and owner worker touch this file while they do their work, for health checks. Each
 # process needs a separate file.
@@ -106,9 +106,7 @@ CELERY_BEAT_SCHEDULE = {
 
 LOG_LEVEL = text("LOG_LEVEL", "INFO")
 # text: lines that people read; json: an object a line, for programs.
-LOG_FORMAT = text("LOG_FORMAT", "text")
-if LOG_FORMAT not in ("text", "json"):
-    refuse(f"LOG_FORMAT={LOG_FORMAT!r} is neither text nor json")
+LOG_FORMAT = choice("LOG_FORMAT", "text", ("text", "json"))
 # Configures the standard library's logging and structlog.
 LOGGING_CONFIG = "konstruct.logs.configure"
 DEFAULT_EXCEPTION_REPORTER_FILTER = "konstruct.logs.UrlHidingFilter"
@@ -158,28 +156,15 @@ OTEL_EXPORTER_OTLP_HEADERS = text("OTEL_EXPORTER_OTLP_HEADERS")
 OTEL_TRACES_SAMPLER_ARG = text("OTEL_TRACES_SAMPLER_ARG", "1")
 
 
-def _is_installed() -> bool:
-    names = ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
-    try:
-        return all(find_spec(name) is not None for name in names)
-    except ModuleNotFoundError:  # a parent is missing
-        return False
-
-
-def _is_ratio(value: str) -> bool:
-    try:
-        return 0 <= float(value) <= 1
-    except ValueError:
-        return False
-
-
 # The SDK would only log invalid values, and trace everything.
 if OTEL_EXPORTER_OTLP_ENDPOINT:
     if urlsplit(OTEL_EXPORTER_OTLP_ENDPOINT).scheme not in ("http", "https"):
         refuse("OTEL_EXPORTER_OTLP_ENDPOINT is not like http://collector:4318")
-    if not _is_ratio(OTEL_TRACES_SAMPLER_ARG):
+    if not re.fullmatch(r"0?\.\d+|0|1(\.0+)?", OTEL_TRACES_SAMPLER_ARG):
         refuse(f"OTEL_TRACES_SAMPLER_ARG={OTEL_TRACES_SAMPLER_ARG!r} is not between 0 and 1")
-    if not _is_installed():
+    try:
+        version("opentelemetry-exporter-otlp-proto-http")
+    except PackageNotFoundError:
         refuse(
             "OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed: unset it, or"
             " pip install -r requirements/tracing.txt"

@@ -10,8 +10,7 @@ from django.db.models.functions import Now
 from pgvector.django import BitField, HnswIndex, VectorField
 
 from memory import fields
-from tenants.operations.comments import CommentOnTables
-from tenants.operations.policies import AddTenantColumn, VectorStoragePlain, protect_tables
+from tenants.operations import AddTenantColumn, CommentOnTables, VectorStoragePlain, protect_tables
 from tenants.postgresql.expressions import CurrentTenant
 
 # Two tenants that are migrated at once must not both create it. Nothing takes it away again: other
@@ -1773,7 +1772,7 @@ class Migration(migrations.Migration):
                 "PendingEmbedding": "A message that has no vectors and words yet; deleted when they are written.",
                 "PersonName": "A name that messages of a user have had, so that people are found by it. Append-only.",
                 "Posting": "The weight of one lexeme in one message: the lexical index. Append-only.",
-                "PromptSource": "A message or a fact in the prompt of a reply, except those of the user of the reply. Append-only.",
+                "PromptSource": "A message or a fact in a prompt, except those of the user of the reply. Append-only.",
                 "RecallEvent": "The recall for a reply and its prompt, as ids, scores and references. Append-only.",
                 "RecallExclusion": "A message, or some words of it, that recall leaves out until the exclusion is removed.",
                 "Scope": "The integer that identifies an agent and a user in the index of recall. Append-only.",

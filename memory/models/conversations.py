@@ -581,7 +581,7 @@ class RecallEvent(AgentUserModel):
 
 
 class PromptSource(TenantModel):
-    """A message or a fact in the prompt of a reply, except those of the user of the reply. Append-only.
+    """A message or a fact in a prompt, except those of the user of the reply. Append-only.
 
     The latter are found by the user: with a row for each turn of the window, an event would take
     twice as much space.

@@ -220,7 +220,7 @@ class RetentionRule(TenantModel):
         """Save it, and let the owner's worker apply the tenant's rules."""
         with transaction.atomic():
             super().save(*args, **kwargs)
-            RETENTION.enqueue_if_missing(TENANT_JOB_KEY)
+            RETENTION.enqueue(TENANT_JOB_KEY)
 
 
 class Erasure(TenantModel):

@@ -1,10 +1,15 @@
-"""Fair shares: slots that are divided between tenants."""
+"""Fair shares: slots that are divided between tenants, which the threads of a process share."""
 
+import functools
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, ParamSpec, TypeVar
 from uuid import UUID
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class FairShares:
@@ -79,3 +84,21 @@ class FairShares:
         if not of_tenant:
             return taken < self.slots
         return 2 * (of_tenant + 1) <= self.slots - self.reserve - (taken - of_tenant)
+
+
+class Once(Generic[P, T]):
+    """A function that is called once for the same arguments; later calls return its first result.
+
+    `functools.cache` calls a function in each of the threads that need its result at first.
+    """
+
+    def __init__(self, create: Callable[P, T]) -> None:
+        self._lock = threading.Lock()
+        self._cached = functools.cache(create)
+        self.cache_clear = self._cached.cache_clear
+        functools.update_wrapper(self, create)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result."""
+        with self._lock:
+            return self._cached(*args, **kwargs)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """Base class of Konstruct's commands: an error is one line, wrong arguments exit with status 2."""
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from signal import SIGINT
 from typing import Any, Final
@@ -114,3 +115,17 @@ def tenant_of(slug: str, *, provisioned: bool = True) -> Tenant:
     if provisioned and tenant.state == Tenant.State.PROVISIONING:
         raise InvalidTenant(f"tenant {slug!r} is not provisioned yet: run create_tenant {slug}")
     return tenant
+
+
+def add_tenants(parser: CommandParser) -> None:
+    """Add --tenant SLUG and --all, for `tenants_of`."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--tenant", metavar="SLUG", help="One tenant.")
+    which.add_argument("--all", action="store_true", help="All active tenants.")
+
+
+def tenants_of(options: Mapping[str, Any]) -> list[Tenant]:
+    """Return the tenants of a command with the options of `add_tenants`."""
+    if options["all"]:
+        return list(Tenant.objects.serving().order_by("slug"))
+    return [tenant_of(options["tenant"])]

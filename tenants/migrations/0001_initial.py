@@ -10,8 +10,7 @@ from django.db import migrations, models
 from django.db.models import deletion
 from django.db.models.functions import Cast, Concat, Now, Replace
 
-from tenants.operations.comments import CommentOnTables
-from tenants.operations.policies import POLICY, GrantToApp
+from tenants.operations import POLICY, CommentOnTables, GrantToApp
 from tenants.postgresql.expressions import CURRENT_TENANT, IS_CURRENT_TENANT, CurrentTenant
 from tenants.roles import APP_ROLE, OWNER_ROLE
 

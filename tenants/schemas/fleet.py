@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import connection as pipes
@@ -21,8 +21,6 @@ from tenants.schemas.migrating import MigrationResult, migrate_schema
 MIN_POOLED_SCHEMAS = 8
 # Tenants with locked tables are tried again after all others, after each of these pauses.
 RETRY_PAUSES_SECONDS: Final = (1.0, 5.0, 15.0)
-
-KILLED: Final = "the process that migrated it was killed"
 
 
 def migrate_schemas(
@@ -79,19 +77,13 @@ def _migrate(
     if parallel < 2 or len(schema_names) < MIN_POOLED_SCHEMAS:
         yield from map(migrate, schema_names)
         return
-    broken = []
-    for result in _migrate_in_pool(migrate, schema_names, parallel):
-        if result.error == KILLED:
-            broken.append(result.schema_name)
-        else:
-            yield result
-    for schema_name in broken:  # most were only waiting for the process that was killed
-        yield from _migrate_in_pool(migrate, [schema_name], 1)
+    yield from _migrate_in_pool(migrate, schema_names, parallel)
 
 
 def _migrate_in_pool(
     migrate: Migrate, schema_names: Sequence[str], processes: int
 ) -> Iterator[MigrationResult]:
+    killed = []
     # fork: the children have the apps and the migrations loaded.
     with ProcessPoolExecutor(
         processes, mp_context=get_context("fork"), initializer=begin_child
@@ -99,16 +91,17 @@ def _migrate_in_pool(
         futures = {pool.submit(migrate, name): name for name in schema_names}
         try:
             for future in as_completed(futures):
-                yield _result(future, futures[future])
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    killed.append(futures[future])
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _result(future: Future[MigrationResult], schema_name: str) -> MigrationResult:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return MigrationResult(schema_name, error=KILLED)
+    for name in killed:
+        if len(schema_names) == 1:
+            yield MigrationResult(name, error="the process that migrated it was killed")
+        else:  # most were only waiting for the process that was killed
+            yield from _migrate_in_pool(migrate, [name], 1)
 
 
 def default_parallel() -> int:

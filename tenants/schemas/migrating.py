@@ -1,10 +1,10 @@
-"""Migrates one schema.
+"""Migrates one schema by Django's migrate command, for the current schema of the connection.
 
 A migration that is interrupted is continued by the next run:
 
 - the schema of a new tenant is created by the script, in one transaction;
 - a migration is recorded in the transaction that applies it;
-- migrations without a transaction have operations that can be repeated (`operations/indexes.py`).
+- migrations without a transaction have operations that can be repeated (`tenants/operations.py`).
 """
 
 import io
@@ -12,24 +12,38 @@ import logging
 import time
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.core.management import call_command
+from django.core.management.commands import migrate as django_migrate
 from django.db import DatabaseError, OperationalError, transaction
+from django.db.migrations.executor import MigrationExecutor
 from django.db.models.functions import Now
 from psycopg import errors
 
-from tenants.context import execute, fetch_column, server_scope, tenant_connection
+from tenants.context import (
+    current_server,
+    execute,
+    fetch_column,
+    server_scope,
+    tenant_connection,
+)
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
 from tenants.roles import APP_ROLE
-from tenants.schemas.executor import DJANGO_OPTIONS, MigrateSchema, lock_timeout
-from tenants.schemas.migration_state import digest_of, known_migrations, schema_exists
+from tenants.schemas.migration_state import (
+    current_state,
+    digest_of,
+    get_script,
+    known_migrations,
+    schema_exists,
+    script_for,
+)
 from tenants.schemas.rls_enforcement import enforce_rls
-from tenants.schemas.script import current_state, get_script, script_for
 from tenants.servers import MAIN, server_of
 
 logger = logging.getLogger(__name__)
@@ -72,6 +86,63 @@ END $$
 """  # noqa: S608
 
 
+class AtomicExecutor(MigrationExecutor):
+    """Django's executor, but it records a migration in the transaction that applies it.
+
+    Django records a migration after the transaction if SQL was deferred to its end, such as foreign
+    keys. A process that is killed in between would apply the migration a second time.
+    """
+
+    def apply_migration(self, state: Any, migration: Any, *args: Any, **options: Any) -> Any:
+        with self._transaction_of(migration):
+            return super().apply_migration(state, migration, *args, **options)
+
+    def unapply_migration(self, state: Any, migration: Any, *args: Any, **options: Any) -> Any:
+        with self._transaction_of(migration):
+            return super().unapply_migration(state, migration, *args, **options)
+
+    def _transaction_of(self, migration: Any) -> Any:
+        return transaction.atomic(self.connection.alias) if migration.atomic else nullcontext()
+
+
+# Django's command makes its executor under this name, and offers no other way to choose it.
+django_migrate.MigrationExecutor = AtomicExecutor  # type: ignore[attr-defined]
+
+
+class MigrateSchema(django_migrate.Command):
+    """Django's migrate command for the schema of the connection. It counts migrations.
+
+    A migration without a transaction waits for locks without a limit: CREATE INDEX CONCURRENTLY
+    waits for the end of other transactions, and no session waits for it.
+    """
+
+    applied = 0
+    current = ""
+    lock_timeout = ""
+
+    def run(self, **options: Any) -> bool:
+        """Run the command with Django's options. Return whether --check found migrations."""
+        try:
+            call_command(
+                self, **{"verbosity": 0, **options}, interactive=False, database=current_server()
+            )
+        except SystemExit:  # Django's answer to --check
+            return True
+        return False
+
+    def migration_progress_callback(
+        self, action: str, migration: Any = None, fake: bool = False
+    ) -> None:
+        if action in ("apply_start", "unapply_start"):
+            self.current = str(migration)
+            if self.lock_timeout and migration.atomic:
+                execute(f"SET LOCAL lock_timeout = '{self.lock_timeout}'")
+        elif action in ("apply_success", "unapply_success"):
+            self.applied += 1
+            self.current = ""
+        super().migration_progress_callback(action, migration, fake)
+
+
 @dataclass(frozen=True)
 class MigrationResult:
     """The result of migrating one schema."""
@@ -112,45 +183,27 @@ def migrate_schema(
     if tenant_id is not None:
         with suppress(OperationalError):  # it is raised again below
             server = server_of(tenant_id)
-    with server_scope(server or MAIN):
-        return _migrate_on_server(schema_name, options, wait_seconds)
-
-
-def _migrate_on_server(
-    schema_name: str, options: Mapping[str, Any] | None, wait_seconds: float
-) -> MigrationResult:
-    started = time.monotonic()
-    output = io.StringIO()
+    started, output = time.monotonic(), io.StringIO()
     command = MigrateSchema(stdout=output, stderr=output, no_color=True)
-    result: dict[str, Any] = {}
-    try:
-        with schema_lock(schema_name, wait_seconds=wait_seconds):
-            result = _migrate_with_retries(
-                schema_name, command, {**DJANGO_OPTIONS, **(options or {})}
-            )
-    except SchemaBusy as error:
-        result = {"error": str(error), "busy": True}
-    except OperationalError as error:
-        result = _locked_result(schema_name, error) or _failure_result(command, error)
-    # An error of a migration must not stop the next tenant.
-    except Exception as error:
-        result = _failure_result(command, error)
-    finally:
-        tenant_connection().set_schema_to_public()
-    is_failed = result.get("error") and not result.get("busy")
-    if is_failed and (tenant_id := tenant_id_of(schema_name)) is not None:
-        with suppress(DatabaseError):  # Postgres may be down
-            Tenant.objects.filter(id=tenant_id).update(
-                provisioning_error=result["error"],
-                provisioning_failed_at=Now(),
-                migration_asked_at=None,
-            )
+    with server_scope(server or MAIN):
+        try:
+            with schema_lock(schema_name, wait_seconds=wait_seconds):
+                result = _migrate_with_retries(schema_name, command, {**(options or {})})
+        except SchemaBusy as error:
+            result = {"error": str(error), "busy": True}
+        except Exception as error:  # it must not stop the next tenant
+            result = _failure(schema_name, command, error)
+            with suppress(DatabaseError):  # Postgres may be down
+                Tenant.objects.filter(schema_name=schema_name).update(
+                    provisioning_error=result["error"],
+                    provisioning_failed_at=Now(),
+                    migration_asked_at=None,
+                )
+        finally:
+            tenant_connection().set_schema_to_public()
+    seconds = time.monotonic() - started
     return MigrationResult(
-        schema_name,
-        seconds=time.monotonic() - started,
-        applied=command.applied,
-        details=output.getvalue(),
-        **result,
+        schema_name, seconds, command.applied, details=output.getvalue(), **result
     )
 
 
@@ -158,29 +211,28 @@ def _migrate_with_retries(
     schema_name: str, command: MigrateSchema, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Migrate, and repeat it if Postgres cancelled it because of another session."""
-    wanted = options.pop("lock_timeout", LOCK_TIMEOUT)
-    for attempt in range(1, ATTEMPTS + 1):
+    command.lock_timeout = options.pop("lock_timeout", LOCK_TIMEOUT)
+    for attempt in range(1, ATTEMPTS):
         try:
-            with lock_timeout(wanted):
-                return _migrate(schema_name, command, options)
+            return _migrate(schema_name, command, options)
         except OperationalError as error:
             cause = error.__cause__
-            if attempt == ATTEMPTS or not isinstance(cause, RETRIED_ERRORS):
-                raise
-            if isinstance(cause, errors.LockNotAvailable) and tenant_id_of(schema_name):
+            is_locked = isinstance(cause, errors.LockNotAvailable) and tenant_id_of(schema_name)
+            if is_locked or not isinstance(cause, RETRIED_ERRORS):
                 raise
             logger.warning("migrating %s again: %s", schema_name, _one_line(error))
             time.sleep(PAUSE_SECONDS * attempt)
-    raise AssertionError("unreachable")
+    return _migrate(schema_name, command, options)
 
 
 def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) -> dict[str, Any]:
     connection = tenant_connection()
     connection.set_schema_to_public()
     tenant_id = tenant_id_of(schema_name)
-    if tenant_id is None or options["plan"] or options["check_unapplied"]:
+    is_read_only = options.get("plan") or options.get("check_unapplied")
+    if tenant_id is None or is_read_only:
         unapplied = _apply(schema_name, command, options)
-        if connection.alias != MAIN and not (options["plan"] or options["check_unapplied"]):
+        if connection.alias != MAIN and not is_read_only:
             execute(_REVOKE_PUBLIC_WRITES)
         return {"unapplied": unapplied}
     tenant = Tenant.objects.filter(id=tenant_id).first()
@@ -197,7 +249,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     if not schema_exists(schema_name):
         raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
     _apply(schema_name, command, options)
-    protected = [] if options["app_label"] else enforce_rls(connection)
+    protected = [] if options.get("app_label") else enforce_rls(connection)
     _note_success(tenant)
     return {"protected": tuple(protected)}
 
@@ -212,7 +264,7 @@ def _provision(tenant: Tenant, command: MigrateSchema, options: dict[str, Any]) 
 
     On another server than the main one the tenant's row is updated in a separate transaction.
     """
-    if options["app_label"]:
+    if options.get("app_label"):
         raise KonstructError("it is not provisioned yet, and gets all migrations or none")
     connection = tenant_connection()
     protected: list[str] = []
@@ -261,22 +313,20 @@ def _reached_migrations(tenant: Tenant) -> frozenset[str]:
     return known_migrations().intersection(fetch_column(applied))
 
 
-def _failure_result(command: MigrateSchema, error: Exception) -> dict[str, Any]:
+def _failure(schema_name: str, command: MigrateSchema, error: Exception) -> dict[str, Any]:
+    """Return the error. If a lock was its cause, it names the sessions that hold the lock."""
+    tenant_connection().set_schema_to_public()
+    if isinstance(error.__cause__, errors.LockNotAvailable):
+        with suppress(DatabaseError):
+            holders = ", ".join(str(pid) for pid in fetch_column(LOCK_HOLDERS, [schema_name]))
+            said = f"its tables are locked by Postgres backend {holders or '(disconnected)'}"
+            return {
+                "error": f"{said}; wait for its end, or end it, and migrate again",
+                "locked": True,
+            }
     where = f"{command.current}: " if command.current else ""
     command.stdout.write("".join(traceback.format_exception(error)))
     return {"error": f"{where}{_one_line(error)}"}
-
-
-def _locked_result(schema_name: str, error: OperationalError) -> dict[str, Any]:
-    """Return the error with the sessions that hold the lock, if a lock was the cause."""
-    if not isinstance(error.__cause__, errors.LockNotAvailable):
-        return {}
-    with suppress(DatabaseError):
-        tenant_connection().set_schema_to_public()
-        holders = ", ".join(str(pid) for pid in fetch_column(LOCK_HOLDERS, [schema_name]))
-        said = f"its tables are locked by Postgres backend {holders or '(disconnected)'}"
-        return {"error": f"{said}; wait for its end, or end it, and migrate again", "locked": True}
-    return {}
 
 
 def _one_line(error: Exception) -> str:

@@ -1,4 +1,10 @@
-"""Whether a schema is up to date, from its recorded state on the tenant's row."""
+"""Whether a schema is up to date, and the SQL script that creates the schema of a new tenant.
+
+`manage.py make_schema_script` writes it, with tables and first rows, from a schema that Django has
+migrated. Its first line has a digest of the migrations of these apps. A script of other migrations
+is not used: Django migrates the schema of a new tenant then, which takes seconds. Django also runs
+the migrations of further apps, after the script.
+"""
 
 from collections.abc import Iterable
 from functools import cache
@@ -7,6 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Final
 from uuid import UUID
 
 from django.apps import apps
@@ -15,6 +22,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Exists, OuterRef, QuerySet
 
+from tenants import operations
 from tenants.context import fetch_column, fetch_value, server_scope, tenant_connection
 from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
@@ -22,6 +30,11 @@ from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.rls_enforcement import unprotected_schemas
 from tenants.servers import servers
+
+FILE: Final = Path(__file__).with_name("new_schema.sql")
+# In the script, for the name of the schema and the id of its tenant.
+SCHEMA: Final = "__schema__"
+TENANT: Final = "__tenant__"
 
 
 def digest_of(lines: Iterable[str]) -> str:
@@ -49,6 +62,43 @@ def known_migrations() -> frozenset[str]:
         for module in iter_modules([str(folder)])
         if not module.ispkg and module.name[0] not in "_~"
     )
+
+
+def first_line(labels: Iterable[str]) -> str:
+    """Return the first line of a script of these apps, with a digest of their migrations.
+
+    The operations of Konstruct's migrations are part of it.
+    """
+    folders = migration_folders()
+    digest = blake2b(digest_size=16)
+    for label in sorted(labels):
+        for path in sorted(folders[label].glob("*.py")):
+            digest.update(f"{label}/{path.name}\0".encode() + path.read_bytes())
+    digest.update(Path(operations.__file__).read_bytes())
+    return " ".join(["--", digest.hexdigest(), *sorted(labels)])
+
+
+@cache
+def get_script() -> str:
+    """Return the script with its placeholders; "" if it was made from other migrations."""
+    head, _, script = FILE.read_text().partition("\n")
+    labels = head.split()[2:]
+    is_known = migration_folders().keys() >= set(labels)
+    return script if is_known and head == first_line(labels) else ""
+
+
+def script_for(schema_name: str, tenant_id: UUID) -> str:
+    """Return the script for the schema of a tenant."""
+    return get_script().replace(SCHEMA, schema_name).replace(TENANT, str(tenant_id))
+
+
+def current_state() -> str:
+    """Return the value of `Tenant.migrated_to` for a schema that is up to date.
+
+    It changes with the script, because `migrate` also brings permissions, roles and policies of
+    existing tenants up to date.
+    """
+    return digest_of([*sorted(known_migrations()), get_script()])
 
 
 def missing_in_public() -> list[str]:

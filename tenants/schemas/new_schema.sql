@@ -1,4 +1,4 @@
--- d4cedb3f16dc227e788c9bd2d4d341e3 admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
+-- 00b26251981fc6ddad8711727638eaec admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -979,7 +979,7 @@ CREATE TABLE __schema__.memory_promptsource (
     CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
 );
 ALTER TABLE ONLY __schema__.memory_promptsource FORCE ROW LEVEL SECURITY;
-COMMENT ON TABLE __schema__.memory_promptsource IS 'A message or a fact in the prompt of a reply, except those of the user of the reply. Append-only.';
+COMMENT ON TABLE __schema__.memory_promptsource IS 'A message or a fact in a prompt, except those of the user of the reply. Append-only.';
 COMMENT ON COLUMN __schema__.memory_promptsource.tenant_id IS 'The tenant whose row this is.';
 COMMENT ON COLUMN __schema__.memory_promptsource.source_id IS 'The message or the fact.';
 COMMENT ON COLUMN __schema__.memory_promptsource.event_id IS 'The recall event with the prompt.';

@@ -18,21 +18,19 @@ from tenants.context import public_scope, server_scope, tenant_connection, tenan
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
-from tenants.naming import replaced_schema_of
+from tenants.moving import LOCK_TIMEOUT, drop_left_overs
 from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
-from tenants.schemas.left_overs import DROP_LOCK_TIMEOUT, drop_left_overs
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import fits, schema_exists
 from tenants.servers import MAIN, require_server
 
 logger = logging.getLogger(__name__)
 
-# After this time the setup of a tenant is retried.
 # A tenant that operators delete can be restored for this time.
 GRACE_DAYS = 7
+# After this time the setup of a tenant is retried.
 RETRY_DELAY = timedelta(minutes=1)
-# How long a deletion waits for the locks of running requests.
 
 # A function that logs a change of a tenant, called in the transaction of the change.
 RecordChange = Callable[[Tenant], object]
@@ -217,13 +215,12 @@ def _delete_rows(tenant: Tenant, on_delete: RecordChange) -> None:
     # The main server commits last, because the tenant's row names the schemas to delete.
     with transaction.atomic(using=MAIN):
         with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
             schema = connection.ops.quote_name(tenant.schema_name)
-            replaced = replaced_schema_of(tenant.id)  # of an unfinished restore
             with tenant_scope(tenant.id):
                 # Before the tables: a worker locks its job's row before it writes.
                 Job.objects.all().delete()
-            cursor.execute(f"DROP SCHEMA IF EXISTS {schema}, {replaced} CASCADE")
+            cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
             with tenant_scope(tenant.id):
                 Job.objects.all().delete()  # enqueued by running requests
             # Required, and before the commits: without it a backup could bring the tenant back.

@@ -18,7 +18,7 @@ from django.db import transaction
 
 from tenants.context import fetch_column
 from tenants.exceptions import UnprotectedSchema
-from tenants.operations.policies import (
+from tenants.operations import (
     CHECK,
     POLICY,
     add_tenant_column_sql,

@@ -10,8 +10,7 @@ from django.db.models import deletion
 from django.db.models.functions import Now
 
 import konstruct.api.models
-from tenants.operations.comments import CommentOnTables
-from tenants.operations.policies import protect_tables
+from tenants.operations import CommentOnTables, protect_tables
 from tenants.postgresql.expressions import CurrentTenant
 
 # What the application may do besides SELECT. A table with INSERT alone is append-only.

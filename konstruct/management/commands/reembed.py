@@ -11,8 +11,7 @@ from memory.indexing.service import reembed
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
-from tenants.management.base import KonstructCommand, tenant_of
-from tenants.models import Tenant
+from tenants.management.base import KonstructCommand, add_tenants, tenants_of
 
 
 class Command(KonstructCommand):
@@ -24,9 +23,7 @@ class Command(KonstructCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        whose = parser.add_mutually_exclusive_group(required=True)
-        whose.add_argument("--tenant", metavar="SLUG", help="One tenant.")
-        whose.add_argument("--all", action="store_true", help="All active tenants.")
+        add_tenants(parser)
         parser.add_argument(
             "--model",
             metavar="PATH_OR_NAME",
@@ -37,11 +34,7 @@ class Command(KonstructCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenants = (
-            list(Tenant.objects.serving().order_by("slug"))
-            if options["all"]
-            else [tenant_of(options["tenant"])]
-        )
+        tenants = tenants_of(options)
         embedder = Embedder(model_files(options["model"]))
         for tenant in tenants:
             with tenant_scope(tenant.id):

@@ -8,8 +8,7 @@ from memory.indexing.service import reindex_words
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
-from tenants.management.base import KonstructCommand, tenant_of
-from tenants.models import Tenant
+from tenants.management.base import KonstructCommand, add_tenants, tenants_of
 
 
 class Command(KonstructCommand):
@@ -20,17 +19,10 @@ class Command(KonstructCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--tenant", metavar="SLUG", help="One tenant.")
-        which.add_argument("--all", action="store_true", help="All active tenants.")
+        add_tenants(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenants = (
-            list(Tenant.objects.serving().order_by("slug"))
-            if options["all"]
-            else [tenant_of(options["tenant"])]
-        )
-        for tenant in tenants:
+        for tenant in tenants_of(options):
             with tenant_scope(tenant.id):
                 record_command(self.name, Action.EDIT, "words")
             for progress in reindex_words(tenant.id):

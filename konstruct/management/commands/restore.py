@@ -14,13 +14,13 @@ from django.utils.dateparse import parse_datetime
 from konstruct.backups.dumping import verify_backup
 from konstruct.backups.files import Manifest, backup_name, format_moment, read_manifest
 from konstruct.backups.operators import restore_operators
-from konstruct.backups.restoring import restore
-from konstruct.backups.settling import (
+from konstruct.backups.restoring import (
     Restored,
     close,
     deleted_tenants,
     find_settled,
     read_entries_since,
+    restore,
     settle,
     undelete,
 )

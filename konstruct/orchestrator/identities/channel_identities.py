@@ -187,7 +187,7 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
             done_at=None,
             defaults={"user_id": target, "requested_by": by},
         )
-        HISTORY_MERGES.enqueue_if_missing(merge.pk)
+        HISTORY_MERGES.enqueue(merge.pk)
         if not is_new:  # other columns must not be updated, as update_or_create would
             merge.user_id, merge.requested_by = target, by
             merge.save(update_fields=["user_id", "requested_by"])

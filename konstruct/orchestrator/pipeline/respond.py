@@ -87,7 +87,7 @@ def handle(*, tenant_id: UUID, message_id: UUID, lease: Lease | None = None) -> 
         lane = Thread.of(load_message(message_id)).lane
         tool_calls.expire_overdue(message_id)
         # Ends: each iteration answers the message that is due longest, or delays it.
-        while (lease := replies.REPLIES.lease_next(message_id, lane=lane)) is not None:
+        while (lease := replies.REPLIES.lease(message_id, lane=lane)) is not None:
             with replies.REPLIES.attempt(lease):
                 answer(lease)
 

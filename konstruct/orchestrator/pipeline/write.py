@@ -273,7 +273,7 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
             raise MessageNotFound(f"No user's message has the id {message.id}.")
         user_id, escalation = row[0], EscalationState.of(row[1])
         if user_id != message.user_id:
-            replies.REPLIES.cancel_attempt(message.id)
+            replies.REPLIES.cancel_attempts([message.id])
             return None  # another attempt answers it in its new thread
         if draft.prompt is not None:
             if (
@@ -284,7 +284,7 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
                 return None
             answering_id = (escalation and escalation.to_agent_id) or message.agent_id
             if draft.agent.id != answering_id:
-                replies.REPLIES.cancel_attempt(message.id)
+                replies.REPLIES.cancel_attempts([message.id])
                 return None  # the other agent answers it
         return record_reply(message, draft)
 

@@ -4,8 +4,7 @@ index of Django's that no statement reads, here and in our tables.
 
 from django.db import migrations
 
-from tenants.operations.indexes import DropIndex
-from tenants.operations.policies import AddTenantColumn, protect_tables
+from tenants.operations import AddTenantColumn, DropIndex, protect_tables
 
 # What the application may do besides SELECT. Content types and permissions are written by migrate
 # alone. The admin's log is append-only, so a person with an entry in it is deactivated, not deleted.

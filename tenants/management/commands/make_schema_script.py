@@ -9,10 +9,9 @@ from tenants.context import execute, public_scope, tenant_connection
 from tenants.management.base import KonstructCommand
 from tenants.naming import schema_name_of
 from tenants.postgres_tools import dump_as_sql, session_on
-from tenants.schemas.executor import MigrateSchema
-from tenants.schemas.migration_state import migration_folders
+from tenants.schemas.migrating import MigrateSchema
+from tenants.schemas.migration_state import FILE, SCHEMA, TENANT, first_line, migration_folders
 from tenants.schemas.rls_enforcement import enforce_rls
-from tenants.schemas.script import FILE, SCHEMA, TENANT, first_line
 from tenants.servers import MAIN
 
 # The id of the schema that is migrated for the script. No tenant has it.

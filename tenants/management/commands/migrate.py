@@ -1,5 +1,6 @@
 """manage.py migrate: migrate all schemas in parallel; a failing tenant does not stop the others."""
 
+import time
 from collections import defaultdict
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.core.management.commands.migrate import Command as DjangoMigrate
 from django.db.migrations import CreateModel, Migration
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
-from tenants.context import fetch_row, tenant_connection
+from tenants.context import tenant_connection
 from tenants.locking import migrate_lock
 from tenants.management.base import (
     NO_SCHEMA_SERVED,
@@ -20,17 +21,19 @@ from tenants.management.base import (
     UsageError,
     require_confirmation,
 )
-from tenants.management.migration_report import Report
 from tenants.models import SchemaState, Tenant
 from tenants.roles import OWNER_ROLE
-from tenants.schemas.executor import DJANGO_OPTIONS
 from tenants.schemas.fleet import default_parallel, migrate_schemas
 from tenants.schemas.migrating import MigrationResult, migrate_schema
-from tenants.schemas.migration_state import is_fitting, known_migrations, schemas_to_visit
-from tenants.schemas.script import current_state
+from tenants.schemas.migration_state import current_state, known_migrations, schemas_to_visit
 from tenants.servers import MAIN, servers
 
 PUBLIC = "public"
+# Options of Django's migrate that are passed on.
+DJANGO_OPTIONS = (
+    *("app_label", "migration_name", "fake", "fake_initial", "plan", "check_unapplied"),
+    *("run_syncdb", "prune"),
+)
 
 
 class Command(KonstructCommand):
@@ -91,13 +94,22 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["parallel"] < 1:
             raise UsageError("--parallel must be at least 1")
+        self.options = options
+        self.is_read_only = options["plan"] or options["check_unapplied"]
+        self.results: dict[str, MigrationResult] = {}
         undone = _migrations_to_undo(options["app_label"], options["migration_name"])
-        tenant_connection().set_schema_to_public()
+        connection = tenant_connection()
+        connection.set_schema_to_public()
         only = _schema_name(options["schema_name"])
-        if options["plan"] or options["check_unapplied"]:
-            self._run(only, options)
+        if self.is_read_only:
+            self._run(only)
             return
-        _refuse_other_roles()
+        if not connection.is_owners:
+            raise CommandError(
+                f"migrate must run as {OWNER_ROLE}: set DATABASE_OWNER_URL and use manage.py, or"
+                " set KONSTRUCT_DB_ROLE=owner",
+                returncode=NO_SCHEMA_SERVED,
+            )
         with migrate_lock() as is_alone:
             if not is_alone:
                 raise CommandError(
@@ -106,149 +118,152 @@ class Command(KonstructCommand):
                 )
             if undone and options["interactive"] and not (options["fake"] or options["shared"]):
                 _confirm_deletions(undone, only)
-            self._run(only, options)
+            self._run(only)
 
-    def _run(self, only: str | None, options: dict[str, Any]) -> None:
-        django_options = {name: options[name] for name in DJANGO_OPTIONS}
-        django_options["verbosity"] = max(options["verbosity"] - 1, 0)
-        django_options["lock_timeout"] = f"{options['lock_timeout']}s"
-        unapplied = False
-        self._not_migrated: set[str] = set()
+    def _run(self, only: str | None) -> None:
+        options = self.options
+        self.django_options = {
+            **{name: options[name] for name in DJANGO_OPTIONS},
+            "verbosity": max(options["verbosity"] - 1, 0),
+            "lock_timeout": f"{options['lock_timeout']}s",
+        }
+        is_behind, failed = False, list[str]()
         if only == PUBLIC or (only is None and not options["tenant"]):
-            unapplied = self._migrate_public(django_options, options)
-        if only != PUBLIC and not options["shared"] and _has_tenants():
-            if options["plan"] and not options["app_label"]:
-                self._plan(only)
-            elif options["check_unapplied"] and not options["app_label"]:
-                unapplied |= self._check(only)
+            is_behind, failed = self._migrate_public()
+        # Before the first migrate there is no table of tenants.
+        has_tenants = Tenant._meta.db_table in tenant_connection().introspection.table_names()
+        if only != PUBLIC and not options["shared"] and has_tenants:
+            if self.is_read_only and not options["app_label"]:
+                is_behind |= self._show_missing(only)
             else:
-                unapplied |= self._migrate_tenants(only, django_options, options)
-        if self._not_migrated:
+                is_behind |= self._migrate_tenants(only, failed)
+        if failed:
             raise CommandError(
-                f"the public schema of {', '.join(sorted(self._not_migrated))} was not migrated."
-                " Remove the cause and run migrate again",
+                f"the public schema of {', '.join(failed)} was not migrated. Remove the cause and"
+                " run migrate again",
                 returncode=SOME_TENANTS_FAILED,
             )
-        if options["check_unapplied"] and unapplied:
+        if options["check_unapplied"] and is_behind:
             raise CommandError("there are migrations that were not applied")
 
-    def _migrate_public(self, django_options: dict[str, Any], options: dict[str, Any]) -> bool:
-        """Migrate the public schema of each server; return whether one has unapplied migrations."""
-        outcomes: dict[str, MigrationResult] = {}
-        for server in servers():
-            if server == MAIN or not outcomes[MAIN].error:
-                outcomes[server] = migrate_schema(PUBLIC, django_options, server=server)
-                name = PUBLIC if server == MAIN else f"{PUBLIC} of {server}"
-                self._report({}, options).write_schema(outcomes[server], name)
-        if error := outcomes[MAIN].error:
-            raise CommandError(
-                f"the public schema was not migrated: {error}", returncode=NO_SCHEMA_SERVED
-            )
-        self._not_migrated = {server for server, outcome in outcomes.items() if outcome.error}
-        return any(outcome.unapplied for outcome in outcomes.values())
+    def _migrate_public(self) -> tuple[bool, list[str]]:
+        """Migrate the public schema of each server.
 
-    def _plan(self, only: str | None) -> None:
-        """Show the migrations that tenants lack, by their states. Nothing is changed."""
-        tenants = Tenant.objects.provisioned()
-        if only:
-            tenants = tenants.filter(schema_name=only)
+        Returns:
+            Whether one has unapplied migrations, with --check; and the servers where it failed.
+        """
+        is_behind, failed = False, list[str]()
+        for server in servers():
+            result = migrate_schema(PUBLIC, self.django_options, server=server)
+            self._show(result, PUBLIC if server == MAIN else f"{PUBLIC} of {server}")
+            if result.error and server == MAIN:
+                raise CommandError(
+                    f"the public schema was not migrated: {result.error}",
+                    returncode=NO_SCHEMA_SERVED,
+                )
+            is_behind |= result.unapplied
+            failed += [server] if result.error else []
+        return is_behind, failed
+
+    def _show_missing(self, only: str | None) -> bool:
+        """Show the migrations that tenants lack, by their states; return whether there are any."""
+        tenants = Tenant.objects.provisioned().filter(**{"schema_name": only} if only else {})
         states = dict(SchemaState.objects.values_list("name", "migrations"))
-        slugs = defaultdict(list)
+        slugs, is_behind = defaultdict(list), False
         for slug, state in tenants.order_by("slug").values_list("slug", "migrated_to"):
             slugs[state].append(slug)
         for state, named in slugs.items():
             missing = sorted(known_migrations() - set(states.get(state, ())))
+            is_behind |= bool(missing)
             lack = f"lack {len(missing)} migrations: {_listed(named)}"
             self.stdout.write(f"{len(named)} tenants  {lack if missing else 'have all migrations'}")
             for migration in missing:
                 self.stdout.write(f"    {migration}")
+        return is_behind
 
-    def _check(self, only: str | None) -> bool:
-        """List the tenants that lack migrations; return whether there are any."""
-        tenants = Tenant.objects.provisioned()
-        if only:
-            tenants = tenants.filter(schema_name=only)
-        behind = list(tenants.exclude(is_fitting()).values_list("slug", flat=True))
-        if behind:
-            self.stdout.write(f"{len(behind)} tenants  not up to date: {_listed(behind)}")
-        if number := tenants.count() - len(behind):
-            self.stdout.write(f"{number} tenants  up to date")
-        return bool(behind)
-
-    def _migrate_tenants(
-        self, only: str | None, django_options: dict[str, Any], options: dict[str, Any]
-    ) -> bool:
+    def _migrate_tenants(self, only: str | None, failed_servers: list[str]) -> bool:
         """Migrate the tenants; return whether one has unapplied migrations, with --check."""
-        names = ("schema_name", "slug")
+        options, names = self.options, ("schema_name", "slug")
         served = dict(Tenant.objects.provisioned().values_list(*names))
         new = dict(Tenant.objects.filter(state=Tenant.State.PROVISIONING).values_list(*names))
-        current = 0
+        number = len(served)
         if only:
             served, new = {only: served.get(only) or new[only]}, {}
-        elif any(options[name] for name in ("app_label", "plan", "check_unapplied", "fake")):
+            number = 1
+        elif self.is_read_only or options["app_label"] or options["fake"]:
             new = {}  # they get all migrations or none
         else:
-            to_visit, number = schemas_to_visit(current_state()), len(served)
+            to_visit = schemas_to_visit(current_state())
             served = {schema: slug for schema, slug in served.items() if schema in to_visit}
-            current = number - len(served)
-            if current and options["verbosity"]:
-                self.stdout.write(f"{current} tenants  up to date")
-        report = self._report(served | new, options)
-        for schema in sorted(_schemas_on(self._not_migrated) & (served | new).keys()):
-            report.add(MigrationResult(schema, error="its server's public schema was not migrated"))
+            if number > len(served) and options["verbosity"]:
+                self.stdout.write(f"{number - len(served)} tenants  up to date")
+        self.slugs, self.began = served | new, time.monotonic()
+        on_failed = Tenant.objects.filter(server__in=failed_servers, schema_name__in=self.slugs)
+        for schema in on_failed.values_list("schema_name", flat=True):
+            self._add(MigrationResult(schema, error="its server's public schema was not migrated"))
         parallel = options["parallel"]
-        due = [name for name in served if name not in report.outcomes]
-        for outcome in migrate_schemas(
-            due, django_options, parallel=parallel, canary=options["canary"]
+        due = [name for name in served if name not in self.results]
+        for result in migrate_schemas(
+            due, self.django_options, parallel=parallel, canary=options["canary"]
         ):
-            report.add(outcome)
-        is_stopped = any(name not in report.outcomes for name in due)
-        rest = [] if is_stopped else [name for name in new if name not in report.outcomes]
+            self._add(result)
+        left = [name for name in due if name not in self.results]
+        rest = [] if left else [name for name in new if name not in self.results]
         # Those that another process, such as the owner's worker, sets up or will retry.
-        for outcome in migrate_schemas(rest, django_options, parallel=parallel, wait_seconds=0):
-            report.add(outcome)
-        self._conclude(report, served, new, current)
-        return any(outcome.unapplied for outcome in report.outcomes.values())
-
-    def _conclude(
-        self,
-        report: Report,
-        served: dict[str, str],
-        new: dict[str, str],
-        current: int,
-    ) -> None:
-        failed = report.failed()
-        not_set_up = sorted(failed.keys() & set(new.values()))
-        behind = sorted(failed.keys() & set(served.values()))
-        left = [slug for name, slug in served.items() if name not in report.outcomes]
-        if not_set_up:
+        for result in migrate_schemas(rest, self.django_options, parallel=parallel, wait_seconds=0):
+            self._add(result)
+        failed = {name for name, result in self.results.items() if result.error}
+        if not_set_up := sorted(new[name] for name in failed & new.keys()):
             self.stderr.write(
                 f"Not set up yet: {', '.join(not_set_up)}. The owner's worker goes on trying; when"
                 " the cause is removed, create_tenant SLUG does it at once."
             )
-        if not behind and not left:
-            return
-        is_some = current + len(served) > len(behind) + len(left)
-        text = f"{len(behind)} of {current + len(served) + len(new)} tenants not migrated"
-        if behind:
-            text += (
-                f": {_listed(behind)}. Remove the cause and run migrate again; -v 2 shows the"
-                " traceback"
+        behind = sorted(served[name] for name in failed & served.keys())
+        if behind or left:
+            text = f"{len(behind)} of {number + len(new)} tenants not migrated"
+            if behind:
+                text += (
+                    f": {_listed(behind)}. Remove the cause and run migrate again; -v 2 shows the"
+                    " traceback"
+                )
+            if left:
+                text += f". {len(left)} were not begun, because of a failed --canary"
+            is_some = number > len(behind) + len(left)
+            raise CommandError(
+                f"{text}.", returncode=SOME_TENANTS_FAILED if is_some else NO_SCHEMA_SERVED
             )
-        if left:
-            text += f". {len(left)} were not begun, because of a failed --canary"
-        raise CommandError(
-            f"{text}.", returncode=SOME_TENANTS_FAILED if is_some else NO_SCHEMA_SERVED
+        return any(result.unapplied for result in self.results.values())
+
+    def _add(self, result: MigrationResult) -> None:
+        """Print the result of one more tenant, with the estimated remaining time."""
+        self.results[result.schema_name] = result
+        width = max(map(len, self.slugs.values()))
+        done, total = len(self.results), len(self.slugs)
+        left = (time.monotonic() - self.began) / done * (total - done)
+        self._show(
+            result,
+            f"[{done:>{len(str(total))}}/{total}] {self.slugs[result.schema_name]:<{width}}",
+            f"  (about {left:.0f} s left)" if left >= 1 else "",
         )
 
-    def _report(self, slugs: dict[str, str], options: dict[str, Any]) -> Report:
-        return Report(self.stdout, self.stderr, slugs=slugs, options=options)
-
-
-def _schemas_on(names: set[str]) -> set[str]:
-    """Return the schemas of the tenants on these servers."""
-    tenants = Tenant.objects.filter(server__in=names)
-    return set(tenants.values_list("schema_name", flat=True)) if names else set()
+    def _show(self, result: MigrationResult, name: str, remark: str = "") -> None:
+        """Print the result of a schema in a line that begins with its name."""
+        options, seconds = self.options, f"{result.seconds:.2f} s"
+        if result.busy and options["verbosity"]:
+            self.stdout.write(f"{name}  another process is at it")
+        elif result.error:
+            self.stderr.write(f"{name}  FAILED  {seconds}  {result.error}")
+        elif options["verbosity"]:
+            what = f"{result.applied} applied" if result.applied else "up to date"
+            if options["plan"]:
+                what = "plan"
+            elif result.unapplied:
+                what = "not up to date"
+            if result.protected:
+                what += f", protected {', '.join(result.protected)}"
+            self.stdout.write(f"{name}  {what}  {seconds}{remark}")
+        if result.details and (options["verbosity"] > 1 or options["plan"]):
+            self.stdout.write(result.details)
 
 
 def _migrations_to_undo(app_label: str | None, name: str | None) -> list[Migration]:
@@ -318,23 +333,6 @@ def _schema_name(wanted: str | None) -> str | None:
     return schema_name
 
 
-def _has_tenants() -> bool:
-    """Return whether the table of tenants exists: not before the first migrate."""
-    return Tenant._meta.db_table in tenant_connection().introspection.table_names()
-
-
 def _listed(slugs: list[str]) -> str:
     more = f" and {len(slugs) - 10} more" if len(slugs) > 10 else ""
     return ", ".join(slugs[:10]) + more
-
-
-def _refuse_other_roles() -> None:
-    role, may_create = fetch_row(
-        "SELECT current_user, has_database_privilege(current_database(), 'CREATE')"
-    )
-    if not may_create:
-        raise CommandError(
-            f"migrate must run as {OWNER_ROLE}, not as {role}: set DATABASE_OWNER_URL and use"
-            " manage.py, or set KONSTRUCT_DB_ROLE=owner",
-            returncode=NO_SCHEMA_SERVED,
-        )

@@ -20,7 +20,7 @@ from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import Message
-from tenants.context import fetch_value, tenant_scope
+from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
 from tenants.postgres_tools import restore_session_name
 from tenants.schemas import provisioning
@@ -37,18 +37,17 @@ STEPS = (
     "restoring.close",
     "restoring.end_killed_restores",
     "restoring._journal_waiting_erasures",
-    "restoring._set_aside",
     "restoring._load",
     "restoring.restore_schema",
     "restoring.insert_rows",
     "restoring.settle",
-    "settling.migrate_schema",
-    "settling.clear_tenant_cache",
-    "settling._give_up_jobs",
-    "settling.replay",
-    "settling.verify",
-    "settling.reopen",
-    "settling.record_command",
+    "restoring.migrate_schema",
+    "restoring.clear_tenant_cache",
+    "restoring._give_up_jobs",
+    "restoring.replay",
+    "restoring.verify",
+    "restoring.reopen",
+    "restoring.record_command",
 )
 
 
@@ -82,11 +81,10 @@ def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = No
 def settled(tenant: Tenant) -> bool:
     """Check that nothing of a restore and nothing of anna is left."""
     left = dumped(tenant)
-    replaced = fetch_value("SELECT count(*) FROM pg_namespace WHERE nspname ~ '^replaced_'")
     with database.as_owner():
         report = verify(tenant.pk, tenant.slug)
     state = Tenant.objects.get(pk=tenant.pk).state
-    return (state, replaced, report.findings, "anna" in left) == ("active", 0, [], False)
+    return (state, report.findings, "anna" in left) == ("active", [], False)
 
 
 def test_after_a_kill_before_any_step_the_next_one_ends_right(
@@ -107,9 +105,9 @@ def test_after_a_kill_before_any_step_the_next_one_ends_right(
 @pytest.mark.parametrize(
     "steps",
     [
-        ["settling.replay"],
-        ["settling.replay", "restoring._load"],
-        ["settling.reopen", "settling.replay", "restoring._load"],
+        ["restoring.replay"],
+        ["restoring.replay", "restoring._load"],
+        ["restoring.reopen", "restoring.replay", "restoring._load"],
     ],
 )
 def test_failed_restore_after_killed_ones_serves_no_unerased_schema(
@@ -138,13 +136,13 @@ def test_program_of_a_killed_restore_ends_before_the_next_restore(
 ) -> None:
     made = backup("--tenant", "tenant-a")
     killed(monkeypatch, "restoring._load", "restore", made, "--tenant", "tenant-a", "--yes")
-    # As pg_restore, whose parent was killed: it creates the schema, and commits later.
+    # As psql, whose parent was killed.
     url = database.url_of("owner")
     name = restore_session_name(tenant_a.schema_name)
     orphan = psycopg.connect(url, application_name=name)
     # Such as a staging deployment on the same server with the same tenants.
     elsewhere = psycopg.connect(url, dbname="postgres", application_name=name)
-    orphan.execute(f"CREATE SCHEMA {tenant_a.schema_name}".encode())
+    orphan.execute(f"LOCK TABLE {tenant_a.schema_name}.memory_message".encode())
     run("restore", str(made), "--tenant", "tenant-a", "--yes")
     with pytest.raises(psycopg.OperationalError, match="terminating connection"):
         orphan.commit()
@@ -220,7 +218,7 @@ def test_killed_steps_after_a_recovery_continue_with_the_remaining_tenants(
     tenant_a: Tenant, tenant_b: Tenant, monkeypatch: Any
 ) -> None:
     command = ("restore", "--recovered-to", timezone.now().isoformat(), "--yes")
-    killed(monkeypatch, "settling.clear_tenant_cache", *command, of=tenant_b.pk)
+    killed(monkeypatch, "restoring.clear_tenant_cache", *command, of=tenant_b.pk)
     states = dict(Tenant.objects.values_list("slug", "state"))
     assert states == {"tenant-a": "active", "tenant-b": "restoring"}
     with tenant_scope(tenant_a.pk):

@@ -90,7 +90,7 @@ def test_one_job_of_a_lane_is_leased_at_a_time(tenant_a: Tenant, tenant_b: Tenan
         # The job of a hanging worker keeps its lane until it is leased again.
         expire_leases()
         assert KIND.lease(free) is None
-        again = KIND.lease_next(free, lane=LANE)
+        again = KIND.lease(free, lane=LANE)
         assert again is not None
         assert again.key == leased.key
         again.finish()

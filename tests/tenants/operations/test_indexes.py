@@ -19,10 +19,9 @@ from psycopg.errors import DeadlockDetected
 
 from tenants.context import connection
 from tenants.models import Tenant
-from tenants.operations.indexes import AddIndexConcurrently, RemoveIndexConcurrently
+from tenants.operations import AddIndexConcurrently, RemoveIndexConcurrently
 from tenants.schemas import migrating, provisioning
-from tenants.schemas.executor import AtomicExecutor
-from tenants.schemas.migrating import migrate_schema
+from tenants.schemas.migrating import AtomicExecutor, migrate_schema
 from tests.database import execute
 from tests.tenants.schemas.test_migrate import forget_migration
 

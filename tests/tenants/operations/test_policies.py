@@ -8,7 +8,7 @@ from django.db.migrations.state import ProjectState
 
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
-from tenants.operations.policies import (
+from tenants.operations import (
     AddTenantColumn,
     ForceRowLevelSecurity,
     GrantToApp,

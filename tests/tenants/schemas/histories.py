@@ -5,7 +5,7 @@ from django.db.migrations import Migration
 
 from tenants.context import connection, server_scope
 from tenants.models import Tenant
-from tenants.schemas.executor import AtomicExecutor
+from tenants.schemas.migrating import AtomicExecutor
 
 
 def since(app: str, name: str) -> int:

@@ -12,6 +12,7 @@ from tenants.context import connection, tenant_scope
 from tenants.locking import MIGRATE_ALL
 from tenants.models import Tenant
 from tenants.schemas import fleet, provisioning
+from tenants.schemas.migration_state import known_migrations
 from tests import database
 from tests.database import execute
 
@@ -216,10 +217,9 @@ def test_check_reports_pending_migrations(tenant_b: Tenant) -> None:
     finally:
         applied, *_ = migrate()
     assert [line.split("  ")[1] for line in applied] == ["up to date", "up to date", "1 applied"]
-    assert without_seconds(out) == [
-        ["public", "up to date"],
-        ["1 tenants", "not up to date: tenant-b"],
-        ["1 tenants", "up to date"],
+    assert [line.partition(" migrations")[0] for line in out[1:3]] == [
+        "1 tenants  have all",
+        f"1 tenants  lack {len(known_migrations())}",
     ]
     assert str(failure) == "there are migrations that were not applied"
     assert migrate(check_unapplied=True)[2] is None

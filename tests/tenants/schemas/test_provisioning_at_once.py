@@ -17,8 +17,8 @@ from tenants.exceptions import SchemaBusy
 from tenants.locking import schema_lock
 from tenants.models import Tenant
 from tenants.schemas import provisioning
+from tenants.schemas.migration_state import current_state
 from tenants.schemas.rls_enforcement import unprotected_relations
-from tenants.schemas.script import current_state
 from tests import database
 
 pytestmark = [pytest.mark.data, pytest.mark.django_db(transaction=True)]

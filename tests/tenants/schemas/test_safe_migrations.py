@@ -31,7 +31,7 @@ from django.db.migrations.migration import Migration
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
-from tenants.operations.indexes import AddIndexConcurrently, RemoveIndexConcurrently
+from tenants.operations import AddIndexConcurrently, RemoveIndexConcurrently
 
 CONTRACTS = (AlterModelTable, DeleteModel, RemoveField, RenameField, RenameModel)
 
@@ -67,9 +67,9 @@ def _fault(app: str, operation: Operation, migration: Migration, state: ProjectS
         case AddIndexConcurrently() | RemoveIndexConcurrently():
             return "needs atomic = False" if migration.atomic else ""
         case DjangosAddIndex():
-            return "cannot be run again: take it from tenants.operations.indexes"
+            return "cannot be run again: take it from tenants.operations"
         case AddIndex() | RemoveIndex():
-            return "locks the table: take the operation from tenants.operations.indexes"
+            return "locks the table: take the operation from tenants.operations"
         case AddConstraintNotValid():
             return ""
         case AddConstraint(constraint=models.CheckConstraint()):

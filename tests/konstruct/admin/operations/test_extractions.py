@@ -39,7 +39,7 @@ def cursors(program_a: Program, send_message: Callable[..., Message]) -> dict[st
                 ExtractionCursor.objects.filter(pk=cursor.pk).update(last_number=last.number)
                 queue.EXTRACTIONS.finish(cursor.pk)
             else:
-                queue.EXTRACTIONS.enqueue_if_missing(cursor.pk)
+                queue.EXTRACTIONS.enqueue(cursor.pk)
             if thread == "failed":
                 queue.EXTRACTIONS.record_failure(cursor.pk, LLMRefused("No such model: gpt-0."))
     return keys

@@ -27,7 +27,7 @@ def cursors(program_a: Program) -> dict[str, UUID]:
             )
             keys[thread] = cursor.pk
             if thread != "processed":
-                EXTRACTIONS.enqueue_if_missing(cursor.pk)
+                EXTRACTIONS.enqueue(cursor.pk)
         EXTRACTIONS.record_failure(keys["failed"], LLMRefused("No such model: gpt-0."))
     return keys
 

@@ -1,1 +1,0 @@
-"""Migration operations: policies, grants, concurrent indexes, comments."""
