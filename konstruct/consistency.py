@@ -1,7 +1,7 @@
 """Verification of a tenant, also while it is served, and the repair of what it finds.
 
 Each entry of `CHECKS` is an invariant: an accepted message has a reply or a job, a waiting row has
-its job and a job its row, a message is embedded or queued for it, an active extracted fact quotes
+its job, a message is embedded or queued for it, an active extracted fact quotes
 its messages, and a window in the cache is the end of its transcript.
 """
 
@@ -36,7 +36,6 @@ from konstruct.orchestrator.models import (
     RunState,
     ToolCall,
 )
-from konstruct.orchestrator.replies import REPLIES
 from memory.conf import UNANSWERED_CHANNELS
 from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.transcript import EMBEDDINGS, enqueue_embeddings
@@ -68,7 +67,6 @@ from tenants.redis_keys import memory_short_key, session_key, thread_windows_pat
 LOST = "accepted message with neither a reply nor a job"
 HELD_WITHOUT_QUESTION = "held message without an escalation or a question"
 NO_JOB = "waiting row without a job"
-NO_ROW = "job without its row"
 NOT_EMBEDDED = "message that is neither embedded nor queued for it"
 NO_QUOTE = "active extracted fact without a quote of its message"
 WRONG_WINDOW = "window that is not the end of its transcript"
@@ -101,15 +99,6 @@ KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
     (EXPORTS, lambda: ListExport.objects.values_list("id")),
-)
-# Keys of the rows of jobs. Rows of other kinds can be erased before their job, which the owner's
-# worker then finishes.
-KEYS_OF_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
-    (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
-    (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
-    (REPLIES, lambda: Message.objects.filter(role=Role.USER).values_list("id")),
-    (DELIVERIES, lambda: Delivery.objects.values_list("message_id")),
-    (ERASURES, lambda: ErasureRequest.objects.values_list("id")),
 )
 
 _COUNTS = """
@@ -261,27 +250,10 @@ def _rows_without_job() -> Iterator[str]:
         yield from (f"{kind.name}/{key}" for (key,) in missing)
 
 
-def _jobs_without_row() -> Iterator[str]:
-    for kind, known in KEYS_OF_ROWS:
-        stray = kind.jobs().values_list("key").difference(known().order_by())
-        yield from (f"{kind.name}/{key}" for (key,) in stray)
-
-
-def _by_kind(subjects: Sequence[str]) -> Iterator[tuple[JobKind, list[UUID]]]:
-    pairs = [subject.rsplit("/", 1) for subject in subjects]
-    for name in sorted({name for name, _ in pairs}):
-        yield KINDS[name], [UUID(key) for of_kind, key in pairs if of_kind == name]
-
-
 def _enqueue_jobs(subjects: Sequence[str]) -> None:
-    for kind, keys in _by_kind(subjects):
-        kind.enqueue_many(keys)
-        kind.wake()
-
-
-def _remove_jobs(subjects: Sequence[str]) -> None:
-    for kind, keys in _by_kind(subjects):
-        kind.finish_many(keys)
+    for subject in subjects:
+        name, _, key = subject.rpartition("/")
+        KINDS[name].enqueue(UUID(key))
 
 
 def _not_embedded() -> Iterator[UUID]:
@@ -348,7 +320,6 @@ CHECKS: Final = (
     Check(LOST, _lost, _enqueue_replies),
     Check(HELD_WITHOUT_QUESTION, _held_without_question, _release),
     Check(NO_JOB, _rows_without_job, _enqueue_jobs),
-    Check(NO_ROW, _jobs_without_row, _remove_jobs),
     Check(NOT_EMBEDDED, _not_embedded, lambda ids: enqueue_embeddings([*map(UUID, ids)])),
     Check(NO_QUOTE, _facts_without_quote, _retract),
     # Readers take a deleted window from its transcript.

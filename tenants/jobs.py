@@ -39,6 +39,7 @@ from tenants.context import (
     current_server,
     execute,
     fetch_all,
+    fetch_column,
     fetch_row,
     fetch_value,
     release_connections,
@@ -132,8 +133,6 @@ class Lease:
     """The number of the attempt, from 1."""
     traceparent: str
     """The span that enqueued the job."""
-    attempt_traceparent: str
-    """The span of the previous attempt."""
     held_for: str
     """Why the job was held, if the maximum time of the hold has passed."""
 
@@ -273,7 +272,7 @@ SET attempts = job.attempts + (NOT next.is_lost)::int, begun_at = statement_time
 FROM next
 WHERE job.tenant_id = next.tenant_id AND job.kind = next.kind AND job.key = next.key
 RETURNING job.tenant_id, job.kind, job.key, job.lease, next.is_lost, job.attempts, job.traceparent,
-          job.attempt_traceparent, job.held_for
+          job.held_for
 """
 _FREE = """
     SELECT job.tenant_id, job.kind, job.key,
@@ -312,12 +311,6 @@ _LEASE_OF_TENANT = _LEASE.format(
     ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     """
 )
-# Sent only while the attempt is traced.
-_NOTE_ATTEMPT = """
-UPDATE tenants_job SET attempt_traceparent = %(traceparent)s::text
-WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = ANY (%(keys)s::uuid[])
-"""
-
 KINDS: Final[dict[str, "JobKind"]] = {}
 
 
@@ -461,14 +454,11 @@ class JobKind:
             f"job {self.name}",
             traces.CONSUMER,
             parent=lease.traceparent,
-            link=lease.attempt_traceparent,
             tenant_id=lease.tenant_id,
             job_kind=self.name,
             job_key=lease.key,
             attempt=lease.attempt,
         ):
-            if traces.is_recording():
-                execute(_NOTE_ATTEMPT, self._values([lease.key]))
             try:
                 yield
             except BaseException:
@@ -660,7 +650,10 @@ class JobKind:
         """
         if self.queue:
             where = (server, is_swept) if is_swept else () if server == MAIN else (server,)
-            send = partial(current_app.send_task, WORK, queue=self.queue, retry=False)
+            expires = SWEPT_SECONDS if is_swept else None
+            send = partial(
+                current_app.send_task, WORK, queue=self.queue, retry=False, expires=expires
+            )
             _enqueue(send, WORK, (self.name, *where))
 
     def wake_on_commit(self) -> None:
@@ -942,60 +935,38 @@ def overdue_jobs(seconds: float) -> int:
     return sum(begun < since for begun in list(_begun.values()))
 
 
-# Tasks that one sweep sends to a queue at most, less those that are in it already. Each that finds
-# a job sends another one, so that all workers are busy soon, and few are woken for jobs of tenants
-# that have their share already.
-MAX_SWEPT_JOBS = 50
-# Jobs of each kind that can be claimed, counted up to the limit of a sweep.
+# Kinds with a job that can be claimed.
 _DUE = """
-SELECT kind, (
-    SELECT count(*) FROM (
-        SELECT FROM tenants_job AS job
-        WHERE job.kind = known.kind AND failed_at IS NULL AND sweep_at <= statement_timestamp()
-        LIMIT %(limit)s
-    ) AS due
-) FROM unnest(%(kinds)s::text[]) AS known (kind)
+SELECT kind FROM unnest(%s::text[]) AS known (kind) WHERE EXISTS (
+    SELECT FROM tenants_job AS job
+    WHERE job.kind = known.kind AND failed_at IS NULL AND sweep_at <= statement_timestamp()
+)
 """
+# A task of a sweep that no worker takes within this time is dropped: the next sweep sends another.
+SWEPT_SECONDS = 10.0
 
 
 def sweep() -> int:
-    """Wake workers for due jobs that have no task in their queue; return the number of tasks sent.
+    """Wake a worker for each kind with due jobs; return the number of tasks sent.
 
-    One statement for each server, however many tenants there are.
+    A worker that finds a job wakes another one, so that all are busy soon, and few are woken for
+    jobs of tenants that have their share already. It is one statement for each server, however many
+    tenants there are.
     """
     kinds = [kind.name for kind in KINDS.values() if kind.queue]
-    queued: dict[str, int] = {}
     woken = 0
     for server in servers():
         try:
             with server_scope(server), transaction.atomic():
                 connection.set_local(_BY_INDEXES)
-                due = dict(fetch_all(_DUE, {"kinds": kinds, "limit": MAX_SWEPT_JOBS}))
+                due = fetch_column(_DUE, [kinds])
         except ServerDown as error:
             logger.warning("Its jobs are swept later: %s", error)
             continue
-        for name, count in due.items():
-            if not count:
-                continue
-            queue = KINDS[name].queue
-            if queue not in queued:
-                queued[queue] = _queue_length(queue)
-            # One at least: the tasks in the queue may be of another kind.
-            missing = max(count - queued[queue], 1)
-            for _ in range(missing):
-                KINDS[name].wake(server, is_swept=True)
-            woken += missing
+        for name in due:
+            KINDS[name].wake(server, is_swept=True)
+        woken += len(due)
     return woken
-
-
-def _queue_length(queue: str) -> int:
-    """Return the number of tasks in the queue; 0 where the broker does not know the queue."""
-    with current_app.connection_or_acquire() as broker:
-        try:
-            declared = broker.default_channel.queue_declare(queue=queue, passive=True)
-        except broker.channel_errors + broker.connection_errors:
-            return 0
-        return int(declared.message_count)
 
 
 # --- Worker processes -----------------------------------------------------------------------------

@@ -424,7 +424,6 @@ class Job(JobColumns):
     )
     lane = optional_id(help_text="At most one job of a lane is leased at a time.")
     traceparent = optional_text(help_text="The span that enqueued it, in W3C format.")
-    attempt_traceparent = optional_text(help_text="The span of its last attempt, in W3C format.")
 
     # The receipt of an erasure has the keys of replies, from PendingReply.
     personal_data = PersonalData(message="key", schema=PUBLIC)

@@ -22,7 +22,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
-from opentelemetry.trace import Link, SpanKind, StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from tenants.exceptions import code_of
@@ -137,17 +137,14 @@ class Tracing:
         name: str,
         kind: str,
         parent: str | None,
-        link: str,
         attributes: Mapping[str, Value],
     ) -> Iterator[None]:
         """See `tenants.traces.span`."""
-        linked = trace.get_current_span(_context_of(link)).get_span_context() if link else None
         with self._tracer.start_as_current_span(
             name,
             context=None if parent is None else _context_of(parent),
             kind=SpanKind[kind],
             attributes=_exported_attributes(attributes),
-            links=[Link(linked)] if linked is not None and linked.is_valid else [],
             record_exception=False,
             set_status_on_exception=False,
         ):
@@ -165,7 +162,7 @@ class Tracing:
         is_in_trace = trace.get_current_span().get_span_context().is_valid
         with ExitStack() as stack:
             for parent in [None] if is_in_trace else sorted(parents):
-                stack.enter_context(self.span(name, "INTERNAL", parent, "", attributes))
+                stack.enter_context(self.span(name, "INTERNAL", parent, attributes))
             yield
 
     def set_attributes(self, name: str | None, attributes: Mapping[str, Value]) -> None:
@@ -183,10 +180,6 @@ class Tracing:
         span.set_attribute("error.type", code_of(error))
         span.set_attribute("exception.type", f"{type(error).__module__}.{type(error).__name__}")
         span.set_status(StatusCode.ERROR)
-
-    def is_recording(self) -> bool:
-        """See `tenants.traces.is_recording`."""
-        return trace.get_current_span().is_recording()
 
     def traceparent(self) -> str:
         """See `tenants.traces.traceparent`."""

@@ -66,7 +66,6 @@ def span(
     kind: str = INTERNAL,
     *,
     parent: str | None = None,
-    link: str = "",
     **attributes: "Value",
 ) -> AbstractContextManager[None]:
     """Trace the block. An exception that leaves it is recorded by its class and code.
@@ -76,12 +75,11 @@ def span(
         kind: SERVER, CLIENT, CONSUMER or INTERNAL.
         parent: a traceparent. Empty or malformed: the span begins a trace. None: the parent is the
             current span, if there is one.
-        link: the traceparent of another span that belongs to this one; empty: none.
         attributes: see `tenants.trace_export.ATTRIBUTES`.
     """
     if _tracing is None:
         return _NO_SPAN
-    return _tracing.span(name, kind, parent, link, attributes)
+    return _tracing.span(name, kind, parent, attributes)
 
 
 def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
@@ -94,7 +92,7 @@ def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
     given = [value for name, value in scope["headers"] if name == b"traceparent"]
     parent = given[0].decode("latin-1") if len(given) == 1 else ""
     method = method_of(scope)
-    return _tracing.span(method, SERVER, parent, "", {"method": method})
+    return _tracing.span(method, SERVER, parent, {"method": method})
 
 
 @contextmanager
@@ -160,11 +158,6 @@ def record_error(error: Exception) -> None:
     """Mark the current span as failed, by the error's class and code."""
     if _tracing is not None:
         _tracing.record_error(error)
-
-
-def is_recording() -> bool:
-    """Return whether the current span will be exported."""
-    return _tracing is not None and _tracing.is_recording()
 
 
 def traceparent() -> str:

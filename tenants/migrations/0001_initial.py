@@ -43,7 +43,7 @@ PRIVILEGES = {
     "tenants_operatorevent": ["INSERT"],
     "tenants_workspaceclaim": ["INSERT (channel, workspace, tenant_id, created_at)", "DELETE"],
     "tenants_job": [
-        "UPDATE (worker, lease, leased_until, lane, traceparent, attempt_traceparent)",
+        "UPDATE (worker, lease, leased_until, lane, traceparent)",
     ],
     "auth_user": [
         "INSERT",
@@ -777,15 +777,6 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         help_text="The span that enqueued it, in W3C format.",
-                    ),
-                ),
-                (
-                    "attempt_traceparent",
-                    models.TextField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        help_text="The span of its last attempt, in W3C format.",
                     ),
                 ),
             ],

@@ -1,4 +1,4 @@
--- 00b26251981fc6ddad8711727638eaec admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
+-- 11f308c703d53e60538f4ba3f9576f3e admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,

@@ -26,7 +26,6 @@ class Seen:
         self.trace_id = span.trace_id.hex()
         self.id = span.span_id.hex()
         self.parent = span.parent_span_id.hex()
-        self.links = [(link.trace_id.hex(), link.span_id.hex()) for link in span.links]
         self.attributes = {attribute.key: _value(attribute.value) for attribute in span.attributes}
         self.is_error = span.status.code == Status.STATUS_CODE_ERROR
         self.process = process

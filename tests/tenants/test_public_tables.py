@@ -26,7 +26,7 @@ WRITTEN = {
     "tenants_operatorevent": {"INSERT": EVERY},
     "tenants_job": {
         "INSERT": EVERY,
-        "UPDATE": "attempt_traceparent, attempts, begun_at, due_at, error_code, failed_at,"
+        "UPDATE": "attempts, begun_at, due_at, error_code, failed_at,"
         " held_for, lane, last_error, lease, leased_until, sweep_at, traceparent, worker",
         "DELETE": EVERY,
     },

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -16,7 +15,6 @@ from konstruct.consistency import (
     LOST,
     NO_JOB,
     NO_QUOTE,
-    NO_ROW,
     NOT_EMBEDDED,
     WRONG_WINDOW,
     verify,
@@ -137,23 +135,11 @@ def test_rows_without_a_job_get_one(tenant_a: Tenant, agent: Agent) -> None:
         assert set(Job.objects.values_list("kind", "key")) == before
 
 
-def test_jobs_without_a_row_are_removed(tenant_a: Tenant, agent: Agent) -> None:
-    let_wait(tenant_a, agent)
-    strays = ["arrival", "delivery", "embedding", "erasure", "reply"]
-    with tenant_scope(tenant_a.id):
-        before = Job.objects.count()
-        for kind in strays:
-            Job.objects.create(tenant_id=tenant_a.id, kind=kind, key=uuid4())
-        assert kinds(tenant_a) == [NO_ROW] * len(strays)
-        assert kinds(tenant_a, repair=True) == []
-        assert Job.objects.count() == before
-
-
 def test_message_without_an_embedding_job_is_enqueued(tenant_a: Tenant, agent: Agent) -> None:
     accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
     with tenant_scope(tenant_a.id):
         PendingEmbedding.objects.all().delete()
-    assert sorted(kinds(tenant_a)) == [NO_ROW, NOT_EMBEDDED]
+    assert kinds(tenant_a) == [NOT_EMBEDDED]
     assert kinds(tenant_a, repair=True) == []
     assert embedding_jobs.drain(tenant_a.id).stored == 1
     assert kinds(tenant_a) == []

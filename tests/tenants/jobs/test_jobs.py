@@ -162,20 +162,16 @@ def test_worker_runs_due_jobs_inside_their_tenant(
     assert set(done) == expected
 
 
-def test_sweep_enqueues_tasks_for_jobs_without_one(
+def test_sweep_wakes_a_worker_for_a_kind_with_due_jobs(
     notes: jobs.JobKind, tenants: list[Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    woken: list[str] = []
-    monkeypatch.setattr(jobs.JobKind, "wake", lambda kind, *_, **__: woken.append(kind.name))
+    woken: list[tuple[str, object]] = []
+    monkeypatch.setattr(
+        jobs.JobKind, "wake", lambda kind, server, *, is_swept: woken.append((kind.name, is_swept))
+    )
     put(notes, tenants[0], 3)
     put(notes, tenants[1], 2)
-    monkeypatch.setattr(jobs, "_queue_length", lambda queue: 1)
-    assert (jobs.sweep(), woken) == (4, ["note"] * 4)
-    monkeypatch.setattr(jobs, "_queue_length", lambda queue: 300)
-    assert jobs.sweep() == 1
-    monkeypatch.setattr(jobs, "_queue_length", lambda queue: 0)
-    monkeypatch.setattr(jobs, "MAX_SWEPT_JOBS", 2)
-    assert jobs.sweep() == 2
+    assert (jobs.sweep(), woken) == (1, [("note", True)])
 
 
 def test_an_entry_wakes_one_worker_after_its_commit(
@@ -185,9 +181,11 @@ def test_an_entry_wakes_one_worker_after_its_commit(
     queue.clear()
     with django_capture_on_commit_callbacks(execute=True):
         put(notes, tenant_a)
-        assert jobs._queue_length(notes.queue) == 0
-    assert jobs._queue_length(notes.queue) == 1
+        with pytest.raises(queue.Empty):
+            queue.get_nowait()
     message = queue.get_nowait()
+    with pytest.raises(queue.Empty):
+        queue.get_nowait()
     assert (message.headers["task"], message.payload[0][0]) == (jobs.WORK, "note")
     message.ack()
     queue.close()
