@@ -21,7 +21,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import Error, connections, transaction  # noqa: TID251 (several servers are meant)
-from django.db.models import Q
 from psycopg.errors import LockNotAvailable
 
 from tenants.audit.operator_log import record_command, state_of_tenant
@@ -35,11 +34,9 @@ from tenants.exceptions import (
 )
 from tenants.locking import schema_lock
 from tenants.models import Job, Tenant
-from tenants.naming import schema_name_of
 from tenants.postgres_tools import (
     Session,
     copy_schema,
-    end_killed_restores,
     insert_rows,
     literal,
     quoted,
@@ -52,7 +49,8 @@ from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
 from tenants.schemas.migrating import LOCK_HOLDERS
-from tenants.schemas.migration_state import current_state, schema_exists
+from tenants.schemas.migration_state import current_state
+from tenants.schemas.provisioning import drop_left_over
 from tenants.servers import MAIN, clear_server_cache, require_server, servers
 
 logger = logging.getLogger(__name__)
@@ -344,38 +342,3 @@ def _settle(tenant: Tenant) -> None:
     clear_server_cache()
     with suppress(ServerDown), tenant_scope(tenant.id):
         Job.objects.wake()  # workers have postponed them
-
-
-def drop_left_overs(tenant_id: UUID) -> int:
-    """Drop the tenant's schemas on servers that are not its own. Needs the owner's role.
-
-    Servers that are down, and servers of a running move, are left out.
-
-    Returns:
-        The number of schemas.
-    """
-    schema, dropped = schema_name_of(tenant_id), 0
-    for server in servers() if len(servers()) > 1 else ():
-        with suppress(ServerDown, SchemaBusy), server_scope(server):
-            if not schema_exists(schema):
-                continue
-            # A move holds this lock on both of its servers.
-            with schema_lock(schema, wait_seconds=0):
-                is_here = Q(server=server) | Q(moving_to=server)
-                with public_scope():
-                    if Tenant.objects.filter(is_here, id=tenant_id).exists():
-                        continue
-                drop_left_over(tenant_id, server)
-                dropped += 1
-    return dropped
-
-
-def drop_left_over(tenant_id: UUID, server: str) -> None:
-    """Drop the tenant's schema, and its jobs, on a server. The caller holds the schema's lock."""
-    schema = schema_name_of(tenant_id)
-    with session_on(server) as session, session.transaction():
-        end_killed_restores(session, schema)
-        run(session, f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-        run(session, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-        set_tenant(session, tenant_id)
-        run(session, "DELETE FROM public.tenants_job WHERE tenant_id = %s", tenant_id)

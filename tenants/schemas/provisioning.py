@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -18,12 +19,13 @@ from tenants.context import public_scope, server_scope, tenant_connection, tenan
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
-from tenants.moving import LOCK_TIMEOUT, drop_left_overs
+from tenants.naming import schema_name_of
+from tenants.postgres_tools import end_killed_restores, run, session_on, set_tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import fits, schema_exists
-from tenants.servers import MAIN, require_server
+from tenants.servers import MAIN, require_server, servers
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ logger = logging.getLogger(__name__)
 GRACE_DAYS = 7
 # After this time the setup of a tenant is retried.
 RETRY_DELAY = timedelta(minutes=1)
+DROP_LOCK_TIMEOUT = "30s"
 
 # A function that logs a change of a tenant, called in the transaction of the change.
 RecordChange = Callable[[Tenant], object]
@@ -215,7 +218,7 @@ def _delete_rows(tenant: Tenant, on_delete: RecordChange) -> None:
     # The main server commits last, because the tenant's row names the schemas to delete.
     with transaction.atomic(using=MAIN):
         with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+            cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
             schema = connection.ops.quote_name(tenant.schema_name)
             with tenant_scope(tenant.id):
                 # Before the tables: a worker locks its job's row before it writes.
@@ -227,6 +230,41 @@ def _delete_rows(tenant: Tenant, on_delete: RecordChange) -> None:
             journal.append(tenant.id, journal.TENANT)
         on_delete(tenant)
         Tenant.objects.filter(id=tenant.id).delete()
+
+
+def drop_left_overs(tenant_id: UUID) -> int:
+    """Drop the tenant's schemas on servers that are not its own. Needs the owner's role.
+
+    Servers that are down, and servers of a running move, are left out.
+
+    Returns:
+        The number of schemas.
+    """
+    schema, dropped = schema_name_of(tenant_id), 0
+    for server in servers() if len(servers()) > 1 else ():
+        with suppress(ServerDown, SchemaBusy), server_scope(server):
+            if not schema_exists(schema):
+                continue
+            # A move holds this lock on both of its servers.
+            with schema_lock(schema, wait_seconds=0):
+                is_here = Q(server=server) | Q(moving_to=server)
+                with public_scope():
+                    if Tenant.objects.filter(is_here, id=tenant_id).exists():
+                        continue
+                drop_left_over(tenant_id, server)
+                dropped += 1
+    return dropped
+
+
+def drop_left_over(tenant_id: UUID, server: str) -> None:
+    """Drop the tenant's schema, and its jobs, on a server. The caller holds the schema's lock."""
+    schema = schema_name_of(tenant_id)
+    with session_on(server) as session, session.transaction():
+        end_killed_restores(session, schema)
+        run(session, f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
+        run(session, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        set_tenant(session, tenant_id)
+        run(session, "DELETE FROM public.tenants_job WHERE tenant_id = %s", tenant_id)
 
 
 def request_deletion(tenant: Tenant) -> None:

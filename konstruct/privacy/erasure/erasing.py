@@ -29,7 +29,7 @@ from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import ERASURE, owner_lock, schema_lock
-from tenants.moving import drop_left_overs
+from tenants.schemas.provisioning import drop_left_overs
 
 logger = logging.getLogger(__name__)
 

@@ -29,8 +29,8 @@ from memory.models.facts import WITHOUT_OTHER_EVIDENCE
 from tenants import journal
 from tenants.audit.models import ListExport, MessageErasure
 from tenants.context import required_tenant_id
-from tenants.moving import drop_left_overs
 from tenants.redis_keys import idempotency_key, partial_reply_key
+from tenants.schemas.provisioning import drop_left_overs
 
 # Approximate number of messages that are removed in one transaction, with their replies.
 BATCH: Final = 500
