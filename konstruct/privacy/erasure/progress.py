@@ -38,7 +38,7 @@ class ErasureProgress:
         removed = self.found["messages"]["removed"]
         self.found |= {**person.fields(), "rounds": self.found["rounds"] + 1}
         self.found["messages"] = {"removed": removed, "of": removed + messages}
-        self.step("waits for replies that are being written")
+        self.step("removes keys")
 
     def step(self, step: str) -> None:
         """Record the step that begins."""
