@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.identities.channel_identities import linked_ids
@@ -89,7 +90,7 @@ def carry_out(
             _begin_in_journal(request)
         close_people(linked_ids(request.user_id))
         for _ in range(MAX_ROUNDS):
-            person = _erase_once(request, progress)
+            person = _erase_once(request, progress, is_replayed=is_replayed)
             remaining = rows.count_remaining(person)
             if not remaining:
                 _refuse_while_copied()
@@ -116,6 +117,8 @@ def _begin_in_journal(request: ErasureRequest) -> None:
 def write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
     """Write the erasure of a person into the journal, with the digests of their ids.
 
+    The chosen replies to others that are left have lines as erased messages.
+
     Raises:
         JournalUnavailable: the journal of erasures cannot be written.
     """
@@ -128,6 +131,13 @@ def write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
         agent=request.agent_id and str(request.agent_id),
         threads=[journal.digest(tenant_id, "thread", thread) for thread in request.threads],
     )
+    for reply_id in _chosen_replies(request, user_ids).values_list("pk", flat=True):
+        messages.write_journal_of_message(request.pk, reply_id)
+
+
+def _chosen_replies(request: ErasureRequest, user_ids: Sequence[str]) -> "QuerySet[Message]":
+    affected = replies_to_others(user_ids, agent_id=request.agent_id)
+    return affected if request.all_replies else affected.filter(pk__in=request.reply_ids)
 
 
 def _refuse_while_copied() -> None:
@@ -162,7 +172,7 @@ def _end(
     return receipt
 
 
-def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
+def _erase_once(request: ErasureRequest, progress: ErasureProgress, *, is_replayed: bool) -> Person:
     """Run one round of the erasure; return the person, with all ids and threads found so far."""
     person = Person.of(request, progress.found)
     progress.begin_round(person, rows.count_messages(person))
@@ -173,7 +183,7 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
     try:
         rows.remove_idempotency_records(person, progress)
         progress.add_cache_keys(storage.remove_keys(person))
-        _remove_replies_to_others(request, person, progress)
+        _remove_replies_to_others(request, person, progress, is_replayed=is_replayed)
         progress.step("removes messages")
         _remove_messages(person, progress)
         progress.step("removes the rest")
@@ -188,17 +198,20 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
 
 
 def _remove_replies_to_others(
-    request: ErasureRequest, person: Person, progress: ErasureProgress
+    request: ErasureRequest, person: Person, progress: ErasureProgress, *, is_replayed: bool
 ) -> None:
     """Remove the chosen replies to others; count the kept ones while their prompts are known."""
-    affected = replies_to_others(person.user_ids, agent_id=person.agent_id)
-    chosen = affected if request.all_replies else affected.filter(pk__in=request.reply_ids)
+    chosen = _chosen_replies(request, person.user_ids)
+    if not is_replayed and chosen.exists():
+        # Before they are removed: if the journal cannot be written, they stay.
+        write_journal(request, person.user_ids)
     # Ends: each batch removes replies, and none is written with the words of an erased person.
     while ids := list(chosen.values_list("pk", flat=True)[:BATCH]):
         _erase_batch(messages.with_copies(ids), person, progress)
         progress.found["replies_erased"] += len(ids)
         progress.save()
-    progress.found["replies_kept"] = max(progress.found["replies_kept"], affected.count())
+    left = replies_to_others(person.user_ids, agent_id=person.agent_id).count()
+    progress.found["replies_kept"] = max(progress.found["replies_kept"], left)
 
 
 def _remove_messages(person: Person, progress: ErasureProgress) -> None:

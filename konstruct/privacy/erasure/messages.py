@@ -95,22 +95,26 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
 
 
 def write_journal(request: MessageErasure) -> None:
-    """Write the message or the conversation into the journal, by its digest.
+    """Write the message and its quotations, or the conversation, into the journal, by digests.
 
     Raises:
         JournalUnavailable: the journal of erasures cannot be written.
     """
-    tenant_id = required_tenant_id()
-    names: tuple[str, ...] = (
-        "conversation",
-        str(request.agent_id),
-        request.user_id,
-        request.thread_id,
-    )
     if request.message_id is not None:
-        names = ("message", str(request.message_id))
-    digest = journal.digest(tenant_id, *names)
-    journal.append(tenant_id, names[0], request=str(request.pk), erased=digest)
+        for message_id in (request.message_id, *request.reply_ids):
+            write_journal_of_message(request.pk, message_id)
+        return
+    tenant_id = required_tenant_id()
+    names = (str(request.agent_id), request.user_id, request.thread_id)
+    digest = journal.digest(tenant_id, "conversation", *names)
+    journal.append(tenant_id, "conversation", request=str(request.pk), erased=digest)
+
+
+def write_journal_of_message(request_id: UUID, message_id: UUID) -> None:
+    """Write an erased message into the journal, by its digest; see `write_journal`."""
+    tenant_id = required_tenant_id()
+    digest = journal.digest(tenant_id, "message", str(message_id))
+    journal.append(tenant_id, "message", request=str(request_id), erased=digest)
 
 
 def _batches(request: MessageErasure) -> Iterator[list[Message]]:

@@ -1,6 +1,7 @@
 """Replies with the words of an erased person or message are kept or erased, as chosen."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -8,12 +9,18 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from konstruct.orchestrator.identities.erasure_requests import replies_to_others, request_erasure
+from konstruct.backups.replaying import journal_open_requests, replay
+from konstruct.orchestrator.identities.erasure_requests import (
+    replies_to_others,
+    request_erasure,
+    request_message_erasure,
+)
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.privacy import jobs
 from konstruct.privacy.erasure import carry_out
 from memory.exceptions import InvalidArgument
 from memory.models import Message
+from tenants import journal
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind, ErasureRequest, MessageErasure
 from tenants.context import tenant_scope
@@ -177,3 +184,28 @@ def test_a_message_is_erased_with_its_quotes(shared: Program, is_bound: bool) ->
     assert kept(shared) & set(QUOTES) == (set(QUOTES) if is_bound else {QUOTES[2]})
     assert len(receipt["quoted_in"]) == (2 if is_bound else 0)
     assert (SECRET in everything(shared.tenant)) is is_bound
+
+
+@pytest.mark.parametrize("whole_person", [True, False])
+def test_a_restore_of_a_dump_from_before_repeats_the_choice(
+    shared: Program, whole_person: bool, settings: Any, tmp_path: Path
+) -> None:
+    settings.ERASURE_JOURNAL = str(tmp_path / "journal")
+    (tmp_path / "journal").touch()
+    reply = affected(shared)[QUOTES[0]]
+    with database.as_owner(), tenant_scope(shared.tenant.id):
+        message = Message.objects.get(user_id="P", role="user")
+        request: Any = (
+            request_erasure("P", by=EVA, reply_ids=[reply.pk])
+            if whole_person
+            else request_message_erasure(
+                agent_id=message.agent_id, user_id="P", thread_id=message.thread_id,
+                message_id=message.pk, reply_ids=[reply.pk], by=EVA,
+            )
+        )  # fmt: skip
+        journal_open_requests()
+        request.delete()  # the dump has the rows, and no request
+        assert replay(journal.read()) == 2
+    assert kept(shared) & set(QUOTES) == set(QUOTES[1:])
+    with tenant_scope(shared.tenant.id):
+        assert not Message.objects.filter(pk=message.pk).exists()
