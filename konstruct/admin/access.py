@@ -1,8 +1,7 @@
 """The access log of the admin: the base of model pages, and functions for other pages."""
 
-from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from django.contrib import messages
 from django.contrib.auth import get_user_model
@@ -24,13 +23,8 @@ from memory.models.facts import Author
 from tenants.admin.list_tools import ListToolsAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
-from tenants.audit.models import AccessEvent, Action, ActorKind
+from tenants.audit.models import Action, ActorKind
 from tenants.limits.quotas import QuotaExceeded
-
-# Number of the latest events that are searched for the last change of a row: the log has no index
-# on rows.
-MAX_EVENTS_READ: Final = 10_000
-CHANGES: Final = (Action.CREATE, Action.EDIT, Action.DECIDE)
 
 
 def actor_of(request: HttpRequest) -> Actor:
@@ -180,16 +174,6 @@ class AuditedAdmin(ListToolsAdmin):
     def has_act_permission(self, request: HttpRequest) -> bool:
         """Whether the user may run actions: the permission to change rows, also read-only ones."""
         return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
-
-    def last_change(self, row: Any) -> tuple[str, datetime] | None:
-        """Return who changed a row last, by the end of the access log, and when."""
-        events = AccessEvent.objects.filter(
-            pk__gt=Subquery(AccessEvent.objects.order_by("-pk").values("pk")[:1]) - MAX_EVENTS_READ,
-            subject=self.opts.verbose_name_raw,
-            subject_id=str(row.pk),
-            action__in=CHANGES,
-        )
-        return events.order_by("-pk").values_list("actor", "created_at").first()
 
     def record_list(self, request: HttpRequest, action: str, rows: Any, **detail: Any) -> None:
         """Log that rows were listed or searched, with the people in them."""

@@ -1,87 +1,268 @@
-"""Today, the home of a tenant's admin: lists of waiting work, and charts of the activity."""
+"""Today, the home of a tenant's admin: what waits, first steps, and five charts of the activity."""
 
 import json
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
-from django.contrib.auth.models import User
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import log_access
-from konstruct.admin.charts import READ, chart_context, chosen_days
 from konstruct.admin.menu import waiting_counts, waiting_lists
 from konstruct.api.models import ApiKey
 from konstruct.channels.notifications.sending import has_recipients
+from konstruct.orchestrator.activity import Activity, Day, activity, recount
 from konstruct.orchestrator.models import Agent
 from memory.models import Message
+from tenants import transaction
+from tenants.admin.columns import format_number
+from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
+
+READ: Final = "memory.view_message"
+RANGES: Final = (7, 30, 90, 365)
+DEFAULT_DAYS: Final = 30
+MESSAGES: Final = "memory_message"
+REPLY: Final = {"role__exact": "assistant"}
+# A day between days without a value is a point.
+LINE_OPTIONS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
+
+ReadValue = Callable[[Day], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line, or the bars of one colour, of a chart, and the list of its rows."""
+
+    name: Any
+    value: ReadValue
+    colour: str
+    filters: dict[str, str]
+    model: str = MESSAGES
+    """Model of the list."""
+    time: str = "created_at"
+    """Column of the rows' time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: its series are stacked bars, or lines."""
+
+    title: Any
+    series: tuple[Series, ...]
+    kind: str = "bar"
+    unit: str = ""
+
+
+def _percentile_seconds(fraction: float) -> ReadValue:
+    def read(day: Day) -> float | None:
+        seconds = day.percentile(fraction)
+        return None if seconds is None else round(seconds, 2)
+
+    return read
+
+
+def _source(name: Any, source: str, colour: str) -> Series:
+    return Series(name, attrgetter(f"from_{source}"), colour, {"source": source})
+
+
+CHARTS: Final = (
+    Chart(
+        _("Messages"),
+        (Series(_("Messages"), attrgetter("messages"), "primary-600", {"role__exact": "user"}),),
+    ),
+    Chart(
+        _("Replies by source"),
+        (
+            _source(_("From facts"), "facts", "green-600"),
+            _source(_("From recalled messages"), "memories", "primary-600"),
+            _source(_("From recent turns alone"), "turns", "blue-400"),
+            _source(_("From nothing"), "nothing", "orange-400"),
+        ),
+    ),
+    Chart(
+        _("Escalations"),
+        (
+            Series(
+                _("Escalations"),
+                attrgetter("escalations"),
+                "orange-600",
+                {"to": "person"},
+                "orchestrator_escalation",
+                "opened_at",
+            ),
+        ),
+    ),
+    Chart(
+        _("Reply time"),
+        (
+            Series("p50", _percentile_seconds(0.5), "primary-600", REPLY),
+            Series("p95", _percentile_seconds(0.95), "orange-600", REPLY),
+        ),
+        kind="line",
+        unit="s",
+    ),
+    Chart(
+        _("Tokens"),
+        (
+            Series(_("Sent for replies"), attrgetter("prompt_tokens"), "primary-600", REPLY),
+            Series(_("Received for replies"), attrgetter("completion_tokens"), "blue-400", REPLY),
+            Series(
+                _("Extraction of facts"),
+                attrgetter("extraction_tokens"),
+                "green-600",
+                {},
+                "orchestrator_extractionrun",
+            ),
+        ),
+    ),
+)
+
+
+def chosen_days(request: HttpRequest) -> int:
+    """Return the number of days of the address; an invalid one is ignored."""
+    text = request.GET.get("days", "")
+    return int(text) if text in {*map(str, RANGES)} else DEFAULT_DAYS
+
+
+def chart_context(days: int) -> dict[str, Any]:
+    """Return the charts of the last days for index.html."""
+    period = _activity(days)
+    cost = period.total.cost
+    return {
+        "charts": [_chart_context(chart, period) for chart in CHARTS],
+        "days": days,
+        "ranges": RANGES,
+        "cost": format_number(cost, 2) if cost else None,
+        "is_complete": period.is_complete,
+    }
+
+
+def _range(days: int) -> tuple[date, date]:
+    """Return the first and the last of the days, in UTC."""
+    today = datetime.now(UTC).date()
+    return today - timedelta(days=days - 1), today
+
+
+def _activity(days: int) -> Activity:
+    first, last = _range(days)
+    return activity(first=first, last=last)
+
+
+def _chart_context(chart: Chart, period: Activity) -> dict[str, Any]:
+    days = list(period.days)
+    datasets = [
+        {
+            "label": str(series.name),
+            "data": [series.value(day) for day in period.days.values()],
+            "backgroundColor": f"var(--color-{series.colour})",
+            "borderColor": f"var(--color-{series.colour})",
+            "maxBarThickness": 20,
+            "maxTicksXLimit": 8,
+            "displayYAxis": True,
+            **({"suffixYAxis": chart.unit} if chart.unit else {}),
+            **({"stack": "day"} if chart.kind == "bar" else LINE_OPTIONS),
+        }
+        for series in chart.series
+    ]
+    labels = [date_format(day, "MONTH_DAY_FORMAT") for day in days]
+    return {
+        "title": chart.title,
+        "kind": chart.kind,
+        "data": json.dumps({"labels": labels, "datasets": datasets}),
+        "series": [
+            {
+                "name": series.name,
+                "colour": series.colour,
+                "total": _format_number(series.value(period.total), chart.unit),
+                "link": _rows_url(series, days[0], days[-1]),
+            }
+            for series in chart.series
+        ],
+    }
+
+
+def _rows_url(series: Series, first: date, last: date) -> str:
+    """Return the list of the rows of a series from one day to another."""
+    time_range = {
+        f"{series.time}__gte": f"{first} 00:00:00+00:00",
+        f"{series.time}__lt": f"{last + timedelta(days=1)} 00:00:00+00:00",
+    }
+    query = {**time_range, **series.filters}
+    return reverse(f"admin:{series.model}_changelist", query=query)
+
+
+def _format_number(value: float | int | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    return f"{format_number(value, 2)} {unit}" if unit else format_number(value)
+
+
+@tenant_site.page("activity/", name="activity", permission=READ)
+def activity_by_day(request: HttpRequest) -> HttpResponseBase:
+    """Show the numbers of the charts as a table, each with a link to its rows.
+
+    A POST counts the days of the table again, such as after an import or an erasure.
+    """
+    days = chosen_days(request)
+    if request.method == "POST":
+        with transaction.atomic():
+            log_access(request, Action.EDIT, "dashboard", days=days)
+            first, last = _range(days)
+            recount(first=first, last=last)
+        return redirect(reverse("admin:activity", query={"days": days}))
+    log_access(request, Action.VIEW, "dashboard", days=days)
+    columns = [(series, chart.unit) for chart in CHARTS for series in chart.series]
+    rows = [
+        (
+            day,
+            [
+                (_format_number(series.value(numbers), unit), _rows_url(series, day, day))
+                for series, unit in columns
+            ],
+        )
+        for day, numbers in reversed(list(_activity(days).days.items()))
+    ]
+    return tenant_site.render(
+        request,
+        "konstruct/activity.html",
+        title=gettext("Activity by day"),
+        columns=[series.name for series, _ in columns],
+        rows=rows,
+        days=days,
+        is_fullwidth=1,
+    )
+
 
 ADD_RECIPIENT: Final = "orchestrator.add_notificationrecipient"
 _EXAMPLE_AGENT: Final = "AGENT"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the checklist."""
+def first_steps(request: HttpRequest) -> dict[str, Any]:
+    """Return the state of a new tenant for first_steps.html; empty once it has a message.
 
-    title: str
-    is_done: bool
-    note: str
-    link: str = ""
-    link_text: str = ""
-    command: str = ""
-
-
-def first_steps(request: HttpRequest) -> list[Step]:
-    """Return the steps of a new tenant; empty once it has a message, or without permission.
-
-    Args:
-        request: a request of the tenant's admin. Links exist for permitted actions only.
+    It is empty for a user who may not read messages and agents, too.
     """
-    user = request.user
-    if not isinstance(user, User) or not user.has_perms(
-        ("memory.view_message", "orchestrator.view_agent")
-    ):
-        return []
-    if Message.objects.exists():
-        return []
+    may_read = request.user.has_perms(("memory.view_message", "orchestrator.view_agent"))
+    if not may_read or Message.objects.exists():
+        return {}
     # Of several keys, one that was used.
     last_used = list(ApiKey.objects.valid().order_by("last_used_at").values("last_used_at")[:1])
     agent = Agent.objects.order_by("created_at").values_list("name", flat=True).first()
-    return [
-        Step(
-            gettext("Make an agent"),
-            agent is not None,
-            gettext("It has a name, instructions and a language model."),
-            link=_add_link(user, "orchestrator", "agent"),
-            link_text=gettext("Add an agent"),
-        ),
-        Step(
-            gettext("Make an API key"),
-            bool(last_used),
-            gettext("A program sends it with each request. It is shown once."),
-            link=_add_link(user, "api", "apikey"),
-            link_text=gettext("Add an API key"),
-        ),
-        Step(
-            gettext("Copy this command and put the key in it"),
-            any(key["last_used_at"] for key in last_used),
-            gettext("It sends a message to the agent and waits for the reply."),
-            command=_command(request, agent or _EXAMPLE_AGENT),
-        ),
-        Step(
-            gettext("Receive the first message"),
-            False,
-            gettext("This list disappears after the message. Reload the page to check."),
-        ),
-    ]
-
-
-def _add_link(user: User, app: str, model: str) -> str:
-    return reverse(f"admin:{app}_{model}_add") if user.has_perm(f"{app}.add_{model}") else ""
+    return {
+        "has_agent": agent is not None,
+        "has_key": bool(last_used),
+        "has_used_key": any(key["last_used_at"] for key in last_used),
+        "command": _command(request, agent or _EXAMPLE_AGENT),
+    }
 
 
 def _command(request: HttpRequest, agent: str) -> str:

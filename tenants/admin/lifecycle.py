@@ -10,11 +10,9 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import validate_email
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tenants.admin.columns import format_number
 from tenants.admin.figures import add_figures
 from tenants.admin.passwords import first_admin_token, mail_invitation
 from tenants.admin.sites import operator_site
@@ -141,14 +139,6 @@ def _confirm_page(
         tenant=tenant,
         explained=explained,
         problem=problem,
-        counts=[
-            (gettext("Host names"), ", ".join(domain.domain for domain in tenant.domains.all())),
-            (gettext("Agents, about"), format_number(tenant.size.agents)),
-            (gettext("Messages, about"), format_number(tenant.size.messages)),
-            (gettext("Memories, about"), format_number(tenant.size.memories)),
-            (gettext("On disk"), filesizeformat(tenant.size.bytes)),
-            (gettext("Jobs that wait"), format_number(tenant.backlog.waiting)),
-        ],
     )
 
 

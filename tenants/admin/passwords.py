@@ -10,6 +10,7 @@ from smtplib import SMTPException
 from typing import Any
 
 from celery import current_app
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
@@ -67,10 +68,11 @@ def too_many_attempts(request: HttpRequest, seconds: int, **context: Any) -> Tem
 class ResetForm(PasswordResetForm):
     """Asks for the address of a mail."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["email"].widget = UnfoldAdminEmailInputWidget({"autocomplete": "email"})
-        self.fields["email"].label = gettext("Mail address")
+    email = forms.EmailField(
+        label=_("Mail address"),
+        max_length=254,
+        widget=UnfoldAdminEmailInputWidget({"autocomplete": "email"}),
+    )
 
 
 class NewPasswordForm(SetPasswordForm):

@@ -8,7 +8,7 @@ row gets.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -32,7 +32,6 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
-from tenants.admin.columns import time_text
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.context import execute
@@ -66,14 +65,9 @@ VERSION: Final = "row_version"
 ROW_ID: Final = "row_id"
 DIGEST_CHARACTERS: Final = 12
 
-LastChange = Callable[[Any], tuple[str, datetime] | None]
-"""Returns who changed a row last, and when; None if it is not known."""
-
 
 class RowForm(forms.ModelForm):
     """The form of a row that exists."""
-
-    last_change: LastChange
 
     @property
     def row_version(self) -> str:
@@ -91,21 +85,15 @@ class RowForm(forms.ModelForm):
         stored = self._digests()
         lost = [name for name in self.changed_data if sent.get(name, stored[name]) != stored[name]]
         if lost:
-            self.add_error(None, self._refusal(lost))
+            text = gettext(
+                "This was changed after you had opened it: %(fields)s. Your input is below, and is"
+                " not saved. Open the page again to save it; its history names who changed it."
+            )
+            names = ", ".join(str(self[name].label) for name in lost)
+            self.add_error(None, text % {"fields": names})
 
     def _sent_version(self) -> str:
         return self.data.get(VERSION, "")
-
-    def _refusal(self, lost: Iterable[str]) -> str:
-        changed = gettext("This was changed after you had opened it: %(fields)s.")
-        values = {"fields": ", ".join(str(self[name].label) for name in lost)}
-        if last := self.last_change(self.instance):
-            values |= {"name": last[0], "time": time_text(last[1])}
-            changed = gettext(
-                "%(name)s changed this on %(time)s, after you had opened it: %(fields)s."
-            )
-        entered = gettext("Your input is below, and is not saved. Open the page again to save it.")
-        return f"{changed % values} {entered}"
 
     def _digests(self) -> dict[str, str]:
         return {
@@ -153,14 +141,9 @@ class NewRowForm(FormWithId):
             self.add_error(None, " ".join(filter(None, [text % {"row": saved}, self.sent_twice])))
 
 
-def row_form(form: type[forms.ModelForm], last_change: LastChange) -> type[forms.ModelForm]:
-    """Return the form with the check of a `RowForm`.
-
-    Args:
-        form: the form of a model.
-        last_change: finds who changed the row last.
-    """
-    return _derive_form(form, RowForm, last_change=staticmethod(last_change))
+def row_form(form: type[forms.ModelForm]) -> type[forms.ModelForm]:
+    """Return the form with the check of a `RowForm`."""
+    return _derive_form(form, RowForm)
 
 
 def new_row_form(
@@ -251,10 +234,6 @@ class RecordedAdmin(ModelAdmin):
         """Log that rows were listed, searched or exported, with the filters."""
         self.record(request, action, asked=request.GET.dict(), **detail)
 
-    def last_change(self, row: Any) -> tuple[str, datetime] | None:
-        """Return who changed a row last, by the log, and when; None if that is not known."""
-        raise NotImplementedError
-
     def state_of(self, row: Model) -> RowState:
         """Return the values of a row for the log."""
         return row_state(row, many=True)
@@ -277,7 +256,7 @@ class RecordedAdmin(ModelAdmin):
         """Return the form, which refuses a lost update, or a second row of one form."""
         base: Any = kwargs.get("form", self.form)
         if kwargs.get("change"):
-            kwargs["form"] = row_form(base, self.last_change)
+            kwargs["form"] = row_form(base)
         elif isinstance(self.opts.pk, UUIDField):
             kwargs["form"] = new_row_form(base, self.model, str(self.sent_twice))
         return super().get_form(request, obj, **kwargs)

@@ -15,7 +15,6 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
-from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
@@ -192,26 +191,6 @@ class PagedSite(UnfoldAdminSite):
             # Not the path, which can have the id of a person.
             route = request.resolver_match.route if request.resolver_match else ""
             self.recorder(request, "refuse", status=status, attempted=f"{request.method} {route}")
-
-    def get_app_list(
-        self, request: HttpRequest, app_label: str | None = None
-    ) -> list[dict[str, Any]]:
-        """List the models lazily: every page asks for a sidebar, which these sites do not show."""
-        listed: Any = SimpleLazyObject(
-            lambda: super(PagedSite, self).get_app_list(request, app_label)
-        )
-        return cast("list[dict[str, Any]]", listed)
-
-    def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
-        """Return the menu with the current page marked.
-
-        Unfold would copy it first, as it does with a menu from the settings.
-        """
-        menu = self._get_config("SIDEBAR", request)["navigation"]
-        groups: list[dict[str, Any]] = self._get_value(menu, request)
-        for group in groups:
-            group["items"] = self._get_navigation_items(request, group["items"])
-        return groups
 
     def extra_urls(self) -> list[URLPattern]:
         return self._page_urls

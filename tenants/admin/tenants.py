@@ -1,7 +1,6 @@
 """Operators' admin of tenants with their sizes, of domains, and of the operators themselves."""
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -155,13 +154,6 @@ class OperatorAdmin(ListToolsAdmin):
     ) -> None:
         """Log an action on a row, or on the list."""
         record_person_action(request, action, row or self.opts.verbose_name_raw, **detail)
-
-    def last_change(self, row: Any) -> tuple[str, datetime] | None:
-        """Return who changed a row last, by the operators' log, and when."""
-        events = OperatorEvent.objects.filter(
-            subject=self.opts.verbose_name_raw, subject_id=str(row.pk)
-        ).exclude(action=OperatorEvent.Action.VIEW)
-        return events.order_by("-pk").values_list("actor", "created_at").first()
 
 
 class TenantAdmin(OperatorAdmin):

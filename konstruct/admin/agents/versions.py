@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.text import capfirst
 from django.utils.translation import gettext
@@ -110,11 +110,7 @@ class NoteForm(PageForm):
 def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBase:
     """Return to a version, after its difference to the agent was shown."""
     agent = get_object_or_404(Agent, pk=agent_id)
-    version = AgentVersion.objects.filter(
-        agent_id=agent.pk, number=min(number, MAX_INTEGER)
-    ).first()
-    if version is None:
-        raise Http404(f"{agent.name} has no version {number}.")
+    version = get_object_or_404(AgentVersion, agent_id=agent.pk, number=min(number, MAX_INTEGER))
     form = NoteForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         before, text = row_state(agent), gettext("%(name)s has the settings of version %(number)s.")

@@ -43,6 +43,7 @@ VIEW = "orchestrator.view_escalation"
 ESCALATE = "orchestrator.add_escalation"
 MAX_ANSWER_CHARACTERS = 32_768
 MAX_COLLEAGUES = 200
+MAX_REASON_CHARACTERS = 2_000
 
 
 class StateFilter(ChoiceFilter):
@@ -158,12 +159,6 @@ class ResolutionForm(PageForm):
     )
 
 
-class EscalateForm(forms.Form):
-    """Why a person should answer."""
-
-    reason = forms.CharField(max_length=2000, required=False)
-
-
 @tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=VIEW)
 def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """The thread with its waiting messages, and forms to answer and to resolve."""
@@ -244,9 +239,9 @@ def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
 )
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Open an escalation: a person answers in the thread of a message from now on."""
-    form = EscalateForm(request.POST)
-    reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    reason = reason or f"{request.user.get_username()} wants to answer."
+    reason = f"{request.user.get_username()} wants to answer."
+    if given := request.POST.get("reason", "").replace("\0", "").strip():
+        reason = given[:MAX_REASON_CHARACTERS]
     return _open_in_thread(request, message_id, partial(open_escalation, reason=reason))
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, log_access
-from konstruct.admin.pages import PageForm
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack import installations
 from konstruct.orchestrator.models import Agent
@@ -117,22 +117,17 @@ class ConnectForm(PageForm):
 @tenant_site.page("slack/connect/", name="slack_connect", permission=CONNECT)
 def connect(request: HttpRequest) -> HttpResponseBase:
     """Choose an agent; then go to Slack, by a link that is good for ten minutes."""
-    form, address, problem = ConnectForm(request.POST or None), "", ""
+    form, address = ConnectForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
-        agent = form.cleaned_data["agent"]
-        try:
-            address = installations.begin(
-                request, tenant_id=required_tenant_id(), agent_id=agent.pk
-            )
-        except KonstructError as error:
-            problem = str(error)
+        agent_id, tenant_id = form.cleaned_data["agent"].pk, required_tenant_id()
+        with show_outcome(request, form=form):
+            address = installations.begin(request, tenant_id=tenant_id, agent_id=agent_id)
     return tenant_site.render(
         request,
         "konstruct/slack_connect.html",
         title=gettext("Connect a Slack workspace"),
         form=form,
         address=address,
-        problem=problem,
         is_configured=installations.is_configured(),
     )
 

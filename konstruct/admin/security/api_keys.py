@@ -25,8 +25,8 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from konstruct.admin.access import AuditedAdmin, log_row_access
 from konstruct.admin.lists import link
-from konstruct.admin.pages import PageForm, UserField, as_uuid
-from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, roll_key
+from konstruct.admin.pages import PageForm, UserField, as_uuid, show_outcome
+from konstruct.api.auth.keys import KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.models import DEFAULT_SCOPES, ApiKey, KeyScope
 from konstruct.model_names import translated_choices
 from tenants import transaction
@@ -35,7 +35,6 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
-from tenants.limits.quotas import QuotaExceeded
 
 ADD, CHANGE = "api.add_apikey", "api.change_apikey"
 LIST = "admin:api_apikey_changelist"
@@ -196,19 +195,16 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
             messages.error(request, gettext("Nothing is changed: this page was sent already."))
             return redirect(LIST)
         before = row_state(key)
-        try:
-            with transaction.atomic():
-                new, text = roll_key(
-                    key,
-                    grace=timedelta(hours=form.cleaned_data["grace"]),
-                    created_by=str(request.user.pk),
-                )
-                log_row_access(request, Action.EDIT, key, before=before, after=row_state(key))
-                log_row_access(request, Action.CREATE, new, after=row_state(new), rolled=key.prefix)
-        except (KeyInvalid, QuotaExceeded) as error:
-            messages.error(request, gettext("Nothing is changed: %(error)s.") % {"error": error})
-            return redirect(LIST)
-        return _show(request, new, text, old=key)
+        with show_outcome(request), transaction.atomic():
+            new, text = roll_key(
+                key,
+                grace=timedelta(hours=form.cleaned_data["grace"]),
+                created_by=str(request.user.pk),
+            )
+            log_row_access(request, Action.EDIT, key, before=before, after=row_state(key))
+            log_row_access(request, Action.CREATE, new, after=row_state(new), rolled=key.prefix)
+            return _show(request, new, text, old=key)
+        return redirect(LIST)
     log_row_access(request, Action.VIEW, key)
     return tenant_site.render(
         request, "konstruct/roll_key.html", title=gettext("Roll an API key"), key=key, form=form

@@ -59,15 +59,9 @@ class PersonForm(forms.ModelForm):
             return
         role.choices = [(group.name, _role_label(group)) for group in _grantable(self.granter)]
         current_roles = list(self.instance.groups.all()) if self.instance.pk else []
-        other_permissions = self.instance.user_permissions.count() if self.instance.pk else 0
-        if len(current_roles) == 1 and not other_permissions:
+        if len(current_roles) == 1:
             role.initial = current_roles[0].name
-        elif current_roles or other_permissions:
-            names = ", ".join(sorted(group.name for group in current_roles)) or gettext("none")
-            role.help_text = gettext(
-                "Roles until now: %(names)s; permissions besides: %(further)s."
-                " The chosen role takes their place."
-            ) % {"names": names, "further": other_permissions}
+        role.help_text = gettext("It takes the place of all roles and permissions until now.")
 
     def clean(self) -> dict[str, Any]:
         """Keep one admin who can log in."""

@@ -1,4 +1,4 @@
-/* The time zone of the browser, for pages of users who have chosen none. */
+/* The time zone of the browser. */
 
 "use strict";
 

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 
@@ -14,7 +13,6 @@ from konstruct.orchestrator.models import Agent
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
 from tenants.admin.recorded_admin import VERSION
-from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
 from tests.konstruct.conftest import Program
@@ -45,8 +43,6 @@ def test_second_save_is_refused_and_keeps_the_input(
 ) -> None:
     first, second = browser(program_a.tenant), browser(program_a.tenant)
     address = f"/admin/orchestrator/agent/{program_a.agent.pk}/change/"
-    with tenant_scope(program_a.tenant.id):
-        User.objects.filter(pk=first.session["_auth_user_id"]).update(username="eva")
     version = opened(second, address)
     assert first.post(address, {**FORM, "persona": "Kind.", VERSION: version}).status_code == 302
 
@@ -54,7 +50,7 @@ def test_second_save_is_refused_and_keeps_the_input(
     assert refused.status_code == 200
     assert stored(program_a).persona == "Kind."
     (error,) = refused.context["adminform"].form.non_field_errors()
-    assert re.match(r"eva changed this on .+ Persona\. ", error)
+    assert "opened it: Persona." in error
     assert "Identity" not in error
     assert "Of second." in refused.text
     # Until the page is opened again.
@@ -74,7 +70,7 @@ def test_equal_changes_are_no_conflict(program_a: Program, browser: Callable[...
         assert client.post(address, form).status_code == 302
 
 
-def test_a_fact_that_a_program_changed_names_it(
+def test_a_fact_that_a_program_changed_is_refused(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(populated_a.tenant)
@@ -92,9 +88,8 @@ def test_a_fact_that_a_program_changed_names_it(
     refused = client.post(address, form)
     (error,) = refused.context["adminform"].form.non_field_errors()
     with tenant_scope(populated_a.tenant.id):
-        by = AccessEvent.objects.filter(subject_id=str(fact.pk), action="edit").latest("pk").actor
         assert LongTermMemory().history(fact.pk, populated_a.tenant.id)[0].content == "Likes water."
-    assert error.startswith(f"{by} changed this on ")
+    assert "opened it: Content" in error
 
 
 @pytest.mark.django_db(transaction=True)

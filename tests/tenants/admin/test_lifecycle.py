@@ -49,8 +49,8 @@ def test_suspending_shows_its_effects_and_requires_the_name(
     operator: Client, tenant_a: Tenant
 ) -> None:
     page = operator.get(page_of(tenant_a, "suspend"))
-    assert dict(page.context["counts"])["Host names"] == "tenant-a.localhost"
-    assert page.context["counts"][4][0] == "On disk"
+    assert "tenant-a.localhost" in page.text
+    assert "Messages, about" in page.text
     for typed in ("", "tenant-b", "TENANT-A"):
         page = operator.post(page_of(tenant_a, "suspend"), {"typed": typed})
         assert "Type tenant-a to confirm." in page.text
