@@ -1,12 +1,61 @@
-"""URLs of the resources below /api/v1/: each module declares those of its views."""
+"""URLs of the resources below /api/v1/."""
 
-from importlib import import_module
-from pkgutil import walk_packages
+from typing import Any
 
-from konstruct.api import resources
-from konstruct.api.http.routes import ROUTES
+from django.urls import path
+from rest_framework.routers import SimpleRouter
 
-for _module in walk_packages(resources.__path__, f"{resources.__name__}."):
-    import_module(_module.name)
+from konstruct.api.resources.agents import agents, dry_runs
+from konstruct.api.resources.memory import (
+    conversations,
+    exclusions,
+    extraction_runs,
+    facts,
+    items,
+    recall_events,
+    search,
+    sessions,
+    working_context,
+)
+from konstruct.api.resources.operations import escalations, tool_calls, usage
+from konstruct.api.resources.people import erasures, identities, users
 
-urlpatterns = ROUTES
+router = SimpleRouter(use_regex_path=False)
+for prefix, viewset, basename in (
+    ("agents", agents.AgentViewSet, "agent"),
+    ("agents/<uuid:agent_id>/versions", agents.AgentVersionViewSet, "agent-version"),
+    ("agents/<uuid:agent_id>/dry-runs", dry_runs.DryRunViewSet, "dry-run"),
+    ("agents/<uuid:agent_id>/questions", dry_runs.QuestionViewSet, "question"),
+    ("context", working_context.ContextViewSet, "context"),
+    ("conversations", conversations.ConversationViewSet, "conversation"),
+    ("erasures", erasures.ErasureViewSet, "erasure"),
+    ("escalations", escalations.EscalationViewSet, "escalation"),
+    ("extraction-runs", extraction_runs.ExtractionRunViewSet, "extraction-run"),
+    ("extractions", extraction_runs.ExtractionViewSet, "extraction"),
+    ("facts", facts.FactViewSet, "fact"),
+    ("identities", identities.IdentityViewSet, "identity"),
+    ("memories", search.MemoryViewSet, "memory"),
+    ("messages/<uuid:message_id>/exclusions", exclusions.ExclusionViewSet, "exclusion"),
+    ("recall-events", recall_events.RecallEventViewSet, "recall-event"),
+    ("sessions", sessions.SessionViewSet, "session"),
+    ("tool-calls", tool_calls.ToolCallViewSet, "tool-call"),
+    ("usage", usage.UsageByDayViewSet, "usage"),
+    ("users", users.UserViewSet, "user"),
+):
+    router.register(prefix, viewset, basename)
+
+ITEMS: Any = {"get": "list", "post": "create", "delete": "clear_conversation_items"}
+WINDOW: Any = {"get": "get_window", "delete": "clear_window"}
+
+urlpatterns = [
+    path("conversations/items/", items.ItemViewSet.as_view(ITEMS), name="item-list"),
+    path(
+        "conversations/items/<uuid:item_id>/",
+        items.ItemViewSet.as_view({"delete": "destroy"}),
+        name="item-detail",
+    ),
+    path("search/", search.SearchViewSet.as_view({"get": "search_everything"}), name="search"),
+    path("usage/", usage.UsageViewSet.as_view({"get": "retrieve"}), name="usage"),
+    path("windows/", working_context.WindowViewSet.as_view(WINDOW), name="window"),
+    *router.urls,
+]

@@ -226,7 +226,8 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["konstruct.api.http.bodies.FastJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["konstruct.api.http.bodies.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "konstruct.api.http.schema.ApiSchema",
-    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.lists.NewestFirst",
+    "DEFAULT_PAGINATION_CLASS": "konstruct.api.http.pagination.CursorPagination",
+    "DEFAULT_FILTER_BACKENDS": ["konstruct.api.http.filters.StrictFilterBackend"],
     "EXCEPTION_HANDLER": "konstruct.api.http.exceptions.problem_handler",
     "UNAUTHENTICATED_USER": None,
     # ?format= is an unknown parameter like any other.
@@ -243,6 +244,7 @@ SPECTACULAR_SETTINGS = {
         "konstruct.api.http.schema.describe_errors",
     ],
     "ENUM_NAME_OVERRIDES": {
+        "ProblemTypeEnum": "konstruct.api.http.exceptions.PROBLEM_TYPES",
         "RoleEnum": "memory.models.Role",
         "FactKindEnum": "memory.models.facts.FactKind",
         "FactStateEnum": "memory.models.facts.FactState",

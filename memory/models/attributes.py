@@ -26,6 +26,8 @@ MAX_ITEMS: Final = 4_096
 MAX_CONDITIONS: Final = 32
 MAX_DEPTH: Final = 16
 RANGES: Final = ("gt", "gte", "lt", "lte")
+PARTS: Final = ("contains", "icontains")
+OPERATORS: Final = ("eq", "ne", "in", "exists", *RANGES, *PARTS)
 
 Scalar = str | int | float | bool | None
 
@@ -41,7 +43,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on the value at a path: exists, in or a range operator."""
+    """A condition on the value at a path: exists, missing, in, ne, or one of RANGES and PARTS."""
 
     key: str
     operator: str
@@ -69,7 +71,10 @@ def metadata_values(metadata: Mapping[str, Any]) -> list[tuple[str, Value]]:
 
 
 def parse_filters(filters: Mapping[str, Any]) -> list[Condition]:
-    """Return the conditions of a filter.
+    """Return the conditions of a filter: `{"topic": "food", "priority": {"gte": 2}}`.
+
+    All conditions must hold. `ne` also matches rows without a value. REST, mem0's interface, MCP
+    and the Python API use this language.
 
     Raises:
         InvalidArgument: an operator is unknown, or a value is invalid for it.
@@ -95,8 +100,8 @@ def parse_filters(filters: Mapping[str, Any]) -> list[Condition]:
 
 
 def _condition(path: str, operator: str, operand: Any) -> Condition:
-    if operator == "eq":
-        return Condition(path, "in", (_value(path, operand),))
+    if operator in ("eq", "ne"):
+        return Condition(path, "in" if operator == "eq" else "ne", (_value(path, operand),))
     if operator == "in":
         if not isinstance(operand, list | tuple | set | frozenset):
             raise InvalidArgument(f"filters[{path!r}]['in']={operand!r} is not a list")
@@ -114,8 +119,17 @@ def _condition(path: str, operator: str, operand: Any) -> Condition:
         if bound.kind == "literal":
             raise InvalidArgument(f"filters[{path!r}][{operator!r}]={operand!r} has no order")
         return Condition(path, operator, (bound,))
-    known = ", ".join(("eq", "in", "exists", *RANGES))
-    raise InvalidArgument(f"filters[{path!r}] knows no operator {operator!r}; use one of: {known}")
+    if operator in PARTS:
+        part = _value(path, operand)
+        if part.kind != "text" or not part.text or part.text != operand:
+            raise InvalidArgument(
+                f"filters[{path!r}][{operator!r}] is not a text of 1 to {MAX_TEXT_CHARACTERS} bytes"
+            )
+        return Condition(path, operator, (part,))
+    known = ", ".join(OPERATORS)
+    raise InvalidArgument(
+        f"filters[{path!r}] knows no operator {operator[:80]!r}; use one of: {known}"
+    )
 
 
 def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, Value]]:
@@ -248,28 +262,30 @@ def attributes_of(model: type[A], metadata: Mapping[str, Any], **foreign_key: An
 
 
 def with_metadata(rows: Q, filters: Mapping[str, Any], attributes: type[Attribute], of: str) -> Q:
-    """Return the rows with metadata that fulfil the filters: see `memory.models.attributes`.
+    """Return the rows with metadata that fulfil the filters.
 
     Args:
         of: the column of the attributes that refers to the row.
     """
     for condition in parse_filters(filters):
-        matches = matching_attributes(condition, attributes).values(of)
-        if condition.operator == "missing":
-            rows = rows.exclude(pk__in=matches)
-        else:
-            rows = rows.filter(pk__in=matches)
+        rows = rows.filter(fulfilling(condition, attributes, of))
     return rows
+
+
+def fulfilling(condition: Condition, attributes: type[Attribute], of: str) -> models.Q:
+    """Return the query of the rows that fulfil a condition."""
+    matches = models.Q(pk__in=matching_attributes(condition, attributes).values(of))
+    return ~matches if condition.operator in ("missing", "ne") else matches
 
 
 def matching_attributes(
     condition: Condition, attributes: type[Attribute]
 ) -> "models.QuerySet[Any]":
-    """Return the attributes that fulfil a condition, read by a b-tree."""
+    """Return the attributes that fulfil a condition, or its opposite, read by a b-tree."""
     rows = attributes._default_manager.filter(key=condition.key)
     if condition.operator in ("exists", "missing"):
         return rows
-    if condition.operator != "in":
+    if condition.operator not in ("in", "ne"):
         (bound,) = condition.values
         column = "number" if bound.kind == "number" else "text"
         return rows.filter(

@@ -30,10 +30,10 @@ def readings() -> dict[str, Reading]:
         NOT_BLANK,
         AwareDateTimeField,
         ChannelIdField,
+        FiltersTextField,
         StrictCharField,
     )
     from konstruct.api.http.views import _matches
-    from konstruct.api.resources.memory.facts import FiltersTextField
     from konstruct.channels.slack import events, mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
     from konstruct.interfaces.mem0.views import read_filters

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 31691aa21c3d858311a051916715d3e12edf7d2972fc77ee1e46b29df2ebfa34
+// Written by `make typescript` from docs/openapi.yaml, sha256 3f283c7ebf6ab8e7ad122fb42f8fd3309a546c9d410aa8f3b0d188d8f18980d8
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -66,7 +66,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the saved questions of an agent, the newest first */
+        /** List saved questions */
         get: operations["list_saved_questions"];
         put?: never;
         /**
@@ -356,7 +356,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List escalations, newest first */
+        /** List escalations */
         get: operations["list_escalations"];
         put?: never;
         /**
@@ -434,7 +434,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List extraction runs, newest first */
+        /** List extraction runs */
         get: operations["list_extraction_runs"];
         put?: never;
         /**
@@ -455,10 +455,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Get an extraction run
-         * @description Returns each candidate with its outcome, its fact or the reason of the refusal, and the unchanged answer of the language model.
-         */
+        /** Get an extraction run */
         get: operations["get_extraction_run"];
         put?: never;
         post?: never;
@@ -555,7 +552,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List conversations with the progress of their extraction */
+        /** List extractions */
         get: operations["list_extractions"];
         put?: never;
         post?: never;
@@ -593,8 +590,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List facts, newest first
-         * @description Returns the facts that are valid now, or that were valid `at` a given time; with `state` the facts in that state, such as `proposed` facts, which wait for a review.
+         * List facts
+         * @description Lists the facts that are valid now, or that were valid `at` a given time; with `state` the facts in that state, such as `proposed` facts, which wait for a review.
          */
         get: operations["list_facts"];
         put?: never;
@@ -824,7 +821,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List identities, newest first */
+        /** List identities */
         get: operations["list_identities"];
         put?: never;
         /**
@@ -1028,7 +1025,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List recall events, newest first
+         * List recall events
          * @description Each reply has one recall event, written shortly after the reply.
          */
         get: operations["list_recall_events"];
@@ -2108,22 +2105,31 @@ export interface components {
              * @description The message.
              */
             message_id: string;
-            /** @description First character of the words; null: the whole message. */
+            /** @description First character of the excluded words. Empty: the whole message is excluded. */
             start: number | null;
-            /** @description Position after the last character of the words. */
+            /** @description Position after the last character of the excluded words. */
             end: number | null;
             /**
              * Format: uuid
-             * @description The fact, or old version, with the correction that excluded it; null: it was excluded directly.
+             * @description The corrected fact, or its old version. Empty: the message was excluded without a correction.
              */
             memory_id: string | null;
             /**
              * Format: uuid
-             * @description The exclusion of the message that this reply repeats; null: none.
+             * @description The exclusion of the message that this reply repeats. Empty: none.
              */
             echo_of: string | null;
             /** @description The author's reason. */
             reason: string;
+            /**
+             * @description The kind of the author.
+             *
+             *     * `person` - person
+             *     * `program` - program with an API key
+             *     * `operator` - operator's command
+             *     * `run` - extraction run
+             *     * `system` - the platform
+             */
             author_kind: components["schemas"]["AuthorKindEnum"];
             /** @description Name of the author. */
             author_name: string;
@@ -2208,8 +2214,12 @@ export interface components {
             url: string;
             /** @description The agent's name. */
             agent: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The agent that this memory belongs to.
+             */
             agent_id: string;
+            /** @description The user's id in the channel, such as a Slack user id. */
             user_id: string;
             /** @description The conversation. */
             thread_id: string;
@@ -2249,7 +2259,7 @@ export interface components {
              * @description Cost, by the prices of the deployment.
              */
             cost: string;
-            /** @description Counts: proposed, active, confirmed, superseded, and refused by reason. */
+            /** @description Counts by outcome, and refused ones by reason. */
             result: {
                 [key: string]: unknown;
             };
@@ -2277,8 +2287,12 @@ export interface components {
             url: string;
             /** @description The agent's name. */
             agent: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The agent that this memory belongs to.
+             */
             agent_id: string;
+            /** @description The user's id in the channel, such as a Slack user id. */
             user_id: string;
             /** @description The conversation. */
             thread_id: string;
@@ -2318,7 +2332,7 @@ export interface components {
              * @description Cost, by the prices of the deployment.
              */
             cost: string;
-            /** @description Counts: proposed, active, confirmed, superseded, and refused by reason. */
+            /** @description Counts by outcome, and refused ones by reason. */
             result: {
                 [key: string]: unknown;
             };
@@ -2376,12 +2390,16 @@ export interface components {
             url: string;
             /** @description The agent that can use it; null: all agents. */
             agent: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The agent that knows the fact. Empty: all agents.
+             */
             agent_id: string | null;
-            /** @description The user that the fact is about, or null. */
+            /** @description The user that the fact is about. Empty: no user. */
             user_id: string | null;
-            /** @description The id that a program chose for it. */
+            /** @description The id that the program chose which stored it. Empty: the text identifies it. */
             external_id: string | null;
+            /** @description The fact, in words. */
             content: string;
             metadata: {
                 [key: string]: unknown;
@@ -2393,17 +2411,17 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When this version was written.
+             * @description When it was changed last.
              */
             updated_at: string;
             /**
              * Format: date-time
-             * @description Start of its validity.
+             * @description Start of validity.
              */
             valid_from: string;
             /**
              * Format: date-time
-             * @description End of its validity.
+             * @description End of validity. Empty: still valid.
              */
             valid_to: string | null;
             /**
@@ -2522,11 +2540,11 @@ export interface components {
              *     * `system` - the platform
              */
             author_kind: components["schemas"]["AuthorKindEnum"];
-            /** @description Id of the person, the API key or the extraction run; may be empty. */
+            /** @description Id of the person, the API key or the extraction run. */
             author_id: string;
-            /** @description Name of the author; may be empty. */
+            /** @description Name of the author. */
             author_name: string;
-            /** @description The author's reason; may be empty. */
+            /** @description The author's reason. */
             reason: string;
             /**
              * Format: uuid
@@ -2567,12 +2585,16 @@ export interface components {
             url: string;
             /** @description The agent that can use it; null: all agents. */
             agent: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The agent that knows the fact. Empty: all agents.
+             */
             agent_id: string | null;
-            /** @description The user that the fact is about, or null. */
+            /** @description The user that the fact is about. Empty: no user. */
             user_id: string | null;
-            /** @description The id that a program chose for it. */
+            /** @description The id that the program chose which stored it. Empty: the text identifies it. */
             external_id: string | null;
+            /** @description The fact, in words. */
             content: string;
             metadata: {
                 [key: string]: unknown;
@@ -2584,17 +2606,17 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When this version was written.
+             * @description When it was changed last.
              */
             updated_at: string;
             /**
              * Format: date-time
-             * @description Start of its validity.
+             * @description Start of validity.
              */
             valid_from: string;
             /**
              * Format: date-time
-             * @description End of its validity.
+             * @description End of validity. Empty: still valid.
              */
             valid_to: string | null;
             /**
@@ -2733,7 +2755,7 @@ export interface components {
             shared_only?: boolean;
             /** @description false: without facts about no user. Default: true. */
             shared?: boolean;
-            /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. */
+            /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, exists, gt, gte, lt, lte, contains, icontains. All must match. */
             filters?: {
                 [key: string]: unknown;
             };
@@ -2795,12 +2817,16 @@ export interface components {
             url: string;
             /** @description The agent that can use it; null: all agents. */
             agent: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The agent that knows the fact. Empty: all agents.
+             */
             agent_id: string | null;
-            /** @description The user that the fact is about, or null. */
+            /** @description The user that the fact is about. Empty: no user. */
             user_id: string | null;
-            /** @description The id that a program chose for it. */
+            /** @description The id that the program chose which stored it. Empty: the text identifies it. */
             external_id: string | null;
+            /** @description The fact, in words. */
             content: string;
             metadata: {
                 [key: string]: unknown;
@@ -2812,17 +2838,17 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When this version was written.
+             * @description When it was changed last.
              */
             updated_at: string;
             /**
              * Format: date-time
-             * @description Start of its validity.
+             * @description Start of validity.
              */
             valid_from: string;
             /**
              * Format: date-time
-             * @description End of its validity.
+             * @description End of validity. Empty: still valid.
              */
             valid_to: string | null;
             /**
@@ -3627,8 +3653,53 @@ export interface components {
         PresetEnum: "precise" | "balanced" | "thorough";
         /** @description A problem document (RFC 9457). */
         Problem: {
-            /** @description The kind of problem: stable, for programs. */
-            type: string;
+            /**
+             * @description The kind of problem: stable, for programs.
+             *
+             *     * `urn:konstruct:problem:address-too-long` - The request's address is too long. Send long values in the body.
+             *     * `urn:konstruct:problem:already-decided` - The tool call does not wait for consent.
+             *     * `urn:konstruct:problem:already-resolved` - The escalation is resolved already.
+             *     * `urn:konstruct:problem:bad-request` - The request cannot be understood. Check its host, headers and body.
+             *     * `urn:konstruct:problem:being-erased` - An erasure of the person is requested and not done, or was done since the request began.
+             *     * `urn:konstruct:problem:body-too-large` - The request's body is too large.
+             *     * `urn:konstruct:problem:changed-since` - It was changed since you read it. Read it again and decide anew.
+             *     * `urn:konstruct:problem:conflict` - The request contradicts the current state.
+             *     * `urn:konstruct:problem:contradictory-fields` - Each field is valid, but their combination is not.
+             *     * `urn:konstruct:problem:duplicate-fact` - A fact cannot be changed into one that exists already.
+             *     * `urn:konstruct:problem:extraction-failed` - A language model's answer has no list of facts, or there are no messages.
+             *     * `urn:konstruct:problem:extraction-limit-reached` - The agent has used its tokens for facts of today (UTC).
+             *     * `urn:konstruct:problem:forbidden` - You may not do this.
+             *     * `urn:konstruct:problem:idempotency-key-in-use` - The first request with this key is still running.
+             *     * `urn:konstruct:problem:idempotency-key-reused` - The key belongs to a message with other content.
+             *     * `urn:konstruct:problem:internal-error` - The server failed. Its log has the error under this request_id.
+             *     * `urn:konstruct:problem:invalid-fields` - A field, header or parameter is invalid: `errors` names each.
+             *     * `urn:konstruct:problem:malformed-body` - The body is not readable JSON.
+             *     * `urn:konstruct:problem:method-not-allowed` - This address does not know that method; see the Allow header.
+             *     * `urn:konstruct:problem:missing-slash` - Addresses end with a slash.
+             *     * `urn:konstruct:problem:model-failed` - The language model gave no usable answer.
+             *     * `urn:konstruct:problem:name-taken` - Another agent of this tenant has the name.
+             *     * `urn:konstruct:problem:not-acceptable` - The API speaks application/json only; send Accept: application/json.
+             *     * `urn:konstruct:problem:not-found` - There is nothing at this address. In addresses, ids are UUIDs and not names. The API's description is at /api/docs/.
+             *     * `urn:konstruct:problem:nothing-to-link` - The identity belongs to this user already, or is not linked.
+             *     * `urn:konstruct:problem:outside-of-key` - The request is outside of the binding of its key.
+             *     * `urn:konstruct:problem:own-proposal` - The author of a proposed fact cannot confirm it.
+             *     * `urn:konstruct:problem:quota-exceeded` - A quota is used up that does not begin anew with the month.
+             *     * `urn:konstruct:problem:reply-interrupted` - The reply was interrupted, and is generated again.
+             *     * `urn:konstruct:problem:request-timeout` - The request's body did not arrive in time. Send it again.
+             *     * `urn:konstruct:problem:slot-taken` - A single-valued slot has another active value.
+             *     * `urn:konstruct:problem:thread-of-others` - A thread in a request for an erasure has messages or a session of another user.
+             *     * `urn:konstruct:problem:too-many-questions` - The agent has the maximum number of saved questions.
+             *     * `urn:konstruct:problem:too-many-requests` - Too many requests. Wait for as long as Retry-After says.
+             *     * `urn:konstruct:problem:unauthenticated` - Send an API key: Authorization: Bearer ks_…
+             *     * `urn:konstruct:problem:unavailable` - Something that the API needs is not running. Try again in a moment.
+             *     * `urn:konstruct:problem:unknown-agent` - No active agent of this tenant has that name or id.
+             *     * `urn:konstruct:problem:unknown-thread` - The user has sent no message in this thread, so that a person cannot answer there.
+             *     * `urn:konstruct:problem:unprocessable` - The request was understood and cannot be done.
+             *     * `urn:konstruct:problem:unreadable-session` - The messages of a thread cannot be read without its graph.
+             *     * `urn:konstruct:problem:unsupported-media-type` - Send the body as Content-Type: application/json.
+             *     * `urn:konstruct:problem:wrong-state` - The operation is not possible in the state of the extraction run.
+             */
+            type: components["schemas"]["ProblemTypeEnum"];
             /** @description The HTTP status in words. */
             title: string;
             /** @description The HTTP status. */
@@ -3641,6 +3712,52 @@ export interface components {
             request_id: string;
             errors?: components["schemas"]["FieldError"][];
         };
+        /**
+         * @description * `urn:konstruct:problem:address-too-long` - The request's address is too long. Send long values in the body.
+         *     * `urn:konstruct:problem:already-decided` - The tool call does not wait for consent.
+         *     * `urn:konstruct:problem:already-resolved` - The escalation is resolved already.
+         *     * `urn:konstruct:problem:bad-request` - The request cannot be understood. Check its host, headers and body.
+         *     * `urn:konstruct:problem:being-erased` - An erasure of the person is requested and not done, or was done since the request began.
+         *     * `urn:konstruct:problem:body-too-large` - The request's body is too large.
+         *     * `urn:konstruct:problem:changed-since` - It was changed since you read it. Read it again and decide anew.
+         *     * `urn:konstruct:problem:conflict` - The request contradicts the current state.
+         *     * `urn:konstruct:problem:contradictory-fields` - Each field is valid, but their combination is not.
+         *     * `urn:konstruct:problem:duplicate-fact` - A fact cannot be changed into one that exists already.
+         *     * `urn:konstruct:problem:extraction-failed` - A language model's answer has no list of facts, or there are no messages.
+         *     * `urn:konstruct:problem:extraction-limit-reached` - The agent has used its tokens for facts of today (UTC).
+         *     * `urn:konstruct:problem:forbidden` - You may not do this.
+         *     * `urn:konstruct:problem:idempotency-key-in-use` - The first request with this key is still running.
+         *     * `urn:konstruct:problem:idempotency-key-reused` - The key belongs to a message with other content.
+         *     * `urn:konstruct:problem:internal-error` - The server failed. Its log has the error under this request_id.
+         *     * `urn:konstruct:problem:invalid-fields` - A field, header or parameter is invalid: `errors` names each.
+         *     * `urn:konstruct:problem:malformed-body` - The body is not readable JSON.
+         *     * `urn:konstruct:problem:method-not-allowed` - This address does not know that method; see the Allow header.
+         *     * `urn:konstruct:problem:missing-slash` - Addresses end with a slash.
+         *     * `urn:konstruct:problem:model-failed` - The language model gave no usable answer.
+         *     * `urn:konstruct:problem:name-taken` - Another agent of this tenant has the name.
+         *     * `urn:konstruct:problem:not-acceptable` - The API speaks application/json only; send Accept: application/json.
+         *     * `urn:konstruct:problem:not-found` - There is nothing at this address. In addresses, ids are UUIDs and not names. The API's description is at /api/docs/.
+         *     * `urn:konstruct:problem:nothing-to-link` - The identity belongs to this user already, or is not linked.
+         *     * `urn:konstruct:problem:outside-of-key` - The request is outside of the binding of its key.
+         *     * `urn:konstruct:problem:own-proposal` - The author of a proposed fact cannot confirm it.
+         *     * `urn:konstruct:problem:quota-exceeded` - A quota is used up that does not begin anew with the month.
+         *     * `urn:konstruct:problem:reply-interrupted` - The reply was interrupted, and is generated again.
+         *     * `urn:konstruct:problem:request-timeout` - The request's body did not arrive in time. Send it again.
+         *     * `urn:konstruct:problem:slot-taken` - A single-valued slot has another active value.
+         *     * `urn:konstruct:problem:thread-of-others` - A thread in a request for an erasure has messages or a session of another user.
+         *     * `urn:konstruct:problem:too-many-questions` - The agent has the maximum number of saved questions.
+         *     * `urn:konstruct:problem:too-many-requests` - Too many requests. Wait for as long as Retry-After says.
+         *     * `urn:konstruct:problem:unauthenticated` - Send an API key: Authorization: Bearer ks_…
+         *     * `urn:konstruct:problem:unavailable` - Something that the API needs is not running. Try again in a moment.
+         *     * `urn:konstruct:problem:unknown-agent` - No active agent of this tenant has that name or id.
+         *     * `urn:konstruct:problem:unknown-thread` - The user has sent no message in this thread, so that a person cannot answer there.
+         *     * `urn:konstruct:problem:unprocessable` - The request was understood and cannot be done.
+         *     * `urn:konstruct:problem:unreadable-session` - The messages of a thread cannot be read without its graph.
+         *     * `urn:konstruct:problem:unsupported-media-type` - Send the body as Content-Type: application/json.
+         *     * `urn:konstruct:problem:wrong-state` - The operation is not possible in the state of the extraction run.
+         * @enum {string}
+         */
+        ProblemTypeEnum: "urn:konstruct:problem:address-too-long" | "urn:konstruct:problem:already-decided" | "urn:konstruct:problem:already-resolved" | "urn:konstruct:problem:bad-request" | "urn:konstruct:problem:being-erased" | "urn:konstruct:problem:body-too-large" | "urn:konstruct:problem:changed-since" | "urn:konstruct:problem:conflict" | "urn:konstruct:problem:contradictory-fields" | "urn:konstruct:problem:duplicate-fact" | "urn:konstruct:problem:extraction-failed" | "urn:konstruct:problem:extraction-limit-reached" | "urn:konstruct:problem:forbidden" | "urn:konstruct:problem:idempotency-key-in-use" | "urn:konstruct:problem:idempotency-key-reused" | "urn:konstruct:problem:internal-error" | "urn:konstruct:problem:invalid-fields" | "urn:konstruct:problem:malformed-body" | "urn:konstruct:problem:method-not-allowed" | "urn:konstruct:problem:missing-slash" | "urn:konstruct:problem:model-failed" | "urn:konstruct:problem:name-taken" | "urn:konstruct:problem:not-acceptable" | "urn:konstruct:problem:not-found" | "urn:konstruct:problem:nothing-to-link" | "urn:konstruct:problem:outside-of-key" | "urn:konstruct:problem:own-proposal" | "urn:konstruct:problem:quota-exceeded" | "urn:konstruct:problem:reply-interrupted" | "urn:konstruct:problem:request-timeout" | "urn:konstruct:problem:slot-taken" | "urn:konstruct:problem:thread-of-others" | "urn:konstruct:problem:too-many-questions" | "urn:konstruct:problem:too-many-requests" | "urn:konstruct:problem:unauthenticated" | "urn:konstruct:problem:unavailable" | "urn:konstruct:problem:unknown-agent" | "urn:konstruct:problem:unknown-thread" | "urn:konstruct:problem:unprocessable" | "urn:konstruct:problem:unreadable-session" | "urn:konstruct:problem:unsupported-media-type" | "urn:konstruct:problem:wrong-state";
         /** @description The answer of a version of an agent to a saved question. */
         QuestionAnswer: {
             /** Format: uuid */
@@ -4011,7 +4128,7 @@ export interface components {
             explain?: boolean;
             /** @description Kinds to search: messages, facts, or both. Default: ["messages"]. */
             include?: components["schemas"]["IncludeEnum"][];
-            /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. Other messages are ignored, as if they did not exist. */
+            /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, exists, gt, gte, lt, lte, contains, icontains. All must match. Other messages are ignored, as if they did not exist. */
             filters?: {
                 [key: string]: unknown;
             };
@@ -4183,12 +4300,16 @@ export interface components {
             url: string;
             /** @description The agent that can use it; null: all agents. */
             agent: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The agent that knows the fact. Empty: all agents.
+             */
             agent_id: string | null;
-            /** @description The user that the fact is about, or null. */
+            /** @description The user that the fact is about. Empty: no user. */
             user_id: string | null;
-            /** @description The id that a program chose for it. */
+            /** @description The id that the program chose which stored it. Empty: the text identifies it. */
             external_id: string | null;
+            /** @description The fact, in words. */
             content: string;
             metadata: {
                 [key: string]: unknown;
@@ -4200,17 +4321,17 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When this version was written.
+             * @description When it was changed last.
              */
             updated_at: string;
             /**
              * Format: date-time
-             * @description Start of its validity.
+             * @description Start of validity.
              */
             valid_from: string;
             /**
              * Format: date-time
-             * @description End of its validity.
+             * @description End of validity. Empty: still valid.
              */
             valid_to: string | null;
             /**
@@ -4766,7 +4887,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No valid API key for this tenant. */
+        /** @description Send an API key: Authorization: Bearer ks_… */
         Unauthenticated: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4784,6 +4905,29 @@ export interface components {
                  *       "title": "Unauthorized",
                  *       "status": 401,
                  *       "detail": "Send an API key: Authorization: Bearer ks_…",
+                 *       "instance": "/api/v1/messages/",
+                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description A quota that is never reset is used up: see `quota`, `limit` and `used`. A key that is bound sees `message_for_people` alone. */
+        QuotaExceeded: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "urn:konstruct:problem:quota-exceeded",
+                 *       "title": "Payment Required",
+                 *       "status": 402,
+                 *       "detail": "A quota is used up that does not begin anew with the month.",
                  *       "instance": "/api/v1/messages/",
                  *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
                  *     }
@@ -4814,7 +4958,30 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The URL does not support the method; `Allow` lists the supported ones. */
+        /** @description There is nothing at this address. In addresses, ids are UUIDs and not names. The API's description is at /api/docs/. */
+        NotFound: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "urn:konstruct:problem:not-found",
+                 *       "title": "Not Found",
+                 *       "status": 404,
+                 *       "detail": "There is nothing at this address. In addresses, ids are UUIDs and not names. The API's description is at /api/docs/.",
+                 *       "instance": "/api/v1/messages/",
+                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description This address does not know that method; see the Allow header. */
         MethodNotAllowed: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4839,7 +5006,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `Accept` asks for another type than application/json. */
+        /** @description The API speaks application/json only; send Accept: application/json. */
         NotAcceptable: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4862,7 +5029,76 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The URL is longer than 8190 bytes. */
+        /** @description The request conflicts with the current state, such as a fact with the same text. */
+        Conflict: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "urn:konstruct:problem:conflict",
+                 *       "title": "Conflict",
+                 *       "status": 409,
+                 *       "detail": "The request contradicts the current state.",
+                 *       "instance": "/api/v1/messages/",
+                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description It was changed since you read it. Read it again and decide anew. */
+        ChangedSince: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "urn:konstruct:problem:changed-since",
+                 *       "title": "Precondition Failed",
+                 *       "status": 412,
+                 *       "detail": "It was changed since you read it. Read it again and decide anew.",
+                 *       "instance": "/api/v1/messages/",
+                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request's body is too large. */
+        BodyTooLarge: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "urn:konstruct:problem:body-too-large",
+                 *       "title": "Request Entity Too Large",
+                 *       "status": 413,
+                 *       "detail": "The request's body is too large.",
+                 *       "instance": "/api/v1/messages/",
+                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request's address is too long. Send long values in the body. */
         AddressTooLong: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4878,6 +5114,52 @@ export interface components {
                  *       "title": "Request-URI Too Long",
                  *       "status": 414,
                  *       "detail": "The request's address is too long. Send long values in the body.",
+                 *       "instance": "/api/v1/messages/",
+                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Send the body as Content-Type: application/json. */
+        UnsupportedMediaType: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "urn:konstruct:problem:unsupported-media-type",
+                 *       "title": "Unsupported Media Type",
+                 *       "status": 415,
+                 *       "detail": "Send the body as Content-Type: application/json.",
+                 *       "instance": "/api/v1/messages/",
+                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request is valid but cannot be processed: the agent is unknown, or the Idempotency-Key belongs to another request. */
+        Unprocessable: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "urn:konstruct:problem:unprocessable",
+                 *       "title": "Unprocessable Entity",
+                 *       "status": 422,
+                 *       "detail": "The request was understood and cannot be done.",
                  *       "instance": "/api/v1/messages/",
                  *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
                  *     }
@@ -4910,7 +5192,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The server failed. Its log has the error under the request's id. */
+        /** @description The server failed. Its log has the error under this request_id. */
         InternalError: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4933,7 +5215,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A service that the API needs is not available. */
+        /** @description Something that the API needs is not running. Try again in a moment. */
         Unavailable: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4951,167 +5233,6 @@ export interface components {
                  *       "title": "Service Unavailable",
                  *       "status": 503,
                  *       "detail": "Something that the API needs is not running. Try again in a moment.",
-                 *       "instance": "/api/v1/messages/",
-                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The resource does not exist for this key, or the cursor is invalid. */
-        NotFound: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "urn:konstruct:problem:not-found",
-                 *       "title": "Not Found",
-                 *       "status": 404,
-                 *       "detail": "There is nothing at this address. In addresses, ids are UUIDs and not names. The API's description is at /api/docs/.",
-                 *       "instance": "/api/v1/messages/",
-                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The body is too large. */
-        BodyTooLarge: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "urn:konstruct:problem:body-too-large",
-                 *       "title": "Request Entity Too Large",
-                 *       "status": 413,
-                 *       "detail": "The request's body is too large.",
-                 *       "instance": "/api/v1/messages/",
-                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The body is not declared as application/json. */
-        UnsupportedMediaType: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "urn:konstruct:problem:unsupported-media-type",
-                 *       "title": "Unsupported Media Type",
-                 *       "status": 415,
-                 *       "detail": "Send the body as Content-Type: application/json.",
-                 *       "instance": "/api/v1/messages/",
-                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description A quota that is never reset is used up: see `quota`, `limit` and `used`. A key that is bound sees `message_for_people` alone. */
-        QuotaExceeded: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "urn:konstruct:problem:quota-exceeded",
-                 *       "title": "Payment Required",
-                 *       "status": 402,
-                 *       "detail": "A quota is used up that does not begin anew with the month.",
-                 *       "instance": "/api/v1/messages/",
-                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The request conflicts with the current state, such as a fact with the same text. */
-        Conflict: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "urn:konstruct:problem:conflict",
-                 *       "title": "Conflict",
-                 *       "status": 409,
-                 *       "detail": "The request contradicts the current state.",
-                 *       "instance": "/api/v1/messages/",
-                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The resource has changed: its ETag differs from `If-Match`. */
-        ChangedSince: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "urn:konstruct:problem:changed-since",
-                 *       "title": "Precondition Failed",
-                 *       "status": 412,
-                 *       "detail": "It was changed since you read it. Read it again and decide anew.",
-                 *       "instance": "/api/v1/messages/",
-                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The request is valid but cannot be processed: the agent is unknown, or the Idempotency-Key belongs to another request. */
-        Unprocessable: {
-            headers: {
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
-                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
-                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "urn:konstruct:problem:unprocessable",
-                 *       "title": "Unprocessable Entity",
-                 *       "status": 422,
-                 *       "detail": "The request was understood and cannot be done.",
                  *       "instance": "/api/v1/messages/",
                  *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
                  *     }
@@ -5150,14 +5271,7 @@ export interface operations {
                 is_active?: "true" | "false";
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `name`.
-                 *
-                 *     * `name` - name
-                 *     * `-name` - -name
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `name`. */
                 ordering?: "name" | "-name" | "-created_at" | "created_at";
             };
             header?: never;
@@ -5214,9 +5328,9 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the agent, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
-                    /** @description The URL of the agent. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5258,7 +5372,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the agent, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5303,7 +5417,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the agent, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5438,7 +5552,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the question. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5512,7 +5626,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The question and its answers are deleted. */
+            /** @description No response body */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5720,7 +5834,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the agent, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5794,16 +5908,11 @@ export interface operations {
                 cursor?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
-                /** @description Only threads of this id. */
+                /** @description Only of this conversation. */
                 thread_id?: string;
                 /** @description Only before this moment (with a time zone). */
                 until?: string;
@@ -5845,18 +5954,13 @@ export interface operations {
     list_conversation_items: {
         parameters: {
             query: {
-                /** @description Name or id of the agent. */
+                /** @description The agent (name or id). */
                 agent: string;
                 /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Items per page. Default: 50; fewer if items are large. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description The conversation. */
                 thread_id: string;
@@ -5911,7 +6015,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Added. */
+            /** @description No response body */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5954,7 +6058,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All items are removed. */
+            /** @description No response body */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5991,7 +6095,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Removed. */
+            /** @description No response body */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6018,20 +6122,15 @@ export interface operations {
     get_transcript: {
         parameters: {
             query: {
-                /** @description Name or id of the agent. */
+                /** @description The agent (name or id). */
                 agent: string;
                 /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. As JSON text. */
+                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, exists, gt, gte, lt, lte, contains, icontains. All must match. As JSON text. */
                 filters?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `created_at`.
-                 *
-                 *     * `created_at` - created_at
-                 *     * `-created_at` - -created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `created_at`. */
                 ordering?: "created_at" | "-created_at";
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
@@ -6099,7 +6198,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the request. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6126,12 +6225,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /**
                  * @description Only requests that are open or done.
@@ -6197,7 +6291,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the request. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6309,12 +6403,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-opened_at`.
-                 *
-                 *     * `-opened_at` - -opened_at
-                 *     * `opened_at` - opened_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-opened_at`. */
                 ordering?: "-opened_at" | "opened_at";
                 /**
                  * @description Only escalations in this state.
@@ -6323,7 +6412,7 @@ export interface operations {
                  *     * `resolved` - resolved
                  */
                 state?: "open" | "resolved";
-                /** @description Only in this conversation. */
+                /** @description Only of this conversation. */
                 thread_id?: string;
                 /**
                  * @description Only escalations to a person, or only those to another agent.
@@ -6389,7 +6478,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the escalation. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6404,7 +6493,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the escalation. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6557,12 +6646,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
@@ -6635,7 +6719,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the run. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6793,7 +6877,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the run. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6871,7 +6955,7 @@ export interface operations {
                  *     * `processed` - processed
                  */
                 state?: "queued" | "failed" | "processed";
-                /** @description Only this conversation. */
+                /** @description Only of this conversation. */
                 thread_id?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -6954,16 +7038,11 @@ export interface operations {
                 at?: string;
                 /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. As JSON text. */
+                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, exists, gt, gte, lt, lte, contains, icontains. All must match. As JSON text. */
                 filters?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description false: without facts about no user. Default: true. */
                 shared?: boolean;
@@ -7037,7 +7116,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the fact. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7052,7 +7131,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the fact. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7097,7 +7176,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7131,7 +7210,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Removed. */
+            /** @description No response body */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -7180,7 +7259,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7230,7 +7309,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7361,7 +7440,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7451,7 +7530,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7500,7 +7579,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
+                    /** @description The ETag of the row, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7617,12 +7696,7 @@ export interface operations {
                 limit?: number;
                 /** @description Only this id of a channel. */
                 native_id?: string;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description Only identities that belong to this user. */
                 user_id?: string;
@@ -7680,7 +7754,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the identity. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7866,16 +7940,11 @@ export interface operations {
                 agent?: string;
                 /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. As JSON text. */
+                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, exists, gt, gte, lt, lte, contains, icontains. All must match. As JSON text. */
                 filters?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
@@ -7891,7 +7960,7 @@ export interface operations {
                  *     * `with_program` - with_program
                  */
                 status?: "queued" | "answered" | "failed" | "closed" | "with_person" | "awaiting_consent" | "with_program";
-                /** @description Only messages of this conversation. */
+                /** @description Only of this conversation. */
                 thread_id?: string;
                 /** @description Only before this moment (with a time zone). */
                 until?: string;
@@ -7956,7 +8025,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the message. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7972,7 +8041,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the message. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -8058,7 +8127,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The URL of the request. */
+                    /** @description The URL of the row. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -8173,7 +8242,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Recall can find it again. */
+            /** @description No response body */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -8259,12 +8328,7 @@ export interface operations {
                 limit?: number;
                 /** @description Only the recall for this message, or for this reply. */
                 message_id?: string;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
@@ -8482,7 +8546,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Removed. */
+            /** @description No response body */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -8516,12 +8580,7 @@ export interface operations {
                 limit?: number;
                 /** @description Only tool calls of this message. */
                 message_id?: string;
-                /**
-                 * @description Sort order; a minus means descending. Default: `-created_at`.
-                 *
-                 *     * `-created_at` - -created_at
-                 *     * `created_at` - created_at
-                 */
+                /** @description Sort order; a minus means descending. Default: `-created_at`. */
                 ordering?: "-created_at" | "created_at";
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
@@ -8779,12 +8838,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /**
-                 * @description Sort order; a minus means descending. Default: `user_id`.
-                 *
-                 *     * `user_id` - user_id
-                 *     * `-user_id` - -user_id
-                 */
+                /** @description Sort order; a minus means descending. Default: `user_id`. */
                 ordering?: "user_id" | "-user_id";
                 /** @description Only users with all these words in a name, regardless of case and accents, or with the whole text in their id or in the id or the name of a linked account. */
                 q?: string;

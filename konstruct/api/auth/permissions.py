@@ -20,7 +20,6 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import AgentQuerySet
 from memory.facts import Author
 from memory.models.facts import AuthorKind
-from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
 
 M = TypeVar("M", bound=models.Model)
@@ -157,33 +156,25 @@ class Caller:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return the caller of an authenticated request."""
-    user: Any = request.user
-    if isinstance(user, Program):
-        key = user.key
-        return Caller(
-            f"key-{key.id}",
-            key.name,
-            frozenset(key.scopes),
-            key.agent_id,
-            key.user_id,
-            person_id=key.created_by,
-            agents_read=user.agents,
-        )
-    return Caller(f"person-{user.pk}", str(user), frozenset(), person_id=str(user.pk))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Operation:
-    """The rules of one method of a view, declared by `konstruct.api.http.views.operation`."""
-
-    action: Action
-    subject: str
-    scopes: tuple[KeyScope, ...]
-    permissions: tuple[str, ...]
-    query: Any = None
-    body: Any = None
-    own_transaction: bool = False
+    """Return the caller of an authenticated request: one object for each request."""
+    caller: Caller | None = getattr(request, "_caller", None)
+    if caller is None:
+        user: Any = request.user
+        if isinstance(user, Program):
+            key = user.key
+            caller = Caller(
+                f"key-{key.id}",
+                key.name,
+                frozenset(key.scopes),
+                key.agent_id,
+                key.user_id,
+                person_id=key.created_by,
+                agents_read=user.agents,
+            )
+        else:
+            caller = Caller(f"person-{user.pk}", str(user), frozenset(), person_id=str(user.pk))
+        request._caller = caller  # type: ignore[attr-defined]
+    return caller
 
 
 class CallerPermission(BasePermission):
@@ -199,7 +190,7 @@ class CallerPermission(BasePermission):
             return True  # REST framework answers 405
         if not request.user:
             return False
-        operation: Operation | None = view.operation
+        operation = view.operation
         if isinstance(request.user, Program):
             caller = caller_of(request)
             require_scope(caller, *(operation.scopes if operation else (KeyScope.READ,)))
@@ -219,7 +210,7 @@ def require_scope(caller: Caller, *accepted: str) -> None:
         raise PermissionDenied(f"This needs the scope {' or '.join(accepted)}; yours: {has}.")
 
 
-def _require_permissions(user: Any, method: str | None, operation: Operation) -> None:
+def _require_permissions(user: Any, method: str | None, operation: Any) -> None:
     if not operation.permissions:
         raise PermissionDenied(
             f"{'GET' if method == 'HEAD' else method} is for programs with an API key."

@@ -12,7 +12,8 @@ from django.db.models import Model
 from rest_framework.request import Request
 
 from konstruct.api.auth.keys import Program
-from konstruct.api.auth.permissions import Caller, Operation
+from konstruct.api.auth.permissions import Caller
+from konstruct.api.http.operations import Operation
 from konstruct.api.http.problems import current_request_id
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.changes import RowState

@@ -3,7 +3,7 @@
 import copy
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, ClassVar, Final
@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Final
 import orjson
 from django.conf import settings
 from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
+from django.db import models
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.parsers import JSONParser
@@ -20,7 +22,9 @@ from rest_framework.request import Request
 from konstruct.api.http.problems import MAX_ERRORS
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.arguments import is_blank, is_unicode
+from memory.exceptions import InvalidArgument
 from memory.ids import id_problem
+from memory.models.attributes import parse_filters
 
 
 class StrictJSONParser(JSONParser):
@@ -204,6 +208,47 @@ class BoundedListField(serializers.ListField):
         return list(super().to_internal_value(data))
 
 
+FILTERS_HELP = (
+    'Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, '
+    '{"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. Operators: eq, ne, in, '
+    "exists, gt, gte, lt, lte, contains, icontains. All must match."
+)
+FILTERS_AS_TEXT = f"{FILTERS_HELP} As JSON text."
+
+
+class CheckedObjectField(serializers.DictField):
+    """A JSON object that a function of memory validates; its error is the field's error."""
+
+    def __init__(self, check: Callable[[Mapping[str, Any]], Any], **options: Any) -> None:
+        super().__init__(**{"child": serializers.JSONField(allow_null=True), **options})
+        self.check = check
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse a value that is no object, or that no search accepts."""
+        if not isinstance(data, Mapping):
+            self.fail("not_a_dict", input_type=type(data).__name__)
+        try:
+            self.check(data)
+        except InvalidArgument as error:
+            raise ValidationError(str(error)) from error
+        return dict(data)
+
+
+@extend_schema_field({"type": "string", "description": "A JSON object as text."})
+class FiltersTextField(StrictCharField):
+    """Filters in a query parameter: a JSON object as text."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Read the object."""
+        text = super().to_internal_value(data)
+        try:
+            filters = read_json(text)
+            parse_filters(filters)
+        except (NotStrictJSON, InvalidArgument) as error:
+            raise ValidationError(str(error)) from error
+        return filters
+
+
 TIME_EXPECTED: Final = "Give a time with a time zone, such as 2026-03-14T09:30:00Z."
 _DECODED_PLUS: Final = re.compile(r"\S+ \d{2}:?\d{2}", re.ASCII)
 
@@ -230,6 +275,20 @@ class AwareDateTimeField(serializers.DateTimeField):
             raise ValidationError("Give a moment of the years 1 to 9999 of UTC.") from None
 
 
+def _copies(fields: Mapping[str, serializers.Field]) -> dict[str, serializers.Field]:
+    """Return copies of fields, shallow ones of those without child fields.
+
+    REST framework would create each again with its validators, which takes half of the time of
+    checking a small body.
+    """
+    return {
+        name: copy.deepcopy(field)
+        if hasattr(field, "child") or isinstance(field, serializers.BaseSerializer)
+        else copy.copy(field)
+        for name, field in fields.items()
+    }
+
+
 class StrictSerializer(serializers.Serializer):
     """Refuses unknown fields, so that a misspelt option is not silently ignored."""
 
@@ -237,18 +296,8 @@ class StrictSerializer(serializers.Serializer):
     min_fields = 0
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        """Return new fields of this serializer.
-
-        A field without child fields is copied shallowly. REST framework would create each again
-        with its validators, which takes half of the time of checking a small body.
-        """
-        declared: dict[str, serializers.Field] = self._declared_fields
-        return {
-            name: copy.deepcopy(field)
-            if hasattr(field, "child") or isinstance(field, serializers.BaseSerializer)
-            else copy.copy(field)
-            for name, field in declared.items()
-        }
+        """Return new fields of this serializer."""
+        return _copies(self._declared_fields)
 
     def to_internal_value(self, data: Any) -> Any:
         """Refuse unknown names first, then check the rest."""
@@ -256,10 +305,7 @@ class StrictSerializer(serializers.Serializer):
             if self.parent is None and (caller := self.context.get("caller")) is not None:
                 data = caller.with_binding(data, self.fields)
             known = [name for name, field in self.fields.items() if not field.read_only]
-            unknown = list(islice((name for name in data if name not in known), MAX_ERRORS))
-            if unknown:
-                hint = f"Unknown field. Known are: {', '.join(known)}."
-                raise ValidationError(dict.fromkeys(unknown, hint))
+            require_known(data, known)
             if len(data) < self.min_fields:
                 hint = f"Name the fields to change: {', '.join(known)}."
                 raise ValidationError({"non_field_errors": [hint]})
@@ -270,17 +316,104 @@ class NoParametersSerializer(StrictSerializer):
     """An endpoint without query parameters."""
 
 
-def validate_query(
-    request: Request, serializer_class: type[StrictSerializer], *, caller: Any = None
-) -> dict[str, Any]:
-    """Validate the query parameters like a body, with the defaults of a bound caller.
+class AgentUserQuery(StrictSerializer):
+    """Query parameters that limit to an agent and a user."""
 
-    Raises ValidationError, also for duplicates.
-    """
+    agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
+    user_id = ChannelIdField(required=False, help_text="Only of this user.")
+
+
+class MemoryOwner(StrictSerializer):
+    """Names an agent and a user, both required."""
+
+    agent = ChannelIdField(help_text="Name or id of the agent.")
+    user_id = ChannelIdField(help_text="The user.")
+
+
+class ConversationName(MemoryOwner):
+    """Names a conversation."""
+
+    thread_id = ChannelIdField(help_text="The conversation.")
+
+
+class BuiltOnce(serializers.ModelSerializer):
+    """A serializer of a model with fields that each class builds once."""
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        """Return new fields of this serializer."""
+        cls: Any = type(self)
+        if "_built" not in cls.__dict__:
+            cls._built = serializers.ModelSerializer.get_fields(self)
+        return _copies(cls._built)
+
+
+class StrictModelSerializer(BuiltOnce, StrictSerializer):
+    """A body with fields of a model."""
+
+    serializer_field_mapping: Any = serializers.ModelSerializer.serializer_field_mapping | {
+        models.CharField: StrictCharField,
+        models.TextField: StrictCharField,
+        models.PositiveIntegerField: StrictIntegerField,
+        models.PositiveSmallIntegerField: StrictIntegerField,
+        models.FloatField: StrictFloatField,
+        models.BooleanField: StrictBooleanField,
+    }
+
+    def build_standard_field(self, field_name: str, model_field: Any) -> Any:
+        """Return the class and the options of a field, without a label."""
+        field_class, options = super().build_standard_field(field_name, model_field)
+        return field_class, {name: options[name] for name in options if name != "label"}
+
+
+class RowSerializer(BuiltOnce):
+    """A row as responses show it: with the types, choices and help texts of its model."""
+
+    def build_standard_field(self, field_name: str, model_field: Any) -> Any:
+        """Return the class and the options of a field, without the checks of bodies."""
+        field_class, options = super().build_standard_field(field_name, model_field)
+        kept = ("child", "max_digits", "decimal_places")
+        shown = {name: options[name] for name in kept if name in options}
+        if model_field.choices:
+            field_class, shown["choices"] = serializers.ChoiceField, model_field.choices
+        if model_field.null:
+            shown["allow_null"] = True
+        return field_class, {**shown, "help_text": model_field.help_text or None}
+
+
+def unique_parameters(request: Request) -> dict[str, str]:
+    """Return the query parameters. Raises ValidationError for duplicates."""
     parameters = request.query_params
     twice = [name for name, values in parameters.lists() if len(values) > 1]
     if twice:
         raise ValidationError(dict.fromkeys(twice, "Give this parameter once."))
-    serializer = serializer_class(data=parameters.dict(), context={"caller": caller})
+    return dict(parameters.dict())
+
+
+def require_known(data: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raise ValidationError for fields or parameters that do not exist."""
+    unknown = list(islice((name for name in data if name not in known), MAX_ERRORS))
+    if unknown:
+        hint = f"Unknown field. Known are: {', '.join(known)}."
+        raise ValidationError(dict.fromkeys(unknown, hint))
+
+
+def validate_query(
+    request: Request,
+    serializer_class: type[StrictSerializer],
+    *,
+    caller: Any = None,
+    without: Collection[str] = (),
+) -> dict[str, Any]:
+    """Validate the query parameters like a body, with the defaults of a bound caller.
+
+    Args:
+        without: parameters that are checked elsewhere, such as those of a page.
+
+    Raises ValidationError, also for duplicates.
+    """
+    given = {
+        name: value for name, value in unique_parameters(request).items() if name not in without
+    }
+    serializer = serializer_class(data=given, context={"caller": caller})
     serializer.is_valid(raise_exception=True)
     return dict(serializer.validated_data)

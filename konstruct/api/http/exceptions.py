@@ -18,16 +18,19 @@ from rest_framework import exceptions as drf
 from rest_framework.views import set_rollback
 
 from konstruct.api.auth.permissions import OutsideOfKey
-from konstruct.api.http.lists import InvalidCursor
+from konstruct.api.http.pagination import InvalidCursor
 from konstruct.api.http.problems import (
+    DEFAULTS,
     MAX_ERRORS,
     MAX_VALUE_CHARACTERS,
+    OTHER_KINDS,
+    TYPE_PREFIX,
+    ChangedSince,
     FieldError,
     Problem,
     Refusal,
     problem_response,
 )
-from konstruct.api.http.views import ChangedSince
 from konstruct.llm.exceptions import LLMError, LLMUnavailable
 from konstruct.orchestrator import exceptions as orchestrator
 from konstruct.orchestrator.identities.erasure_requests import ReasonNamesPerson, ThreadOfOthers
@@ -86,6 +89,17 @@ KONSTRUCT_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     orchestrator.AgentInvalid: (400, "invalid-fields", ""),
     memory.InvalidArgument: (400, "invalid-fields", ""),
 }
+_KINDS = {
+    # Of several errors of one kind, the first one describes it.
+    **{
+        kind: " ".join(str(error.__doc__).partition("\n\n")[0].split())
+        for error, (_, kind, _) in reversed(KONSTRUCT_ERRORS.items())
+    },
+    **OTHER_KINDS,
+    **dict(DEFAULTS.values()),
+}
+# Every type of a problem, and when it occurs.
+PROBLEM_TYPES = [(TYPE_PREFIX + kind, _KINDS[kind]) for kind in sorted(_KINDS)]
 # With status 409 and Retry-After.
 TEMPORARY_CONFLICTS = (orchestrator.IdempotencyKeyInUse, PersonBeingErased)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from structlog.contextvars import get_contextvars
 
+from tenants.exceptions import KonstructError
 from tenants.http.middleware import leave_log_to_request
 
 MEDIA_TYPE = "application/problem+json"
@@ -19,7 +20,7 @@ MAX_DETAIL_CHARACTERS = 1_000
 # A body of 2 MB can hold a hundred thousand mistakes.
 MAX_ERRORS = 50
 
-_DEFAULTS = {
+DEFAULTS: Final = {
     400: ("bad-request", "The request cannot be understood. Check its host, headers and body."),
     401: ("unauthenticated", "Send an API key: Authorization: Bearer ks_…"),
     402: ("quota-exceeded", "A quota is used up that does not begin anew with the month."),
@@ -41,6 +42,14 @@ _DEFAULTS = {
     429: ("too-many-requests", "Too many requests. Wait for as long as Retry-After says."),
     503: ("unavailable", "Something that the API needs is not running. Try again in a moment."),
     500: ("internal-error", "The server failed. Its log has the error under this request_id."),
+}
+
+# Kinds that neither a status nor an error of Konstruct has.
+OTHER_KINDS: Final = {
+    "invalid-fields": "A field, header or parameter is invalid: `errors` names each.",
+    "malformed-body": "The body is not readable JSON.",
+    "missing-slash": "Addresses end with a slash.",
+    "reply-interrupted": "The reply was interrupted, and is generated again.",
 }
 
 
@@ -84,7 +93,7 @@ class Problem:
         headers: Mapping[str, str] | None = None,
     ) -> "Problem":
         """Return the problem of an HTTP status, with the given or the default detail."""
-        kind, default_detail = _DEFAULTS.get(status, _DEFAULTS[400 if status < 500 else 500])
+        kind, default_detail = DEFAULTS.get(status, DEFAULTS[400 if status < 500 else 500])
         return cls(status, kind, detail or default_detail, errors, headers or {})
 
     def as_json(self, *, path: str, request_id: str) -> dict[str, Any]:
@@ -109,6 +118,10 @@ class Refusal(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
         self.problem = problem
+
+
+class ChangedSince(KonstructError):
+    """The resource was changed since the caller read it."""
 
 
 def _truncate(text: str, max_characters: int) -> str:

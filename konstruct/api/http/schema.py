@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from drf_spectacular.plumbing import get_doc
+from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
 
-from konstruct.api.http.bodies import StrictSerializer
-from konstruct.api.http.problems import MEDIA_TYPE, Problem
+from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer
+from konstruct.api.http.exceptions import PROBLEM_TYPES
+from konstruct.api.http.operations import Operation
+from konstruct.api.http.problems import DEFAULTS, MEDIA_TYPE, Problem
 
 
 class FieldErrorSerializer(serializers.Serializer):
@@ -26,7 +29,9 @@ class FieldErrorSerializer(serializers.Serializer):
 class ProblemSerializer(serializers.Serializer):
     """A problem document (RFC 9457)."""
 
-    type = serializers.CharField(help_text="The kind of problem: stable, for programs.")
+    type = serializers.ChoiceField(
+        choices=PROBLEM_TYPES, help_text="The kind of problem: stable, for programs."
+    )
     title = serializers.CharField(help_text="The HTTP status in words.")
     status = serializers.IntegerField(help_text="The HTTP status.")
     detail = serializers.CharField(help_text="Explanation for people.")
@@ -37,56 +42,22 @@ class ProblemSerializer(serializers.Serializer):
     )
 
 
-# Errors of every operation: the name of the component, and the description.
-_COMMON_ERRORS = {
-    400: ("Invalid", "The body cannot be read, or a field is invalid: `errors` names it."),
-    401: ("Unauthenticated", "No valid API key for this tenant."),
-    403: (
-        "Forbidden",
-        "The key lacks the scope, or is bound to another agent or user; or a session may not do "
-        "this, or its CSRF token is missing.",
-    ),
-    405: (
-        "MethodNotAllowed",
-        "The URL does not support the method; `Allow` lists the supported ones.",
-    ),
-    406: ("NotAcceptable", "`Accept` asks for another type than application/json."),
-    414: ("AddressTooLong", "The URL is longer than 8190 bytes."),
-    429: (
-        "TooManyRequests",
-        "Too many requests of this key or tenant, or a monthly quota is used up: see `type` and "
-        "`Retry-After`.",
-    ),
-    500: ("InternalError", "The server failed. Its log has the error under the request's id."),
-    503: ("Unavailable", "A service that the API needs is not available."),
+# Statuses of errors: of every operation, with a path or pages, with a body, and declared ones.
+_COMMON, _WITH_PATH, _WITH_BODY = {400, 401, 403, 405, 406, 414, 429, 500, 503}, {404}, {413, 415}
+_DECLARABLE = {402, 404, 409, 412, 422}
+# Descriptions that say more than the detail of a problem without its own.
+_DESCRIPTIONS = {
+    400: "The body cannot be read, or a field is invalid: `errors` names it.",
+    402: "A quota that is never reset is used up: see `quota`, `limit` and `used`. A key that is "
+    "bound sees `message_for_people` alone.",
+    403: "The key lacks the scope, or is bound to another agent or user; or a session may not do "
+    "this, or its CSRF token is missing.",
+    409: "The request conflicts with the current state, such as a fact with the same text.",
+    422: "The request is valid but cannot be processed: the agent is unknown, or the "
+    "Idempotency-Key belongs to another request.",
+    429: "Too many requests of this key or tenant, or a monthly quota is used up: see `type` and "
+    "`Retry-After`.",
 }
-_PATH_ERRORS = {
-    404: ("NotFound", "The resource does not exist for this key, or the cursor is invalid.")
-}
-_BODY_ERRORS = {
-    413: ("BodyTooLarge", "The body is too large."),
-    415: ("UnsupportedMediaType", "The body is not declared as application/json."),
-}
-# Errors that an operation declares, by `problems`.
-_OPTIONAL_ERRORS = {
-    402: (
-        "QuotaExceeded",
-        "A quota that is never reset is used up: see `quota`, `limit` and `used`. A key that is "
-        "bound sees `message_for_people` alone.",
-    ),
-    409: (
-        "Conflict",
-        "The request conflicts with the current state, such as a fact with the same text.",
-    ),
-    412: ("ChangedSince", "The resource has changed: its ETag differs from `If-Match`."),
-    422: (
-        "Unprocessable",
-        "The request is valid but cannot be processed: the agent is unknown, or the "
-        "Idempotency-Key belongs to another request.",
-    ),
-}
-# An operation without a path parameter may declare 404, for an id in its body.
-_DECLARABLE_ERRORS = _OPTIONAL_ERRORS | _PATH_ERRORS
 _HEADERS = {
     "X-Request-ID": "Id of the request in the server's log; yours if you sent one.",
     "RateLimit-Limit": "Requests that are possible at once.",
@@ -95,16 +66,47 @@ _HEADERS = {
 }
 
 
+# The operations of a first program, and the groups of tags.
+START_HERE = "Start here"
+FIRST_OPERATIONS = {
+    *("create_agent", "send_message", "get_message", "import_messages", "search_memories"),
+    *("create_fact", "search_facts", "request_erasure"),
+}
+
 # Bodies by operationId, and by "request" or the status of the response.
 _EXAMPLES = json.loads(Path(__file__).with_name("examples.json").read_text())
 
 
 class ApiSchema(AutoSchema):
-    """drf-spectacular's schema of a view, with the view's tag and strict bodies."""
+    """drf-spectacular's schema of a view, from the operations that the view declares."""
+
+    view: Any
+
+    @property
+    def declared(self) -> Operation:
+        """The operation that is described."""
+        operation: Operation = self.view.operation
+        return operation
+
+    def get_operation(self, path: str, *arguments: Any) -> dict[str, Any] | None:
+        """Return the description with the errors, headers and examples of every operation."""
+        operation: dict[str, Any] | None = super().get_operation(path, *arguments)
+        if operation is not None:
+            self.resolve_serializer(ProblemSerializer, "response")
+            _describe_responses(operation, path, self.declared.errors)
+            _add_examples(operation)
+        return operation
+
+    def get_operation_id(self) -> str:
+        """Return the id that the operation declares."""
+        return self.declared.id
 
     def get_tags(self) -> list[str]:
-        """Return the group that the view declares."""
-        return [getattr(self.view, "tag", "")]
+        """Return the group of the operation."""
+        if self.declared.id in FIRST_OPERATIONS:
+            return [START_HERE]
+        first = str(self.path).removeprefix("/api/v1/").partition("/")[0]
+        return [self.view.tag or first.replace("-", " ")]
 
     def get_summary(self) -> str:
         """Return the first line of the method's docstring."""
@@ -112,11 +114,47 @@ class ApiSchema(AutoSchema):
 
     def get_description(self) -> str:  # type: ignore[override]  # as drf-spectacular declares it
         """Return the other paragraphs of the method's docstring, each on one line."""
-        return "\n\n".join(self._paragraphs()[1:])
+        return self.declared.description or "\n\n".join(self._paragraphs()[1:])
 
     def _paragraphs(self) -> list[str]:
-        paragraphs = str(super().get_description()).split("\n\n")
-        return [" ".join(paragraph.split("\n")) for paragraph in paragraphs]
+        """Return the paragraphs of the method, or of the view for the list of a mixin."""
+        method = getattr(type(self.view), self.view.action)
+        if method.__module__.startswith("rest_framework."):
+            verb = self.declared.id.partition("_")[0].capitalize()
+            noun = self.declared.subject
+            article = "" if verb == "List" else "an " if noun[0] in "aeiou" else "a "
+            more = _paragraphs(type(self.view))[1:] if verb == "List" else []
+            return [f"{verb} {article}{noun}", *more]
+        return _paragraphs(method)
+
+    def get_override_parameters(self) -> list[Any]:
+        """Return the query parameters and the headers."""
+        declared = self.declared
+        parameters: list[Any] = [*declared.headers]
+        if declared.filters is not None:
+            fields = {
+                name: one.serializer_field for name, one in declared.filters.base_filters.items()
+            }
+            parameters.append(inline_serializer(f"{declared.id}_filters", fields))
+        elif declared.query not in (None, NoParametersSerializer):
+            parameters.append(declared.query)
+        return parameters
+
+    def get_filter_backends(self) -> list[Any]:
+        """Return none: `get_override_parameters` has the filters."""
+        return []
+
+    def get_request_serializer(self) -> Any:
+        """Return the serializer of the body."""
+        return self.declared.body
+
+    def get_response_serializers(self) -> Any:
+        """Return the responses by status."""
+        return self.declared.returns
+
+    def get_paginated_name(self, serializer_name: str) -> str:
+        """Return the name of a page's component."""
+        return f"{serializer_name}Page"
 
     def _postprocess_serializer_schema(self, schema: Any, serializer: Any, direction: Any) -> Any:
         """Forbid unknown fields of strict serializers."""
@@ -127,6 +165,10 @@ class ApiSchema(AutoSchema):
             if serializer.min_fields:
                 schema["minProperties"] = serializer.min_fields
         return schema
+
+
+def _paragraphs(documented: Any) -> list[str]:
+    return [" ".join(text.split("\n")) for text in get_doc(documented).split("\n\n")]
 
 
 def _describe_defaults(properties: dict[str, Any]) -> None:
@@ -143,42 +185,41 @@ def _describe_defaults(properties: dict[str, Any]) -> None:
 
 
 def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add errors, headers and examples to every operation (a hook of drf-spectacular).
-
-    Errors and headers are components, so that the description stays readable.
-    """
+    """Add the components of errors and headers, and groups of tags (a hook of drf-spectacular)."""
     _allow_null(result)
+    paths = result["paths"].values()
+    used = {tag for path in paths for operation in path.values() for tag in operation["tags"]}
+    tags = sorted(used - {START_HERE})
+    result["tags"] = [{"name": name} for name in (START_HERE, *tags)]
+    result["x-tagGroups"] = [
+        {"name": START_HERE, "tags": [START_HERE]},
+        {"name": "Administration", "tags": tags},
+    ]
     components = result["components"]
     components["headers"] = {
         name: _header_object(description) for name, description in _HEADERS.items()
     }
     components["responses"] = {
-        name: _error_response(status, description)
-        for common in (_COMMON_ERRORS, _PATH_ERRORS, _BODY_ERRORS, _OPTIONAL_ERRORS)
-        for status, (name, description) in common.items()
+        _component(status): _error_response(status)
+        for status in sorted(_COMMON | _WITH_BODY | _DECLARABLE)
     }
-    for path, operations in result["paths"].items():
-        for operation in operations.values():
-            _describe_responses(operation, path)
-            _add_examples(operation)
     return result
 
 
-def _describe_responses(operation: dict[str, Any], path: str) -> None:
+def _describe_responses(operation: dict[str, Any], path: str, declared: tuple[int, ...]) -> None:
     responses = operation["responses"]
     parameters = {parameter["name"] for parameter in operation.get("parameters", [])}
-    errors = _COMMON_ERRORS | (_PATH_ERRORS if "{" in path or "cursor" in parameters else {})
+    errors = _COMMON | (_DECLARABLE & {*declared})
+    if "{" in path or "cursor" in parameters:
+        errors |= _WITH_PATH
     if body := operation.get("requestBody"):
         body["required"] = True
-        errors |= _BODY_ERRORS
-    errors |= {
-        status: error for status, error in _DECLARABLE_ERRORS.items() if str(status) in responses
-    }
+        errors |= _WITH_BODY
     for status, response in responses.items():
         response["description"] = response["description"] or http.client.responses[int(status)]
         response["headers"] = _header_references() | response.get("headers", {})
-    for status, (name, _) in errors.items():
-        responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
+    for status in errors:
+        responses[str(status)] = {"$ref": f"#/components/responses/{_component(status)}"}
     operation["responses"] = dict(sorted(responses.items()))
 
 
@@ -204,30 +245,24 @@ def _allow_null(schema: Any) -> None:
             _allow_null(inner)
 
 
-def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
-    """Return the responses of errors that an operation declares, for extend_schema."""
-    return {
-        (status, MEDIA_TYPE): OpenApiResponse(
-            ProblemSerializer, description=_DECLARABLE_ERRORS[status][1]
-        )
-        for status in statuses
-        if status in _DECLARABLE_ERRORS  # the others are on every operation
-    }
-
-
-def response_header(name: str, description: str, *statuses: int | str) -> OpenApiParameter:
-    """Return a header of the responses with these statuses, for extend_schema."""
-    return OpenApiParameter(
-        name, str, OpenApiParameter.HEADER, description=description, response=[*statuses]
-    )
-
-
 def header(name: str, description: str, **options: Any) -> OpenApiParameter:
-    """Return a header of the request, for extend_schema."""
+    """Return a header of the request, or of the responses with `response=True`."""
     return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=description, **options)
 
 
-def _error_response(status: int, description: str) -> dict[str, Any]:
+IF_MATCH = header(
+    "If-Match",
+    "The ETag that you received. The change is refused if the resource has changed since then.",
+)
+LOCATION = header("Location", "The URL of the row.", response=True)
+ETAG = header("ETag", "The ETag of the row, for If-Match and If-None-Match.", response=True)
+
+
+def _component(status: int) -> str:
+    return "Invalid" if status == 400 else DEFAULTS[status][0].title().replace("-", "")
+
+
+def _error_response(status: int) -> dict[str, Any]:
     headers = _header_references()
     if status in (429, 503):
         headers["Retry-After"] = _header_object("Seconds to wait before retrying.")
@@ -236,7 +271,7 @@ def _error_response(status: int, description: str) -> dict[str, Any]:
     if status == 405:
         headers["Allow"] = _header_object("The supported methods.")
     return {
-        "description": description,
+        "description": _DESCRIPTIONS.get(status, DEFAULTS[status][1]),
         "headers": headers,
         "content": {
             MEDIA_TYPE: {

@@ -1,20 +1,18 @@
-"""The base class of API views. Each method declares its operation with `@operation`."""
+"""The base classes of API views: each method does one operation, which its class declares."""
 
 import hashlib
 import json
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any, ClassVar, TypeVar
+from dataclasses import replace
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpResponseBase
-from django.shortcuts import get_object_or_404
-from django.utils.functional import cached_property
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import serializers
+from django.utils.http import parse_etags
+from rest_framework import metadata, serializers
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,26 +20,30 @@ from rest_framework.reverse import reverse
 from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.views import APIView
+from rest_framework.viewsets import GenericViewSet
 
 from konstruct.api.auth.keys import Program
-from konstruct.api.auth.permissions import Caller, Operation, caller_of
+from konstruct.api.auth.permissions import Caller, caller_of
 from konstruct.api.http.access_log import (
     READ_ACTIONS,
     EntryValues,
     record_refusal,
     record_request,
 )
-from konstruct.api.http.bodies import NoParametersSerializer, StrictSerializer, validate_query
-from konstruct.api.http.lists import KeysetPagination, page_serializer
-from konstruct.api.http.problems import Problem, Refusal
-from konstruct.api.http.schema import header, problems
+from konstruct.api.http.bodies import (
+    unique_parameters,
+    validate_query,
+)
+from konstruct.api.http.operations import Operation
+from konstruct.api.http.operations import operation as operation
+from konstruct.api.http.pagination import CursorPagination
+from konstruct.api.http.problems import ChangedSince, Problem, Refusal
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
 from tenants.context import current_tenant_id
-from tenants.exceptions import KonstructError
 from tenants.limits.quotas import request_buckets
 from tenants.limits.rate_limit import take_from
 from tenants.outages import is_outage
@@ -81,129 +83,7 @@ class TenantThrottle(BaseThrottle):
         return self.retry_after
 
 
-class RateLimited(APIView):
-    """A view with requests that cost tokens, and responses with the number of remaining tokens."""
-
-    throttle_classes = [TenantThrottle]
-
-    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Add the RateLimit headers to every response, including errors."""
-        final = super().finalize_response(request, response, *args, **kwargs)
-        bucket = getattr(getattr(request, "_request", request), "rate_limit", None)
-        if bucket is not None:
-            final["RateLimit-Limit"] = str(bucket.limit)
-            final["RateLimit-Remaining"] = str(bucket.remaining)
-            final["RateLimit-Reset"] = str(math.ceil(bucket.reset_after))
-        return final
-
-
-IF_MATCH = header(
-    "If-Match",
-    "The ETag that you received. The change is refused if the resource has changed since then.",
-)
-_ETAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e]*")')
-
-Handler = TypeVar("Handler", bound=Callable[..., Any])
-Names = str | tuple[str, ...]
-
-
-def operation(
-    action: Action,
-    subject: str,
-    *,
-    permission: Names,
-    scope: KeyScope | tuple[KeyScope, ...] | None = None,
-    query: type[StrictSerializer] | None = NoParametersSerializer,
-    body: type[StrictSerializer] | None = None,
-    own_transaction: bool = False,
-    id: str = "",
-    description: str | None = None,
-    returns: type[serializers.Serializer] | Mapping[Any, Any] | None = None,
-    page: type[serializers.Serializer] | None = None,
-    errors: tuple[int, ...] = (),
-    headers: Sequence[OpenApiParameter] = (),
-) -> Callable[[Handler], Handler]:
-    """Declare the operation that a method of a view performs.
-
-    The first group of arguments is enforced, the second is for the OpenAPI description. The first
-    line of the method's docstring is the summary, and the rest is the description. examples.json
-    has the examples. An operation without an id is not in the description.
-
-    Args:
-        action: the action of the entry in the access log.
-        subject: the kind of thing that the entry names, such as "fact".
-        permission: the permissions that a person needs, all of them. An empty tuple refuses every
-            person.
-        scope: the scopes that allow an API key, any one of them. By default READ for reads, ERASE
-            for erasures, and WRITE for every other action.
-        query: validates the query parameters, which become `self.query`. None: no validation.
-        body: validates the body, which becomes `self.fields`.
-        own_transaction: whether the method opens its own transaction and calls
-            `self.write_log_entry` in it, for example because it waits for a language model.
-
-        id: the operationId.
-        description: replaces the rest of the docstring, for text with values in it.
-        returns: the serializer of a 200, or the responses by status.
-        page: the serializer of the rows of a list.
-        errors: statuses of errors that not every operation has, and that its headers and fields do
-            not imply: If-Match implies 412, and a field `agent` implies 422.
-        headers: headers of the request and of the response.
-    """
-
-    scopes = scope or _default_scope(action)
-
-    def declare(handler: Handler) -> Handler:
-        declared: Any = handler
-        declared.operation = Operation(
-            action=action,
-            subject=subject,
-            scopes=scopes if isinstance(scopes, tuple) else (scopes,),
-            permissions=permission if isinstance(permission, tuple) else (permission,),
-            query=query,
-            body=body,
-            own_transaction=own_transaction,
-        )
-        if not id:
-            return handler
-        responses = returns if isinstance(returns, Mapping) else {200: returns}
-        if page is not None:
-            responses = {200: page_serializer(page)}
-        parameters = [] if query in (None, NoParametersSerializer) else [query]
-        return extend_schema(
-            operation_id=id,
-            description=description,
-            request=body,
-            parameters=[*parameters, *headers],
-            responses={**responses, **problems(*errors, *_implied_errors(headers, query, body))},
-        )(handler)
-
-    return declare
-
-
-def _implied_errors(
-    headers: Sequence[OpenApiParameter], *serializer_classes: type[StrictSerializer] | None
-) -> Iterator[int]:
-    if IF_MATCH in headers:
-        yield 412
-    if any(
-        serializer is not None and "agent" in serializer().fields
-        for serializer in serializer_classes
-    ):
-        yield 422
-
-
-def _default_scope(action: Action) -> KeyScope:
-    if action in READ_ACTIONS:
-        return KeyScope.READ
-    return KeyScope.ERASE if action is Action.ERASE else KeyScope.WRITE
-
-
-def no_content(description: str) -> dict[int, OpenApiResponse]:
-    """Return the responses of an operation that answers 204."""
-    return {204: OpenApiResponse(description=description)}
-
-
-class ApiView(RateLimited):
+class ApiView(APIView):
     """Base class of the API's views. A subclass with a method without @operation raises TypeError.
 
     It checks scope, permission, query parameters and body, opens the transaction, and writes the
@@ -211,16 +91,15 @@ class ApiView(RateLimited):
     A change and its entry in the log are one transaction.
 
     Attributes:
-        tag: the group of its operations in the OpenAPI description.
         allows_bound_keys: whether keys that are bound to an agent or a user may call it. Such a
             view must limit its reads and changes with `self.caller`.
         records_itself: whether the view logs its calls itself, without operations.
-        operations: the operations by HTTP method.
+        operations: the operations by HTTP method, or by the action of a viewset.
         query: the checked query parameters.
         fields: the checked body.
     """
 
-    tag: ClassVar[str] = ""
+    throttle_classes = [TenantThrottle]
     allows_bound_keys: ClassVar[bool] = False
     records_itself: ClassVar[bool] = False
     operations: ClassVar[Mapping[str, Operation]] = {}
@@ -230,20 +109,41 @@ class ApiView(RateLimited):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        operations = {
-            name.upper(): getattr(getattr(cls, name), "operation", None)
-            for name in cls.http_method_names
-            if hasattr(cls, name) and name != "options"
-        }
-        missing = [name for name, operation in operations.items() if operation is None]
+        declared = {name: cls.declared(name) for name in cls.handler_names()}
+        missing = [name for name, operation in declared.items() if operation is None]
         if missing and not cls.records_itself:
             raise TypeError(
                 f"{cls.__qualname__} does not declare {', '.join(missing)}: decorate the method "
                 "with @operation, which names its action, subject and permission."
             )
         cls.operations = {
-            name: operation for name, operation in operations.items() if operation is not None
+            name: cls.complete(name, operation)
+            for name, operation in declared.items()
+            if operation is not None
         }
+
+    @classmethod
+    def handler_names(cls) -> list[str]:
+        """Return the names of the methods that do an operation."""
+        return [name for name in cls.http_method_names if name != "options" and hasattr(cls, name)]
+
+    @classmethod
+    def declared(cls, name: str) -> Operation | None:
+        """Return the operation that a method declares."""
+        declared: Operation | None = getattr(getattr(cls, name), "operation", None)
+        return declared
+
+    @classmethod
+    def complete(cls, name: str, declared: Operation) -> Operation:
+        """Return the operation of a method with the defaults of the class."""
+        scope = KeyScope.ERASE if declared.action is Action.ERASE else KeyScope.WRITE
+        if declared.action in READ_ACTIONS:
+            scope = KeyScope.READ
+        return replace(
+            declared,
+            scope=declared.scope or scope,
+            errors=(*declared.errors, *declared.implied_errors()),
+        )
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -253,8 +153,8 @@ class ApiView(RateLimited):
     @property
     def operation(self) -> Operation | None:
         """The operation of the request; None for a method that the view does not have."""
-        method = self.request.method
-        return self.operations.get("GET" if method == "HEAD" else method)
+        method = str(self.request.method).lower()
+        return self.operations.get("get" if method == "head" else method)
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Check that the request is allowed, and wrap the method with validation and access log."""
@@ -281,7 +181,17 @@ class ApiView(RateLimited):
         record_refusal(self.request, caller, response.status_code, self.operation)
         return response
 
-    @cached_property
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Add the RateLimit headers to every response, including errors."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        bucket = getattr(getattr(request, "_request", request), "rate_limit", None)
+        if bucket is not None:
+            final["RateLimit-Limit"] = str(bucket.limit)
+            final["RateLimit-Remaining"] = str(bucket.remaining)
+            final["RateLimit-Reset"] = str(math.ceil(bucket.reset_after))
+        return final
+
+    @property
     def caller(self) -> Caller:
         """The program or person that sends the request."""
         return caller_of(self.request)
@@ -311,20 +221,6 @@ class ApiView(RateLimited):
         values.before, values.after = before or values.before, after or values.after
         values.detail |= detail
 
-    def changed(
-        self,
-        row: Model,
-        before: RowState,
-        serializer_class: type[serializers.Serializer],
-        *,
-        with_etag: bool = False,
-        **detail: Any,
-    ) -> Response:
-        """Log a change of a row, and return the response with the row."""
-        self.log(row, before=before, after=row_state(row), **detail)
-        document = self.document(row, serializer_class)
-        return Response(document, headers={"ETag": etag_of(document)} if with_etag else None)
-
     def log_created(self, row: Model, *, is_new: bool) -> None:
         """Add a row to the request's entry: as created, or as shown if it existed before."""
         if is_new:
@@ -345,49 +241,18 @@ class ApiView(RateLimited):
         """Mark the request as logged, if the view has written its entry."""
         self._is_recorded = True
 
-    def page(
-        self,
-        rows: Any,
-        pages: KeysetPagination,
-        serializer_class: type[serializers.Serializer],
-    ) -> Response:
-        """Return the response with a page of rows."""
-        page = pages.paginate_queryset(rows, self.request, view=self)
-        return pages.get_paginated_response(self.documents(page, serializer_class))
-
-    def show(
-        self, rows: QuerySet[Any], serializer_class: type[serializers.Serializer], pk: UUID
-    ) -> Response:
-        """Return the response with one row. Raises Http404 if the caller may see no such row."""
-        row = get_object_or_404(self.caller.rows(rows), pk=pk)
-        self.log(row)
-        return Response(self.document(row, serializer_class))
-
-    def documents(
-        self, rows: Iterable[Any], serializer_class: type[serializers.Serializer]
-    ) -> list[dict[str, Any]]:
-        """Return the JSON of rows. One query reads the names of all their agents."""
-        rows = list(rows)
-        context: dict[str, Any] = {"request": self.request}
-        serializer: Any = serializer_class(rows, many=True, context=context)
-        name_fields = [
-            field for field in serializer.child.fields.values() if hasattr(field, "agent_id_of")
-        ]
-        ids = {field.agent_id_of(row) for field in name_fields for row in rows}
-        context["agent_names"] = agent_names(ids - {None})
-        return list(serializer.data)
-
-    def document(self, row: Any, serializer_class: type[serializers.Serializer]) -> dict[str, Any]:
-        """Return the JSON of a row."""
-        return self.documents([row], serializer_class)[0]
+    def check_parameters(self, operation: Operation) -> None:
+        """Check the query parameters, which become `self.query`."""
+        if operation.query is not None:
+            self.query = validate_query(self.request, operation.query, caller=self.caller)
 
     def _wrap_handler(self, handler: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
         def answer(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             operation = self.operation
             has_own_transaction = operation is not None and operation.own_transaction
             with nullcontext() if has_own_transaction else transaction.atomic():
-                if operation is not None and operation.query is not None:
-                    self.query = validate_query(request, operation.query, caller=self.caller)
+                if operation is not None:
+                    self.check_parameters(operation)
                 if operation is not None and operation.body is not None:
                     body = operation.body(data=request.data, context={"caller": self.caller})
                     body.is_valid(raise_exception=True)
@@ -399,6 +264,208 @@ class ApiView(RateLimited):
                 return response
 
         return answer
+
+
+_VERBS = {
+    **dict.fromkeys((Action.LIST, Action.VIEW, Action.SEARCH), "view"),
+    Action.CREATE: "add",
+    Action.DELETE: "delete",
+}
+# Methods that routers know, and the first word of their operationIds.
+_STANDARD = {
+    "list": "list",
+    "retrieve": "get",
+    "create": "create",
+    "update": "replace",
+    "partial_update": "update",
+    "destroy": "delete",
+}
+
+_OF_MIXINS = {
+    "list": Operation(Action.LIST),
+    "retrieve": Operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE)),
+}
+
+
+class Metadata(metadata.SimpleMetadata):
+    """The answer to OPTIONS, without the fields of bodies, which the OpenAPI description has."""
+
+    def determine_actions(self, request: Request, view: Any) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+
+class ApiViewSet(ApiView, GenericViewSet):
+    """Base class of resources: a viewset of which each method does one operation.
+
+    REST framework's mixins and `@action` work as usual. `list` and `retrieve` of its mixins are
+    operations that need no declaration; other methods declare theirs by `@operation`, below
+    `@action`. The queryset is limited to the rows of a bound key.
+
+    Attributes:
+        subject: a row, as the access log names it; `subjects`: rows, with an s by default.
+        serializer_class: the serializer of a row in lists.
+        detail_serializer_class: the serializer of a single row. Default: the same.
+        filterset_class: the filters of the list.
+        ordering, ordering_fields: see CursorPagination.
+        permission: the permission that a person needs for operations that name none.
+        tag: the group of its operations in the OpenAPI description.
+    """
+
+    metadata_class = Metadata
+    subject: ClassVar[str] = ""
+    subjects: ClassVar[str] = ""
+    tag: ClassVar[str] = ""
+    detail_serializer_class: ClassVar[type[serializers.Serializer] | None] = None
+    filterset_class: ClassVar[Any] = None
+    ordering: ClassVar[tuple[str, ...]] = ("-created_at", "-id")
+    ordering_fields: ClassVar[tuple[str, ...]] = ()
+    lookup_value_converter = "uuid"
+    permission: ClassVar[str | None] = None
+    serializer_class: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        cls.subjects = cls.__dict__.get("subjects") or f"{cls.subject}s"
+        cls.lookup_url_kwarg = cls.lookup_url_kwarg or f"{cls.subject.replace(' ', '_')}_id"
+        super().__init_subclass__(**kwargs)
+
+    @classmethod
+    def handler_names(cls) -> list[str]:
+        """Return the names of the methods that do an operation."""
+        extra = {name for one in cls.get_extra_actions() for name in one.mapping.values()}  # type: ignore[attr-defined]
+        names = [name for name in dir(cls) if hasattr(getattr(cls, name), "operation")]
+        return sorted({*names, *extra, *(name for name in _STANDARD if hasattr(cls, name))})
+
+    @classmethod
+    def declared(cls, name: str) -> Operation | None:
+        """Return the operation that a method declares, or that of a mixin of REST framework."""
+        return super().declared(name) or _OF_MIXINS.get(name)
+
+    @classmethod
+    def complete(cls, name: str, declared: Operation) -> Operation:
+        """Return the operation of a method with the defaults of the class."""
+        is_list, serializer = name == "list", cls.serializer_class
+        subject = cls.subjects if is_list else cls.subject
+        page = declared.page or (serializer if is_list else None)
+        returns = declared.returns
+        if page is not None:
+            returns = {200: page(many=True)}
+        elif declared.action is Action.DELETE and returns is None:
+            returns = {204: None}
+        elif not isinstance(returns, Mapping):
+            shown = returns or cls.detail_serializer_class or serializer
+            returns = {201 if name == "create" else 200: shown}
+        permission = cls.permission if declared.permission is None else declared.permission
+        if permission is None:
+            model: Any = cls.queryset.model._meta  # type: ignore[union-attr]
+            verb = _VERBS.get(declared.action, "change")
+            permission = f"{model.app_label}.{verb}_{model.model_name}"
+        prefix = _STANDARD.get(name)
+        completed = replace(
+            declared,
+            id=declared.id or (f"{prefix}_{subject.replace(' ', '_')}" if prefix else name),
+            subject=declared.subject or subject,
+            permission=permission,
+            filters=declared.filters or (cls.filterset_class if is_list else None),
+            returns=returns,
+            page=page,
+        )
+        return super().complete(name, completed)
+
+    @property
+    def operation(self) -> Operation | None:
+        """The operation of the request; None for a method that the view does not have."""
+        return self.operations.get(self.action or "")
+
+    def check_parameters(self, operation: Operation) -> None:
+        """Check the query parameters but for those of a page and its filters."""
+        page = self.pages.parameters(self) if operation.page else ()
+        if operation.filters is None:
+            if operation.query is not None:
+                self.query = validate_query(
+                    self.request, operation.query, caller=self.caller, without=page
+                )
+            return
+        given = unique_parameters(self.request)
+        self.query = {name: value for name, value in given.items() if name not in page}
+
+    @property
+    def pages(self) -> CursorPagination:
+        """The pagination of the list."""
+        return cast(CursorPagination, self.paginator)
+
+    def get_queryset(self) -> Any:
+        """Return the rows that the caller may see."""
+        return self.caller.rows(super().get_queryset())
+
+    def get_object(self) -> Any:
+        """Return the row that the address names, and add it to the entry in the access log."""
+        row = super().get_object()
+        self.log(row)
+        return row
+
+    def get_serializer_class(self) -> Any:
+        """Return the serializer of a row, or that of a row in a list."""
+        is_list = self.action == "list"
+        return (
+            self.serializer_class
+            if is_list
+            else self.detail_serializer_class or self.serializer_class
+        )
+
+    def get_serializer(self, instance: Any = None, **options: Any) -> Any:
+        """Return a serializer. One query reads the names of all agents of its rows."""
+        serializer = super().get_serializer(instance, **options)
+        return with_agent_names(serializer)
+
+    def documents(
+        self, rows: Iterable[Any], serializer_class: type[serializers.Serializer]
+    ) -> list[dict[str, Any]]:
+        """Return the JSON of rows by another serializer than the view's."""
+        context = self.get_serializer_context()
+        serializer: Any = serializer_class([*rows], many=True, context=context)
+        return list(with_agent_names(serializer).data)
+
+    def document(
+        self, row: Any, serializer_class: type[serializers.Serializer] | None = None
+    ) -> dict[str, Any]:
+        """Return the JSON of a row, by the view's serializer of a single row."""
+        serializer = serializer_class or self.detail_serializer_class or self.serializer_class
+        return self.documents([row], serializer)[0]
+
+    def page(
+        self, rows: Any, serializer_class: type[serializers.Serializer] | None = None
+    ) -> Response:
+        """Return a page of rows, by the serializer of the view or another one."""
+        page = self.paginate_queryset(rows) or ()
+        return self.get_paginated_response(
+            self.documents(page, serializer_class or self.serializer_class)
+        )
+
+    def changed(
+        self,
+        row: Model,
+        before: RowState,
+        serializer_class: type[serializers.Serializer] | None = None,
+        *,
+        with_etag: bool = False,
+        **detail: Any,
+    ) -> Response:
+        """Log a change of a row, and return the response with the row."""
+        self.log(row, before=before, after=row_state(row), **detail)
+        document = self.document(row, serializer_class)
+        return Response(document, headers={"ETag": etag_of(document)} if with_etag else None)
+
+    def created(
+        self, row: Model, *, is_new: bool = True, status: int = 201, with_etag: bool = False
+    ) -> Response:
+        """Log a row as created, or as shown if it existed, and return the response with it."""
+        self.log_created(row, is_new=is_new)
+        document = self.document(row)
+        headers = {"Location": document["url"]}
+        if with_etag:
+            headers["ETag"] = etag_of(document)
+        return Response(document, status=status, headers=headers)
 
 
 class UrlField(serializers.URLField):
@@ -420,7 +487,7 @@ class UrlField(serializers.URLField):
 
 
 class AgentNameField(serializers.CharField):
-    """The name of a row's agent, from the names that `ApiView.documents` read.
+    """The name of a row's agent, from the names that `with_agent_names` read.
 
     Args:
         column: the attribute with the agent's id. Without an agent the name is null if that is
@@ -431,23 +498,26 @@ class AgentNameField(serializers.CharField):
         self.column = column
         super().__init__(**options)
 
-    def agent_id_of(self, row: Any) -> UUID | None:
-        """Return the id of the row's agent."""
-        return getattr(row, self.column)
-
     def get_attribute(self, instance: Any) -> str | None:
         """Return the name."""
-        name: str | None = self.context["agent_names"].get(self.agent_id_of(instance))
+        name: str | None = self.context["agent_names"].get(getattr(instance, self.column))
         return None if name is None and self.allow_null else name or ""
+
+
+def with_agent_names(serializer: Any) -> Any:
+    """Read the names of the agents of a serializer's rows into its context, and return it."""
+    is_list = isinstance(serializer, serializers.ListSerializer)
+    rows = serializer.instance if is_list else [serializer.instance]
+    fields = (serializer.child if is_list else serializer).fields.values()
+    columns = [field.column for field in fields if isinstance(field, AgentNameField)]
+    ids = {getattr(row, column) for column in columns for row in rows if row is not None}
+    serializer._context["agent_names"] = agent_names(ids - {None})
+    return serializer
 
 
 def agent_names(agent_ids: Iterable[UUID]) -> dict[UUID, str]:
     """Return the names of these agents."""
     return dict(Agent.objects.filter(pk__in=set(agent_ids)).values_list("pk", "name"))
-
-
-class ChangedSince(KonstructError):
-    """The resource was changed since the caller read it."""
 
 
 def etag_of(document: Any) -> str:
@@ -459,7 +529,7 @@ def etag_of(document: Any) -> str:
 def etag_response(request: Request, document: Any) -> Response:
     """Return the response to a GET with the ETag; 304 if If-None-Match has this ETag."""
     etag = etag_of(document)
-    if _matches(request.headers.get("If-None-Match"), etag):
+    if _matches(request.headers.get("If-None-Match", ""), etag):
         return Response(status=304, headers={"ETag": etag})
     return Response(document, headers={"ETag": etag})
 
@@ -475,7 +545,6 @@ def require_match(request: Request, document: Any) -> None:
         raise ChangedSince("It was changed since you read it. Read it again and decide anew.")
 
 
-def _matches(header: str | None, etag: str) -> bool:
-    if header is None:
-        return False
-    return header.strip() == "*" or etag in _ETAG.findall(header)
+def _matches(header: str, etag: str) -> bool:
+    tags = [tag.removeprefix("W/") for tag in parse_etags(header)]
+    return tags == ["*"] or etag in tags

@@ -7,9 +7,12 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.bodies import BoundedListField, ChannelIdField, StrictSerializer
 from konstruct.api.http.idempotency import (
     IDEMPOTENCY_KEY,
@@ -17,7 +20,7 @@ from konstruct.api.http.idempotency import (
     idempotency_key,
     key_of_caller,
 )
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http.views import operation
 from konstruct.channels.rest.serializers import METADATA_HELP
 from konstruct.orchestrator.history_import import (
     REQUIRED,
@@ -185,25 +188,31 @@ class ImportResultSerializer(serializers.Serializer):
     results = LineResultSerializer(many=True)
 
 
-class ImportView(ApiView):
-    """Imports history."""
+class ImportMixin:
+    """The import of history, of the viewset of messages."""
 
-    tag = "messages"
-    allows_bound_keys = True
+    caller: Caller
+    fields: Any
+    log: Any
 
+    @action(
+        detail=False,
+        methods=["post"],
+        url_path="import",
+        content_negotiation_class=DefaultContentNegotiation,
+    )
     @operation(
         Action.IMPORT,
         "messages",
         permission="memory.add_message",
         query=None,
         body=ImportSerializer,
-        id="import_messages",
         description=DESCRIPTION,
         returns=ImportResultSerializer,
         errors=(402, 409, 422),
         headers=[IDEMPOTENCY_KEY],
     )
-    def post(self, request: Request) -> Response:
+    def import_messages(self, request: Request) -> Response:
         """Import history."""
         fields = self.fields
         defaults = self._of_all(fields)

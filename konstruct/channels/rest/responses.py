@@ -189,7 +189,7 @@ _WAITS_FOR = {
 def message_documents(messages: list[Message], request: Request) -> list[dict[str, Any]]:
     """Return the documents of messages, with one query for the names of their agents."""
     names = agent_names(message.agent_id for message in messages)
-    address = reverse("messages", request=request)
+    address = reverse("message-list", request=request)
     waiting = wait_conditions(messages, request)
     return [
         message_document(
@@ -271,14 +271,15 @@ def _tool_calls(message_ids: Sequence[UUID], request: Request) -> dict[UUID, lis
     found: dict[UUID, list[dict[str, Any]]] = {}
     waiting = ToolCall.objects.waiting().filter(message_id__in=message_ids)
     for call in waiting.order_by("round", "position"):
+        url = reverse("tool-call-detail", args=[call.id], request=request)
         found.setdefault(call.message_id, []).append(
             {
                 "id": call.id,
                 "name": call.name,
                 "question": call.question,
                 "expires_at": call.expires_at,
-                "url": reverse("tool-call", args=[call.id], request=request),
-                "decision_url": reverse("decision", args=[call.id], request=request),
+                "url": url,
+                "decision_url": f"{url}decision/",
             }
         )
     return found
@@ -303,7 +304,7 @@ def _escalations(
             "id": escalation.id,
             "reason": escalation.reason,
             "opened_at": escalation.opened_at,
-            "url": reverse("escalation", args=[escalation.id], request=request),
+            "url": reverse("escalation-detail", args=[escalation.id], request=request),
         }
         for escalation in opened
     }

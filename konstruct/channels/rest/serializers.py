@@ -7,20 +7,9 @@ from rest_framework import serializers
 from konstruct.api.http.bodies import (
     NOT_BLANK,
     ChannelIdField,
+    CheckedObjectField,
     StrictCharField,
     StrictSerializer,
-)
-from konstruct.api.http.lists import (
-    AgentUserQuery,
-    NewestFirst,
-    PageQuerySerializer,
-    TimeRangeQuery,
-    ordering_field,
-)
-from konstruct.api.resources.memory.facts import (
-    FILTERS_HELP,
-    CheckedObjectField,
-    FiltersTextField,
 )
 from konstruct.orchestrator.replies import Status
 from memory.conf import MAX_MESSAGE_METADATA_BYTES
@@ -74,19 +63,6 @@ class WaitSerializer(StrictSerializer):
         max_value=MAX_WAIT_SECONDS,
         help_text=f"Seconds to wait for the reply, 0 to {MAX_WAIT_SECONDS}.",
     )
-
-
-class ListSerializer(AgentUserQuery, TimeRangeQuery, PageQuerySerializer):
-    """Query parameters of the list."""
-
-    thread_id = ChannelIdField(required=False, help_text="Only messages of this conversation.")
-    status = serializers.ChoiceField(
-        choices=[status.value for status in Status],
-        required=False,
-        help_text="Only messages with this status.",
-    )
-    filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
-    ordering = ordering_field(NewestFirst)
 
 
 class ReplySerializer(serializers.Serializer):

@@ -4,27 +4,29 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiResponse
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
+from rest_framework.routers import SimpleRouter
 
 from konstruct.api.auth.permissions import Caller
+from konstruct.api.http import filters
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, idempotency_key, key_of_caller
-from konstruct.api.http.lists import NewestFirst, apply_filters
 from konstruct.api.http.problems import Problem, current_request_id
-from konstruct.api.http.schema import response_header
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.api.models import KeyScope
 from konstruct.api.resources.people.erasures import (
     ERASE,
-    ERASURE_LOCATION,
     EraseMessageQuery,
     ErasureSerializer,
     erase_messages,
 )
+from konstruct.channels.rest.history_import import ImportMixin
 from konstruct.channels.rest.responses import (
     MEDIA_TYPE,
     JsonOrEvents,
@@ -37,14 +39,12 @@ from konstruct.channels.rest.responses import (
     wants_events,
 )
 from konstruct.channels.rest.serializers import (
-    ListSerializer,
     MessageSerializer,
     SendSerializer,
     WaitSerializer,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages, watch, with_status
-from memory.conversations.transcript import filter_by_metadata
 from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
 from tenants import transaction
@@ -60,19 +60,36 @@ INTERRUPTED = Problem(
     "The reply was interrupted, and is generated again: get it at the url of the message.",
 )
 
-LOCATION = response_header("Location", "The URL of the message.", 200, 202)
+
+class MessageFilter(filters.ThreadFilter, filters.TimeRangeFilter, filters.MetadataFilter):
+    """Filters of the list."""
+
+    status = filters.Filter(
+        serializers.ChoiceField,
+        "Only messages with this status.",
+        method="of_status",
+        choices=[status.value for status in Status],
+    )
+
+    def of_status(self, rows: QuerySet[Message], name: str, value: str) -> QuerySet[Message]:
+        """Filter by the status."""
+        return with_status(rows, Status(value))
 
 
-class MessagesView(ApiView):
+class MessageViewSet(ImportMixin, ApiViewSet):
     """Messages of end users to agents."""
 
-    tag = "messages"
+    queryset = Message.objects.all()
+    serializer_class = MessageSerializer
+    filterset_class = MessageFilter
+    ordering = ("-created_at", "-number")
+    ordering_fields = ("created_at",)
+    subject = "message"
     allows_bound_keys = True
     content_negotiation_class = JsonOrEvents
 
     @operation(
         Action.SEND,
-        "message",
         permission="memory.add_message",
         query=WaitSerializer,
         body=SendSerializer,
@@ -96,7 +113,7 @@ class MessagesView(ApiView):
         errors=(402, 409),
         headers=[IDEMPOTENCY_KEY, LOCATION],
     )
-    def post(self, request: Request) -> Any:
+    def create(self, request: Request) -> Any:
         """Send a message to an agent."""
         wait, streams = float(self.query.get("wait", 0)), wants_events(request)
         fields = self.fields
@@ -119,7 +136,7 @@ class MessagesView(ApiView):
             message, created = accept(incoming, tenant_id=tenant_id)
             self.log(message, action=None if created else Action.VIEW)
             self.write_log_entry()
-        url = reverse("message", args=[message.id], request=request)
+        url = reverse("message-detail", args=[message.id], request=request)
 
         def document(now: Message) -> dict[str, Any]:
             return message_document(now, agent.name, url, wait_conditions([now], request))
@@ -166,46 +183,18 @@ class MessagesView(ApiView):
             fail=fail,
         )
 
-    @operation(
-        Action.LIST,
-        "messages",
-        permission="memory.view_message",
-        query=ListSerializer,
-        id="list_messages",
-        page=MessageSerializer,
-    )
-    def get(self, request: Request) -> Response:
+    @operation(Action.LIST)
+    def list(self, request: Request) -> Response:
         """List messages, newest first.
 
         Returns every message that was sent, on any channel, with its reply.
         """
-        filters = self.query
-        messages = apply_filters(sent_messages(), filters, self.caller, without=("status",))
-        if "filters" in filters:
-            messages = filter_by_metadata(messages, filters["filters"])
-        if "status" in filters:
-            messages = with_status(messages, Status(filters["status"]))
-        paginator = NewestFirst()
-        page = paginator.paginate_queryset(messages, request, view=self)
-        return paginator.get_paginated_response(message_documents(page, request))
+        messages = self.filter_queryset(self.caller.rows(sent_messages()))
+        page = self.paginate_queryset(messages) or []
+        return self.get_paginated_response(message_documents(page, request))
 
-
-class MessageView(ApiView):
-    """One message."""
-
-    tag = "messages"
-    allows_bound_keys = True
-
-    @operation(
-        Action.VIEW,
-        "message",
-        scope=(KeyScope.READ, KeyScope.WRITE),
-        permission="memory.view_message",
-        query=WaitSerializer,
-        id="get_message",
-        returns=MessageSerializer,
-    )
-    def get(self, request: Request, message_id: UUID) -> Response:
+    @operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), query=WaitSerializer)
+    def retrieve(self, request: Request, message_id: UUID) -> Response:
         """Get a message and its reply.
 
         Returns the status of the message. With `wait`, the response comes with the reply, when the
@@ -222,14 +211,13 @@ class MessageView(ApiView):
 
     @operation(
         Action.ERASE,
-        "message",
         permission=ERASE,
         query=EraseMessageQuery,
         id="erase_message",
         returns={202: ErasureSerializer},
-        headers=[ERASURE_LOCATION],
+        headers=[LOCATION],
     )
-    def delete(self, request: Request, message_id: UUID) -> Response:
+    def destroy(self, request: Request, message_id: UUID) -> Response:
         """Erase a message.
 
         Erases a message (sent, imported or a reply) with its reply, the memories of both, and the
@@ -237,10 +225,9 @@ class MessageView(ApiView):
         has the progress and the receipt. This cannot be undone. The other messages of the
         conversation are kept. If only the reply is erased, its message has the status `failed`.
         """
-        rows = self.caller.rows(Message.objects.all())
-        message = get_object_or_404(rows, pk=message_id)
+        message = self.get_object()
         quoting = echoes_of_message(message) if self.query.get("quotes") else []
-        reply_ids = rows.filter(pk__in=[reply.pk for reply in quoting])
+        reply_ids = self.get_queryset().filter(pk__in=[reply.pk for reply in quoting])
         return erase_messages(
             self,
             agent_id=message.agent_id,
@@ -250,6 +237,10 @@ class MessageView(ApiView):
             reply_ids=reply_ids.values_list("pk", flat=True),
             reason=self.query.get("reason", ""),
         )
+
+
+router = SimpleRouter(use_regex_path=False)
+router.register("messages", MessageViewSet, "message")
 
 
 def _message(message_id: UUID, caller: Caller) -> Message:

@@ -8,13 +8,14 @@ from rest_framework.fields import empty
 
 from konstruct.api.http.bodies import (
     ChannelIdField,
+    CheckedObjectField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
     TextField,
 )
-from konstruct.api.http.lists import CURSOR_TEXT
-from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
+from konstruct.api.http.pagination import CURSOR_TEXT
+from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS
 from memory.models.attributes import metadata_values
 from memory.recall.policy import PRESETS
 

@@ -13,8 +13,9 @@ from rest_framework.exceptions import ValidationError
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.access_log import READ_ACTIONS
 from konstruct.api.http.bodies import StrictSerializer
+from konstruct.api.http.pagination import CursorPagination
 from konstruct.api.models import KeyScope
-from konstruct.api.resources.memory.facts import FactPages, lock_fact, visible_facts
+from konstruct.api.resources.memory.facts import FACT_ORDER, lock_fact, visible_facts
 from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator.agents import agent_names
 from konstruct.orchestrator.usage import admit_memories
@@ -263,9 +264,10 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     facts = filter_facts(
         required_tenant_id(), agent_id=agent_id, user_id=user_id, shared=caller.user_id is None
     )
-    pages = FactPages()
-    page = pages.page(
+    pages = CursorPagination()
+    page = pages.rows(
         facts.defer("embedding"),
+        ordering=FACT_ORDER,
         list_name=f"mcp {agent_id or ''} {user_id}",
         limit=fields["limit"],
         cursor=fields.get("cursor"),

@@ -23,7 +23,7 @@ from konstruct.orchestrator.agents import find_agents
 from memory.arguments import id_argument, text_argument, uuid_argument
 from memory.exceptions import InvalidArgument
 from memory.models import MemoryAttribute, MemoryEntry
-from memory.models.attributes import RANGES, matching_attributes, parse_filters
+from memory.models.attributes import OPERATORS, PARTS, RANGES, fulfilling, parse_filters
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants.context import required_tenant_id
 
@@ -42,10 +42,10 @@ _TIMES: Final = ("created_at", "updated_at", "timestamp")
 _OPERATORS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(ENTITIES, ("eq", "ne", "in")),
     **dict.fromkeys(_TIMES, ("eq", "ne", *RANGES)),
-    "categories": ("eq", "ne", "in", "contains", "icontains"),
-    "keywords": ("contains", "icontains"),
+    "categories": ("eq", "ne", "in", *PARTS),
+    "keywords": PARTS,
     "memory_ids": ("in",),
-    "metadata": ("eq", "ne", "in", *RANGES, "contains", "icontains"),
+    "metadata": OPERATORS,
 }
 _COLUMNS: Final = {
     "created_at": "created_at",
@@ -260,7 +260,7 @@ def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Ite
 
 
 def _parse_value(field: str, name: str, value: Any) -> Any:
-    if name in ("contains", "icontains"):
+    if field == "keywords":
         text = text_argument(field, value)
         if not 0 < len(text) <= MAX_KEYWORD_CHARACTERS:
             raise InvalidArgument(
@@ -275,7 +275,7 @@ def _parse_value(field: str, name: str, value: Any) -> Any:
     if field in _TIMES:
         return parse_time(field, value)
     path = field.removeprefix("metadata.")
-    parse_filters({path: {name: value} if name in RANGES else value})
+    parse_filters({path: {"eq" if name == "in" else name: value}})
     return value
 
 
@@ -319,18 +319,10 @@ def _query_of_condition(condition: Condition, agents: Mapping[str, UUID]) -> Q:
 
 
 def _query_of_metadata(condition: Condition) -> Q:
-    path = condition.field.removeprefix("metadata.")
     name, values = condition.operator, condition.values
-    (exists,) = parse_filters({path: {"exists": True}})
-    is_null = condition.field in IN_METADATA and values == (None,)
-    if name == "any" or is_null:
-        attributes = matching_attributes(exists, MemoryAttribute)
-    elif name in ("contains", "icontains"):
-        text = {f"text__{name}": values[0]}
-        attributes = MemoryAttribute.objects.filter(key=exists.key, kind="text", **text)
+    if name == "any" or (condition.field in IN_METADATA and values == (None,)):
+        operand: dict[str, Any] = {"exists": name == "any"}
     else:
-        operands = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
-        (fulfilled,) = parse_filters({path: operands})
-        attributes = matching_attributes(fulfilled, MemoryAttribute)
-    found = Q(memory_id__in=attributes.values("memory_id"))
-    return ~found if is_null else found
+        operand = {"in": [*values]} if name in ("eq", "in") else {name: values[0]}
+    (parsed,) = parse_filters({condition.field.removeprefix("metadata."): operand})
+    return fulfilling(parsed, MemoryAttribute, "memory_id")

@@ -13,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
+    CheckedObjectField,
     StrictBooleanField,
     StrictCharField,
     StrictFloatField,
@@ -21,7 +22,7 @@ from konstruct.api.http.bodies import (
     TextField,
 )
 from konstruct.api.http.views import agent_names
-from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
+from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS
 from konstruct.interfaces.mem0 import filters as language
 from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA, MAX_VALUES
 from memory.arguments import time_argument

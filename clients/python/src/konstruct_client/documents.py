@@ -509,17 +509,18 @@ class Exclusion(TypedDict):
     message_id: str
     """The message."""
     start: int | None
-    """First character of the words; null: the whole message."""
+    """First character of the excluded words. Empty: the whole message is excluded."""
     end: int | None
-    """Position after the last character of the words."""
+    """Position after the last character of the excluded words."""
     memory_id: str | None
-    """The fact, or old version, with the correction that excluded it; null: it was excluded
-    directly."""
+    """The corrected fact, or its old version. Empty: the message was excluded without a
+    correction."""
     echo_of: str | None
-    """The exclusion of the message that this reply repeats; null: none."""
+    """The exclusion of the message that this reply repeats. Empty: none."""
     reason: str
     """The author's reason."""
     author_kind: Literal["person", "program", "operator", "run", "system"]
+    """The kind of the author."""
     author_name: str
     """Name of the author."""
     created_at: str
@@ -560,7 +561,9 @@ class ExtractionRun(TypedDict):
     agent: str
     """The agent's name."""
     agent_id: str
+    """The agent that this memory belongs to."""
     user_id: str
+    """The user's id in the channel, such as a Slack user id."""
     thread_id: str
     """The conversation."""
     state: Literal["running", "preview", "applied", "failed", "rolled_back"]
@@ -586,7 +589,7 @@ class ExtractionRun(TypedDict):
     cost: str
     """Cost, by the prices of the deployment."""
     result: dict[str, Any]
-    """Counts: proposed, active, confirmed, superseded, and refused by reason."""
+    """Counts by outcome, and refused ones by reason."""
     error: str
     """Why it failed."""
     created_at: str
@@ -604,7 +607,9 @@ class ExtractionRunInFull(TypedDict):
     agent: str
     """The agent's name."""
     agent_id: str
+    """The agent that this memory belongs to."""
     user_id: str
+    """The user's id in the channel, such as a Slack user id."""
     thread_id: str
     """The conversation."""
     state: Literal["running", "preview", "applied", "failed", "rolled_back"]
@@ -630,7 +635,7 @@ class ExtractionRunInFull(TypedDict):
     cost: str
     """Cost, by the prices of the deployment."""
     result: dict[str, Any]
-    """Counts: proposed, active, confirmed, superseded, and refused by reason."""
+    """Counts by outcome, and refused ones by reason."""
     error: str
     """Why it failed."""
     created_at: str
@@ -653,20 +658,22 @@ class Fact(TypedDict):
     agent: str | None
     """The agent that can use it; null: all agents."""
     agent_id: str | None
+    """The agent that knows the fact. Empty: all agents."""
     user_id: str | None
-    """The user that the fact is about, or null."""
+    """The user that the fact is about. Empty: no user."""
     external_id: str | None
-    """The id that a program chose for it."""
+    """The id that the program chose which stored it. Empty: the text identifies it."""
     content: str
+    """The fact, in words."""
     metadata: dict[str, Any]
     created_at: str
     """When it was first stored."""
     updated_at: str
-    """When this version was written."""
+    """When it was changed last."""
     valid_from: str
-    """Start of its validity."""
+    """Start of validity."""
     valid_to: str | None
-    """End of its validity."""
+    """End of validity. Empty: still valid."""
     expires_at: str | None
     """Searches do not find it from this time on."""
     version_id: str
@@ -716,11 +723,11 @@ class FactEvent(TypedDict):
     author_kind: Literal["person", "program", "operator", "run", "system"]
     """The kind of the author."""
     author_id: str
-    """Id of the person, the API key or the extraction run; may be empty."""
+    """Id of the person, the API key or the extraction run."""
     author_name: str
-    """Name of the author; may be empty."""
+    """Name of the author."""
     reason: str
-    """The author's reason; may be empty."""
+    """The author's reason."""
     other_id: str | None
     """The fact that superseded this one, or was superseded."""
     created_at: str
@@ -737,20 +744,22 @@ class FactInFull(TypedDict):
     agent: str | None
     """The agent that can use it; null: all agents."""
     agent_id: str | None
+    """The agent that knows the fact. Empty: all agents."""
     user_id: str | None
-    """The user that the fact is about, or null."""
+    """The user that the fact is about. Empty: no user."""
     external_id: str | None
-    """The id that a program chose for it."""
+    """The id that the program chose which stored it. Empty: the text identifies it."""
     content: str
+    """The fact, in words."""
     metadata: dict[str, Any]
     created_at: str
     """When it was first stored."""
     updated_at: str
-    """When this version was written."""
+    """When it was changed last."""
     valid_from: str
-    """Start of its validity."""
+    """Start of validity."""
     valid_to: str | None
-    """End of its validity."""
+    """End of validity. Empty: still valid."""
     expires_at: str | None
     """Searches do not find it from this time on."""
     version_id: str
@@ -822,20 +831,22 @@ class FoundFact(TypedDict):
     agent: str | None
     """The agent that can use it; null: all agents."""
     agent_id: str | None
+    """The agent that knows the fact. Empty: all agents."""
     user_id: str | None
-    """The user that the fact is about, or null."""
+    """The user that the fact is about. Empty: no user."""
     external_id: str | None
-    """The id that a program chose for it."""
+    """The id that the program chose which stored it. Empty: the text identifies it."""
     content: str
+    """The fact, in words."""
     metadata: dict[str, Any]
     created_at: str
     """When it was first stored."""
     updated_at: str
-    """When this version was written."""
+    """When it was changed last."""
     valid_from: str
-    """Start of its validity."""
+    """Start of validity."""
     valid_to: str | None
-    """End of its validity."""
+    """End of validity. Empty: still valid."""
     expires_at: str | None
     """Searches do not find it from this time on."""
     version_id: str
@@ -1460,20 +1471,22 @@ class StoredFact(TypedDict):
     agent: str | None
     """The agent that can use it; null: all agents."""
     agent_id: str | None
+    """The agent that knows the fact. Empty: all agents."""
     user_id: str | None
-    """The user that the fact is about, or null."""
+    """The user that the fact is about. Empty: no user."""
     external_id: str | None
-    """The id that a program chose for it."""
+    """The id that the program chose which stored it. Empty: the text identifies it."""
     content: str
+    """The fact, in words."""
     metadata: dict[str, Any]
     created_at: str
     """When it was first stored."""
     updated_at: str
-    """When this version was written."""
+    """When it was changed last."""
     valid_from: str
-    """Start of its validity."""
+    """Start of validity."""
     valid_to: str | None
-    """End of its validity."""
+    """End of validity. Empty: still valid."""
     expires_at: str | None
     """Searches do not find it from this time on."""
     version_id: str

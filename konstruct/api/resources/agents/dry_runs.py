@@ -1,23 +1,38 @@
-"""Dry runs by REST: answers of an agent and of its draft. Nothing is stored."""
+"""Dry runs of agents, in which nothing is stored, and questions that are asked by dry runs."""
 
+from typing import Any
 from uuid import UUID
 
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.reverse import reverse
 
 from konstruct.api.http.bodies import ChannelIdField, StrictSerializer, TextField
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http.filters import Filter, TimeRangeFilter
+from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.api.resources.agents.agents import AgentFields
 from konstruct.api.resources.memory.recall_events import RecallTraceSerializer
 from konstruct.orchestrator import usage
-from konstruct.orchestrator.agents import draft_of, settings_of
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.agents import QUESTIONS, draft_of, settings_of
+from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.pipeline.dry_run import dry_run
+from konstruct.orchestrator.saved_questions import (
+    MAX_QUESTIONS,
+    MAX_VERSIONS,
+    enqueue_questions,
+    save_question,
+    version_of,
+)
+from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
+MAX_INTEGER = 2**31 - 1
 TRY = "audit.try_agent"
 # The settings of an agent that change what it answers.
 DRAFT_FIELDS = frozenset(
@@ -96,21 +111,21 @@ class DryRunSerializer(serializers.Serializer):
     )
 
 
-@route("agents/<uuid:agent_id>/dry-runs/", name="dry-runs")
-class DryRunsView(ApiView):
+class DryRunViewSet(ApiViewSet):
     """Dry runs of an agent. Bound keys have no access: a dry run shows prompts."""
+
+    subject = "agent"
 
     @operation(
         Action.TRY,
-        "agent",
         permission=TRY,
         body=NewDryRunSerializer,
         own_transaction=True,
         id="dry_run_agent",
-        returns=DryRunSerializer,
+        returns={200: DryRunSerializer},
         errors=(422,),
     )
-    def post(self, request: Request, agent_id: UUID) -> Response:
+    def create(self, request: Request, agent_id: UUID) -> Response:
         """Send a message to an agent in a dry run.
 
         Applies the rules of a channel (for people and other agents), and calls the language model
@@ -137,3 +152,171 @@ class DryRunsView(ApiView):
             "draft": dry_run(draft, content, user_id=user_id) if changes else None,
         }
         return Response(DryRunSerializer(document).data)
+
+
+class NewQuestionSerializer(StrictSerializer):
+    """A question to save."""
+
+    content = TextField(help_text="The message.")
+    user_id = ChannelIdField(
+        required=False,
+        allow_null=True,
+        help_text="The user who asks. null: a user without memories.",
+    )
+
+
+class SavedQuestionSerializer(serializers.ModelSerializer):
+    """A saved question."""
+
+    url = serializers.SerializerMethodField(help_text="Where it is.")
+
+    class Meta:
+        model = SavedQuestion
+        fields = ["id", "url", "agent_id", "content", "user_id", "created_at"]
+
+    def get_url(self, question: SavedQuestion) -> str:
+        """Return the URL of the question."""
+        arguments = [question.agent_id, question.pk]
+        return str(reverse("question-detail", args=arguments, request=self.context["request"]))
+
+
+class QuestionAnswerSerializer(serializers.ModelSerializer):
+    """The answer of a version of an agent to a saved question."""
+
+    question_id = serializers.UUIDField()
+
+    class Meta:
+        model = QuestionAnswer
+        fields = [
+            *("id", "question_id", "version", "user_id", "content", "steps", "problem"),
+            *("source_count", "message_ids", "created_at"),
+        ]
+
+
+class QuestionRunSerializer(serializers.Serializer):
+    """The state of an agent's saved questions."""
+
+    state = serializers.ChoiceField(
+        choices=["answered", "queued", "failed"],
+        help_text="queued: a worker asks them; failed: no further attempt is made; answered: the"
+        " current version has answered the questions.",
+    )
+    version = serializers.IntegerField(
+        help_text="Number of the agent's current version. 0: before its first version."
+    )
+    attempts = serializers.IntegerField(help_text="Attempts since the last success.")
+    last_error = serializers.CharField(help_text="Why the last attempt failed.")
+
+
+class AnswerFilter(TimeRangeFilter):
+    """Filters of the list of answers."""
+
+    question_id = Filter(serializers.UUIDField, "Only answers to this question.")
+    version = Filter(
+        serializers.IntegerField,
+        "Only answers of the version with this number.",
+        min_value=0,
+        max_value=MAX_INTEGER,
+    )
+
+
+class QuestionViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+    """The saved questions of an agent, the newest first. Bound keys have no access."""
+
+    queryset = SavedQuestion.objects.all()
+    serializer_class = SavedQuestionSerializer
+    subject = "saved question"
+    lookup_url_kwarg = "question_id"
+    permission = TRY
+
+    def get_queryset(self) -> Any:
+        """Return the questions, or the answers, of the agent in the address."""
+        agent_id = self.kwargs["agent_id"] if self.detail else self.agent().pk
+        return super().get_queryset().filter(agent_id=agent_id)
+
+    def agent(self) -> Agent:
+        """Return the agent in the address. Raises Http404."""
+        return get_object_or_404(Agent.objects.only("pk"), pk=self.kwargs["agent_id"])
+
+    @operation(
+        Action.CREATE,
+        body=NewQuestionSerializer,
+        id="save_question",
+        errors=(402, 409, 422),
+        headers=[IDEMPOTENCY_KEY, LOCATION],
+        description="A worker asks the agent this question now and after each change, in dry "
+        "runs. An agent"
+        f" has at most {MAX_QUESTIONS} saved questions: one more is a 409 `too-many-questions`. A"
+        " question that names a person is erased with the person.",
+    )
+    def create(self, request: Request, agent_id: UUID) -> Response:
+        """Save a question to an agent."""
+        agent = get_object_or_404(Agent, pk=agent_id)
+        if (user_id := self.fields.get("user_id")) is not None:
+            self.caller.user(user_id)
+
+        def create() -> UUID:
+            question_id = save_question(agent, **self.fields).pk
+            enqueue_questions(agent.pk)
+            return question_id
+
+        question_id, is_new = create_once(request, create)
+        question = get_object_or_404(SavedQuestion, pk=question_id)
+        return self.created(question, is_new=is_new)
+
+    @operation(Action.DELETE)
+    def destroy(self, request: Request, agent_id: UUID, question_id: UUID) -> Response:
+        """Delete a saved question with its answers."""
+        question = self.get_object()
+        self.log(question, before=row_state(question))
+        self.write_log_entry()
+        question.delete()
+        return Response(status=204)
+
+    @action(detail=False, url_path="answers", queryset=QuestionAnswer.objects.all())
+    @operation(
+        Action.LIST,
+        "answers to saved questions",
+        filters=AnswerFilter,
+        page=QuestionAnswerSerializer,
+        description="Each question has one answer of each version of the agent that was asked."
+        f" Answers of the last {MAX_VERSIONS} versions are kept. An answer is erased with its "
+        f"person"
+        " and with any message that was in its prompt.",
+    )
+    def list_question_answers(self, request: Request, agent_id: UUID) -> Response:
+        """List the answers to the saved questions of an agent, the newest first."""
+        return self.page(self.filter_queryset(self.get_queryset()), QuestionAnswerSerializer)
+
+    @action(detail=False, url_path="run")
+    @operation(Action.VIEW, "saved questions", returns=QuestionRunSerializer)
+    def get_question_run(self, request: Request, agent_id: UUID) -> Response:
+        """Get the state of an agent's saved questions."""
+        agent = self.agent()
+        self.log(agent)
+        return Response(_run_of(agent))
+
+    @get_question_run.mapping.post
+    @operation(Action.TRY, "saved questions", returns={202: QuestionRunSerializer})
+    def ask_saved_questions(self, request: Request, agent_id: UUID) -> Response:
+        """Ask an agent its saved questions again.
+
+        A worker asks the questions in dry runs. The answers replace the answers of the current
+        version.
+        """
+        agent = self.agent()
+        enqueue_questions(agent.pk)
+        self.log(agent)
+        return Response(_run_of(agent), status=202)
+
+
+def _run_of(agent: Agent) -> dict[str, Any]:
+    job = QUESTIONS.jobs([agent.pk]).first()
+    state = "answered" if job is None else "failed" if job.failed_at else "queued"
+    document = {
+        "state": state,
+        "version": version_of(agent.pk),
+        "attempts": job.attempts if job else 0,
+        "last_error": job.last_error if job else "",
+    }
+    return dict(QuestionRunSerializer(document).data)

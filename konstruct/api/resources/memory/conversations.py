@@ -5,24 +5,22 @@ from urllib.parse import urlencode
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from konstruct.api.http import lists
-from konstruct.api.http.bodies import ChannelIdField
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import AgentNameField, ApiView, operation
-from konstruct.api.resources.memory.facts import FILTERS_HELP, FiltersTextField
+from konstruct.api.http import bodies, filters
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import AgentNameField, ApiViewSet, operation
 from konstruct.api.resources.people.erasures import (
     ERASE,
-    ERASURE_LOCATION,
     EraseSerializer,
     ErasureSerializer,
     erase_messages,
 )
 from memory.browse.threads import last_of_threads
-from memory.conversations.transcript import filter_by_metadata
 from memory.models import Message, Role
 from memory.models.conversations import is_indexed
 from tenants.audit.models import Action
@@ -40,7 +38,8 @@ class TranscriptUrlField(serializers.URLField):
             "user_id": instance.user_id,
             "thread_id": instance.thread_id,
         }
-        return f"{reverse('transcript', request=self.context['request'])}?{urlencode(parameters)}"
+        address = reverse("conversation-get-transcript", request=self.context["request"])
+        return f"{address}?{urlencode(parameters)}"
 
 
 class PreviewField(serializers.CharField):
@@ -97,103 +96,71 @@ class TurnSerializer(serializers.ModelSerializer):
         ]
 
 
-class ConversationsQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
-    """Query parameters of the list of conversations."""
+class ConversationFilter(filters.ThreadFilter, filters.TimeRangeFilter):
+    """Filters of the list of conversations."""
 
-    thread_id = ChannelIdField(required=False, help_text="Only threads of this id.")
-    ordering = lists.ordering_field(lists.NewestFirst)
-
-
-class TranscriptQuery(lists.TimeRangeQuery, lists.PageQuerySerializer, lists.MemoryOwner):
-    """Query parameters of a transcript."""
-
-    thread_id = ChannelIdField(
-        required=False,
-        help_text="The conversation. Default: all conversations of the agent and the user.",
-    )
-    filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
-    ordering = serializers.ChoiceField(
-        choices=["created_at", "-created_at"],
-        required=False,
-        help_text="Sort order; a minus means descending. Default: `created_at`.",
-    )
-
-
-class OldestFirst(lists.NewestFirst):
-    """The turns of a conversation, the first of them first."""
-
-    orderings = {name: lists.NewestFirst.orderings[name] for name in ("created_at", "-created_at")}
-
-
-class EraseConversationSerializer(EraseSerializer, lists.ConversationName):
-    """Query parameters of an erasure: which conversation, and why."""
-
-
-@route("conversations/", name="conversations")
-class ConversationsView(ApiView):
-    """All conversations of the tenant."""
-
-    allows_bound_keys = True
-
-    @operation(
-        Action.LIST,
-        "conversations",
-        permission="memory.view_message",
-        query=ConversationsQuery,
-        id="list_conversations",
-        page=ConversationSerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """List conversations.
-
-        Returns one row for each agent, user and thread, ordered by the last message. `since` and
-        `until` compare with the time of the last message.
-        """
-        user_id = self.query.get("user_id", self.caller.user_id)
+    def filter_queryset(self, queryset: "QuerySet[Message]") -> "QuerySet[Message]":
+        """Return the last message of each conversation, with the counts of the conversation."""
+        user_id = self.form.cleaned_data["user_id"] or self.caller.user_id
         last: QuerySet[Message] = Message.objects.last_of_threads()
         if user_id is not None:
             agent_ids = list(self.caller.agents().values_list("pk", flat=True))
             last = last_of_threads(Message.objects.all(), agent_ids=agent_ids, user_ids=[user_id])
-        last = lists.apply_filters(last, self.query, self.caller)
-        return self.page(_with_counts(last), lists.NewestFirst(), ConversationSerializer)
+        return _with_counts(super().filter_queryset(self.caller.rows(last)))
 
 
-@route("conversations/transcript/", name="transcript")
-class TranscriptView(ApiView):
-    """The messages of a conversation."""
+class TranscriptFilter(filters.MemoryOwnerFilter, filters.TimeRangeFilter, filters.MetadataFilter):
+    """Filters of a transcript."""
 
+    thread_id = filters.Filter(
+        bodies.ChannelIdField,
+        "The conversation. Default: all conversations of the agent and the user.",
+    )
+
+
+class EraseConversationSerializer(EraseSerializer, bodies.ConversationName):
+    """Query parameters of an erasure: which conversation, and why."""
+
+
+class ConversationViewSet(ListModelMixin, ApiViewSet):
+    """All conversations of the tenant.
+
+    Returns one row for each agent, user and thread, ordered by the last message. `since` and
+    `until` compare with the time of the last message.
+    """
+
+    queryset = Message.objects.all()
+    serializer_class = ConversationSerializer
+    filterset_class = ConversationFilter
+    ordering = ("-created_at", "-number")
+    ordering_fields = ("created_at",)
+    subject = "conversation"
     allows_bound_keys = True
 
-    @operation(
-        Action.VIEW,
-        "conversation",
-        permission="memory.view_message",
-        query=TranscriptQuery,
-        id="get_transcript",
-        page=TurnSerializer,
+    @action(
+        detail=False,
+        url_path="transcript",
+        queryset=Message.objects.annotate(is_indexed=is_indexed()),
+        ordering=("created_at", "number"),
     )
-    def get(self, request: Request) -> Response:
+    @operation(Action.VIEW, filters=TranscriptFilter, page=TurnSerializer)
+    def get_transcript(self, request: Request) -> Response:
         """Read a conversation.
 
         Returns every message verbatim, oldest first, imported ones included. An unknown
         conversation is empty.
         """
-        messages = Message.objects.annotate(is_indexed=is_indexed())
-        turns = lists.apply_filters(messages, self.query, self.caller)
-        if "filters" in self.query:
-            turns = filter_by_metadata(turns, self.query["filters"])
-        return self.page(turns, OldestFirst(), TurnSerializer)
+        return self.page(self.filter_queryset(self.get_queryset()), TurnSerializer)
 
+    @get_transcript.mapping.delete
     @operation(
         Action.ERASE,
-        "conversation",
         permission=ERASE,
         query=EraseConversationSerializer,
-        id="erase_conversation",
         returns={202: ErasureSerializer},
-        headers=[ERASURE_LOCATION],
+        headers=[LOCATION],
     )
-    def delete(self, request: Request) -> Response:
+    def erase_conversation(self, request: Request) -> Response:
         """Erase a conversation.
 
         Erases all its messages, as `DELETE /api/v1/messages/{message_id}/` erases one. Later

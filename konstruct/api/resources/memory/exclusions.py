@@ -7,19 +7,18 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import StrictIntegerField
-from konstruct.api.http.lists import ByCreation, PageQuerySerializer
+from konstruct.api.http.bodies import RowSerializer, StrictIntegerField
 from konstruct.api.http.problems import current_request_id
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import ApiView, no_content, operation
+from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.api.resources.memory.facts import ReasonSerializer
 from memory.exceptions import InvalidArgument
 from memory.facts import exclude_from_recall, include_again
 from memory.facts.exclusions import SUBJECT
-from memory.models import AuthorKind, Message, RecallExclusion
+from memory.models import Message, RecallExclusion
 from tenants.audit.models import Action
 
 
@@ -36,65 +35,50 @@ class NewExclusionSerializer(ReasonSerializer):
     )
 
 
-class ExclusionSerializer(serializers.Serializer):
+class ExclusionSerializer(RowSerializer):
     """A message, or some of its words, excluded from recall."""
 
-    id = serializers.UUIDField()
     message_id = serializers.UUIDField(help_text="The message.")
-    start = serializers.IntegerField(
-        allow_null=True, help_text="First character of the words; null: the whole message."
-    )
-    end = serializers.IntegerField(
-        allow_null=True, help_text="Position after the last character of the words."
-    )
-    memory_id = serializers.UUIDField(
-        allow_null=True,
-        help_text="The fact, or old version, with the correction that excluded it; null: it was "
-        "excluded directly.",
-    )
-    echo_of = serializers.UUIDField(
-        allow_null=True,
-        help_text="The exclusion of the message that this reply repeats; null: none.",
-    )
-    reason = serializers.CharField(help_text="The author's reason.")
-    author_kind = serializers.ChoiceField(choices=AuthorKind.choices)
-    author_name = serializers.CharField(help_text="Name of the author.")
-    created_at = serializers.DateTimeField(help_text="When it was excluded.")
+
+    class Meta:
+        model = RecallExclusion
+        fields = [
+            *("id", "message_id", "start", "end", "memory_id", "echo_of", "reason"),
+            *("author_kind", "author_name", "created_at"),
+        ]
 
 
-def _message(view: ApiView, message_id: UUID) -> Message:
-    """Return a message that the caller may see. Raises Http404."""
-    return get_object_or_404(view.caller.rows(Message.objects.all()), pk=message_id)
+class ExclusionViewSet(ListModelMixin, ApiViewSet):
+    """The exclusions of a message from recall, newest first."""
 
-
-@route("messages/<uuid:message_id>/exclusions/", name="exclusions")
-class ExclusionsView(ApiView):
-    """The exclusions of a message from recall."""
-
+    queryset = RecallExclusion.objects.all()
+    serializer_class = ExclusionSerializer
+    subject = subjects = SUBJECT
+    lookup_url_kwarg = "exclusion_id"
     allows_bound_keys = True
 
-    @operation(
-        Action.LIST,
-        SUBJECT,
-        permission="memory.view_recallexclusion",
-        query=PageQuerySerializer,
-        id="list_exclusions",
-        page=ExclusionSerializer,
-    )
-    def get(self, request: Request, message_id: UUID) -> Response:
+    def message(self) -> Message:
+        """Return the message in the address, if the caller may see it. Raises Http404."""
+        return get_object_or_404(
+            self.caller.rows(Message.objects.all()), pk=self.kwargs["message_id"]
+        )
+
+    def get_queryset(self) -> Any:
+        """Return the exclusions of the message in the address."""
+        return RecallExclusion.objects.filter(message=self.message())
+
+    @operation(Action.LIST, id="list_exclusions")
+    def list(self, request: Request, message_id: UUID) -> Response:
         """List the exclusions of a message, newest first."""
-        rows = RecallExclusion.objects.filter(message=_message(self, message_id))
-        return self.page(rows, ByCreation(), ExclusionSerializer)
+        return super().list(request)
 
     @operation(
         Action.CREATE,
-        SUBJECT,
-        permission="memory.add_recallexclusion",
         body=NewExclusionSerializer,
         id="exclude_from_recall",
-        returns=ExclusionSerializer,
+        returns={200: ExclusionSerializer},
     )
-    def post(self, request: Request, message_id: UUID) -> Response:
+    def create(self, request: Request, message_id: UUID) -> Response:
         """Exclude a message, or some of its words, from recall.
 
         Agents no longer recall the message or the words, and a whole message is not among the
@@ -103,7 +87,7 @@ class ExclusionsView(ApiView):
         words that are already excluded, the response is the existing exclusion.
         """
         fields: dict[str, Any] = self.fields
-        message, author = _message(self, message_id), self.caller.author
+        message, author = self.message(), self.caller.author
         words = {"start": fields.get("start"), "end": fields.get("end")}
         of_caller = RecallExclusion.objects.filter(message=message, memory_id=None, echo_of=None)
         existing = of_caller.filter(**words).first()
@@ -117,28 +101,15 @@ class ExclusionsView(ApiView):
             self.mark_recorded()
         else:
             self.log(existing)
-        return Response(self.document(exclusion, ExclusionSerializer))
+        return Response(self.document(exclusion))
 
-
-@route("messages/<uuid:message_id>/exclusions/<uuid:exclusion_id>/", name="exclusion")
-class ExclusionView(ApiView):
-    """One exclusion of a message."""
-
-    allows_bound_keys = True
-
-    @operation(
-        Action.DELETE,
-        SUBJECT,
-        permission="memory.delete_recallexclusion",
-        id="include_again",
-        returns=no_content("Recall can find it again."),
-    )
-    def delete(self, request: Request, message_id: UUID, exclusion_id: UUID) -> Response:
+    @operation(Action.DELETE, id="include_again")
+    def destroy(self, request: Request, message_id: UUID, exclusion_id: UUID) -> Response:
         """Remove an exclusion, including one made by the correction of a fact.
 
         Recall and recent turns can have the message, or its words, again, and the echoes of it.
         """
-        message = _message(self, message_id)
+        message = self.message()
         exclusion = RecallExclusion.objects.filter(message=message, pk=exclusion_id).first()
         author = self.caller.author
         if exclusion is None or not include_again(

@@ -1,81 +1,75 @@
-"""Extraction runs by REST: preview, replay with another model, compare, apply, roll back."""
+"""Extraction of facts by REST: its progress in each conversation, and runs with their results."""
 
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import lists
-from konstruct.api.http.bodies import ChannelIdField, StrictCharField, StrictSerializer
-from konstruct.api.http.routes import route
-from konstruct.api.http.schema import response_header
-from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
-from konstruct.api.models import KeyScope
+from konstruct.api.http import bodies, filters
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
+from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.models import ExtractionRun, RunState
+from konstruct.orchestrator.extraction.queue import EXTRACTIONS
+from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
-VIEW = "orchestrator.view_extractionrun"
-PREVIEW = "orchestrator.add_extractionrun"
-CHANGE = "orchestrator.change_extractionrun"
-LOCATION = response_header("Location", "The URL of the run.", 201)
+PREVIEW = ("orchestrator.add_extractionrun", "orchestrator.view_extractionrun")
+STATES = {
+    "queued": Q(due_at__isnull=False, failed_at__isnull=True),
+    "failed": Q(failed_at__isnull=False),
+    "processed": Q(due_at__isnull=True),
+}
 
 
-def _help(name: str) -> str:
-    return str(ExtractionRun._meta.get_field(name).help_text)  # type: ignore[union-attr]  # no relation
-
-
-class ModelSerializer(StrictSerializer):
+class ModelSerializer(bodies.StrictSerializer):
     """The language model of a preview."""
 
-    model = StrictCharField(
+    model = bodies.StrictCharField(
         required=False,
         max_length=200,
         help_text="Name of the language model. Default: the agent's `extraction_model`.",
     )
 
 
-class NewRunSerializer(ModelSerializer, lists.ConversationName):
+class NewRunSerializer(ModelSerializer, bodies.ConversationName):
     """The conversation to preview the facts of."""
 
 
-class ExtractionRunSerializer(serializers.Serializer):
+class ExtractionRunSerializer(bodies.RowSerializer):
     """A run, without its candidates."""
 
-    id = serializers.UUIDField()
-    url = UrlField("extraction-run", help_text="The URL with all fields.")
+    url = UrlField("extraction-run-detail", help_text="The URL with all fields.")
     agent = AgentNameField(help_text="The agent's name.")
-    agent_id = serializers.UUIDField()
-    user_id = serializers.CharField()
-    thread_id = serializers.CharField(help_text=_help("thread_id"))
-    state = serializers.ChoiceField(choices=RunState.choices, help_text=_help("state"))
-    message_ids = serializers.ListField(
-        child=serializers.UUIDField(), help_text=_help("message_ids")
-    )
-    replay_of = serializers.UUIDField(allow_null=True, help_text=_help("replay_of"))
-    requested_by = serializers.CharField(help_text=_help("requested_by"))
-    model = serializers.CharField(help_text=_help("model"))
-    endpoint = serializers.CharField(help_text=_help("endpoint"))
-    response_format = serializers.CharField(help_text=_help("response_format"))
-    prompt_digest = serializers.CharField(help_text=_help("prompt_digest"))
-    prompt_tokens = serializers.IntegerField(help_text=_help("prompt_tokens"))
-    completion_tokens = serializers.IntegerField(help_text=_help("completion_tokens"))
-    cost = serializers.DecimalField(max_digits=12, decimal_places=6, help_text=_help("cost"))
-    result = serializers.DictField(help_text=_help("result"))
-    error = serializers.CharField(help_text=_help("error"))
-    created_at = serializers.DateTimeField(help_text=_help("created_at"))
-    ended_at = serializers.DateTimeField(allow_null=True, help_text=_help("ended_at"))
+    result = serializers.DictField(help_text="Counts by outcome, and refused ones by reason.")
+
+    class Meta:
+        model = ExtractionRun
+        fields = [
+            *("id", "url", "agent", "agent_id", "user_id", "thread_id", "state", "message_ids"),
+            *("replay_of", "requested_by", "model", "endpoint", "response_format"),
+            *("prompt_digest", "prompt_tokens", "completion_tokens", "cost", "result", "error"),
+            *("created_at", "ended_at"),
+        ]
 
 
 class ExtractionRunInFullSerializer(ExtractionRunSerializer):
     """A run with its candidates and the answer of the language model."""
 
-    candidates = serializers.ListField(child=serializers.DictField(), help_text=_help("candidates"))
-    output = serializers.CharField(help_text=_help("output"))
+    candidates = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="Each candidate with its outcome and the fact that it led to.",
+    )
+
+    class Meta(ExtractionRunSerializer.Meta):
+        fields = [*ExtractionRunSerializer.Meta.fields, "candidates", "output"]
 
 
 class ComparisonSerializer(serializers.Serializer):
@@ -96,53 +90,46 @@ class ComparisonSerializer(serializers.Serializer):
     )
 
 
-class ExtractionRunQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
-    """Query parameters of the list of runs."""
+class ExtractionRunFilter(filters.ThreadFilter, filters.TimeRangeFilter):
+    """Filters of the list of runs."""
 
-    thread_id = ChannelIdField(required=False, help_text="Only of this conversation.")
-    state = serializers.ChoiceField(
-        choices=RunState.choices, required=False, help_text="Only runs in this state."
+    state = filters.Filter(
+        serializers.ChoiceField, "Only runs in this state.", choices=RunState.choices
     )
-    ordering = lists.ordering_field(lists.ByCreation)
 
 
-class ComparisonQuery(StrictSerializer):
+class ComparisonQuery(bodies.StrictSerializer):
     """Query parameters of a comparison."""
 
     other = serializers.UUIDField(help_text="Id of the other run, such as a replay of this one.")
 
 
-@route("extraction-runs/", name="extraction-runs")
-class ExtractionRunsView(ApiView):
+class ExtractionRunViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     """Extraction runs. Bound keys have no access: a run has the unchanged answer of a model."""
 
-    @operation(
-        Action.LIST,
-        "extraction runs",
-        permission=VIEW,
-        query=ExtractionRunQuery,
-        id="list_extraction_runs",
-        page=ExtractionRunSerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """List extraction runs, newest first."""
-        rows = lists.apply_filters(ExtractionRun.objects.all(), self.query, self.caller)
-        return self.page(
-            rows.defer("candidates", "output"), lists.ByCreation(), ExtractionRunSerializer
-        )
+    queryset = ExtractionRun.objects.all()
+    serializer_class = ExtractionRunSerializer
+    detail_serializer_class = ExtractionRunInFullSerializer
+    filterset_class = ExtractionRunFilter
+    ordering_fields = ("created_at",)
+    subject = "extraction run"
+    lookup_url_kwarg = "run_id"
+
+    def get_queryset(self) -> Any:
+        """Return the runs, in lists without their large columns."""
+        rows = super().get_queryset()
+        return rows.defer("candidates", "output") if self.action == "list" else rows
 
     @operation(
         Action.CREATE,
-        "extraction run",
-        permission=(PREVIEW, VIEW),
+        permission=PREVIEW,
         body=NewRunSerializer,
         own_transaction=True,
         id="preview_extraction",
-        returns={201: ExtractionRunInFullSerializer},
         errors=(409, 422),
         headers=[LOCATION],
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Preview the facts of a conversation.
 
         Extracts the facts of the messages that the next run would process, and returns a run that
@@ -150,101 +137,49 @@ class ExtractionRunsView(ApiView):
         language model has answered.
         """
         fields = self.fields
-        messages = runs.new_messages(
-            self.caller.agent(fields["agent"]).id,
-            self.caller.user(fields["user_id"]),
-            fields["thread_id"],
+        agent_id = self.caller.agent(fields["agent"]).id
+        user_id = self.caller.user(fields["user_id"])
+        messages = runs.new_messages(agent_id, user_id, fields["thread_id"])
+        requested_by = self.caller.author.address
+        return self.created(
+            runs.preview(messages=messages, requested_by=requested_by, model=fields.get("model"))
         )
-        run = runs.preview(
-            messages=messages, requested_by=self.caller.author.address, model=fields.get("model")
-        )
-        return _created(self, run)
 
-
-@route("extraction-runs/<uuid:run_id>/", name="extraction-run")
-class ExtractionRunView(ApiView):
-    """One extraction run."""
-
-    @operation(
-        Action.VIEW,
-        "extraction run",
-        scope=(KeyScope.READ, KeyScope.WRITE),
-        permission=VIEW,
-        id="get_extraction_run",
-        returns=ExtractionRunInFullSerializer,
-    )
-    def get(self, request: Request, run_id: UUID) -> Response:
-        """Get an extraction run.
-
-        Returns each candidate with its outcome, its fact or the reason of the refusal, and the
-        unchanged answer of the language model.
-        """
-        return self.show(ExtractionRun.objects.all(), ExtractionRunInFullSerializer, run_id)
-
-
-@route("extraction-runs/<uuid:run_id>/replay/", name="replay-extraction-run")
-class ReplayView(ApiView):
-    """The input of a run, asked for again."""
-
+    @action(detail=True, methods=["post"], url_path="replay")
     @operation(
         Action.CREATE,
-        "extraction run",
-        permission=(PREVIEW, VIEW),
+        permission=PREVIEW,
         body=ModelSerializer,
         own_transaction=True,
-        id="replay_extraction_run",
         returns={201: ExtractionRunInFullSerializer},
         errors=(409, 422),
         headers=[LOCATION],
     )
-    def post(self, request: Request, run_id: UUID) -> Response:
+    def replay_extraction_run(self, request: Request, run_id: UUID) -> Response:
         """Preview the input of a run again.
 
         Creates a preview of the same messages, such as with another language model, to compare with
         the run.
         """
-        run = runs.replay(
-            run_id, requested_by=self.caller.author.address, model=self.fields.get("model")
+        requested_by = self.caller.author.address
+        return self.created(
+            runs.replay(run_id, requested_by=requested_by, model=self.fields.get("model"))
         )
-        return _created(self, run)
 
-
-@route("extraction-runs/<uuid:run_id>/apply/", name="apply-extraction-run")
-class ApplicationView(ApiView):
-    """The application of a preview."""
-
-    @operation(
-        Action.DECIDE,
-        "extraction run",
-        permission=CHANGE,
-        id="apply_extraction_run",
-        returns=ExtractionRunInFullSerializer,
-        errors=(409, 422),
-    )
-    def post(self, request: Request, run_id: UUID) -> Response:
+    @action(detail=True, methods=["post"], url_path="apply")
+    @operation(Action.DECIDE, errors=(409, 422))
+    def apply_extraction_run(self, request: Request, run_id: UUID) -> Response:
         """Apply a preview.
 
         Records the facts like a run of the worker: facts that need a review are proposed. A run
         that is not a preview is a 409 `wrong-state`.
         """
         before = row_state(runs.get_run(run_id))
-        run = runs.apply(run_id)
-        return self.changed(run, before, ExtractionRunInFullSerializer, decision="apply")
+        return self.changed(runs.apply(run_id), before, decision="apply")
 
-
-@route("extraction-runs/<uuid:run_id>/roll-back/", name="roll-back-extraction-run")
-class RollBackView(ApiView):
-    """The undoing of a run."""
-
-    @operation(
-        Action.DECIDE,
-        "extraction run",
-        permission=CHANGE,
-        id="roll_back_extraction_run",
-        returns=ExtractionRunInFullSerializer,
-        errors=(409,),
-    )
-    def post(self, request: Request, run_id: UUID) -> Response:
+    @action(detail=True, methods=["post"], url_path="roll-back")
+    @operation(Action.DECIDE, errors=(409,))
+    def roll_back_extraction_run(self, request: Request, run_id: UUID) -> Response:
         """Roll a run back.
 
         Removes the facts and the evidence of the run, and restores what they superseded. A fact
@@ -254,35 +189,87 @@ class RollBackView(ApiView):
         """
         before = row_state(runs.get_run(run_id))
         runs.roll_back(run_id, author=self.caller.author)
-        run = runs.get_run(run_id)
-        return self.changed(run, before, ExtractionRunInFullSerializer, decision="roll_back")
+        return self.changed(runs.get_run(run_id), before, decision="roll_back")
 
-
-@route("extraction-runs/<uuid:run_id>/comparison/", name="compare-extraction-runs")
-class ComparisonView(ApiView):
-    """Two runs side by side."""
-
-    @operation(
-        Action.VIEW,
-        "extraction run",
-        permission=VIEW,
-        query=ComparisonQuery,
-        id="compare_extraction_runs",
-        returns=ComparisonSerializer,
-    )
-    def get(self, request: Request, run_id: UUID) -> Response:
+    @action(detail=True, url_path="comparison")
+    @operation(Action.VIEW, query=ComparisonQuery, returns=ComparisonSerializer)
+    def compare_extraction_runs(self, request: Request, run_id: UUID) -> Response:
         """Compare a run with another one.
 
         Compares two runs, such as a run and its replay by another language model.
         """
-        first = get_object_or_404(ExtractionRun, pk=run_id)
+        first = self.get_object()
         second = get_object_or_404(ExtractionRun, pk=self.query["other"])
         self.log(first, other=second.pk)
-        document: dict[str, Any] = runs.compare(first, second)
-        return Response(ComparisonSerializer(document).data)
+        return Response(ComparisonSerializer(runs.compare(first, second)).data)
 
 
-def _created(view: ApiView, run: ExtractionRun) -> Response:
-    view.log(run, after=row_state(run))
-    document = view.document(run, ExtractionRunInFullSerializer)
-    return Response(document, status=201, headers={"Location": document["url"]})
+class ExtractionSerializer(serializers.Serializer):
+    """The progress of extraction in a conversation."""
+
+    id = serializers.UUIDField()
+    agent = AgentNameField(help_text="The agent's name.")
+    agent_id = serializers.UUIDField()
+    user_id = serializers.CharField()
+    thread_id = serializers.CharField(help_text="The conversation.")
+    state = serializers.ChoiceField(
+        choices=list(STATES),
+        help_text="queued: messages wait, or are waited for; failed: no further attempt is made;"
+        " processed: no message waits.",
+    )
+    last_number = serializers.IntegerField(
+        help_text="`number` of the last message that was processed. 0: none yet."
+    )
+    processed_at = serializers.DateTimeField(allow_null=True, help_text="When the last run ended.")
+    attempts = serializers.IntegerField(help_text="Attempts since the last success.")
+    last_error = serializers.CharField(
+        allow_blank=True, help_text="Why the last attempt failed, or why the run waits."
+    )
+    due_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the next attempt is due. null: nothing waits."
+    )
+
+    def to_representation(self, cursor: Any) -> Any:
+        """Return the cursor with the state of its job, which a processed one does not have."""
+        cursor.state = "failed" if cursor.failed_at else "queued" if cursor.due_at else "processed"
+        cursor.attempts, cursor.last_error = cursor.attempts or 0, cursor.last_error or ""
+        return super().to_representation(cursor)
+
+
+class ExtractionFilter(filters.ThreadFilter):
+    """Filters of the list."""
+
+    state = filters.Filter(
+        serializers.ChoiceField,
+        "Only conversations in this state.",
+        method="in_state",
+        choices=list(STATES),
+    )
+
+    def in_state(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Filter by the state of the conversation's job."""
+        return rows.filter(STATES[value])
+
+
+class ExtractionViewSet(ListModelMixin, ApiViewSet):
+    """Conversations with the progress of their extraction. Bound keys have no access."""
+
+    queryset = ExtractionCursor.objects.with_jobs()
+    serializer_class = ExtractionSerializer
+    filterset_class = ExtractionFilter
+    ordering = ("id",)
+    subject = "extraction"
+    tag = "extraction runs"
+
+    @action(detail=True, methods=["post"], url_path="retry")
+    @operation(Action.RETRY, errors=(409,))
+    def retry_extraction(self, request: Request, extraction_id: UUID) -> Response:
+        """Retry a failed extraction.
+
+        Continues the extraction of the conversation with all attempts. A conversation that has not
+        failed is a 409 `wrong-state`.
+        """
+        cursor = self.get_object()
+        if not EXTRACTIONS.retry(cursor.pk):
+            raise NothingToRetry(f"The extraction {cursor.pk} has not failed.")
+        return Response(self.document(self.get_queryset().get(pk=cursor.pk)))

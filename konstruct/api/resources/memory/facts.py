@@ -1,41 +1,55 @@
 """Facts by REST, with their versions and their times of validity."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import Http404
-from drf_spectacular.utils import OpenApiResponse, extend_schema_field
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http import bodies
+from konstruct.api.http.filters import Filter, FilterSet
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer, ordering_field
-from konstruct.api.http.routes import route
-from konstruct.api.http.schema import response_header
+from konstruct.api.http.schema import ETAG, IF_MATCH, LOCATION
 from konstruct.api.http.views import (
-    IF_MATCH,
     AgentNameField,
-    ApiView,
+    ApiViewSet,
     UrlField,
     etag_response,
-    no_content,
     operation,
     require_match,
 )
 from konstruct.api.models import KeyScope
+from konstruct.api.resources.memory.recall_events import (
+    RecallEventPagination,
+    RecallEventSerializer,
+)
 from konstruct.orchestrator.usage import admit_memories
-from konstruct.strict_json import NotStrictJSON, read_json
-from memory.exceptions import FactNotFound, InvalidArgument
-from memory.facts import LongTermMemory, StoredFact, embed_facts, filter_facts
+from memory.exceptions import FactNotFound
+from memory.facts import (
+    LongTermMemory,
+    StoredFact,
+    confirm,
+    embed_facts,
+    filter_facts,
+    recalls_with,
+    reject,
+    restore,
+    retract,
+)
 from memory.models import MemoryEntry
 from memory.models.attributes import metadata_values, parse_filters
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import FactKind, FactState, Precision
+from memory.models.facts import FactEvent, FactState
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -73,64 +87,17 @@ def lock_fact(caller: Caller, memory_id: UUID) -> MemoryEntry:
     return fact
 
 
-def require_fact_match(view: ApiView, fact: MemoryEntry) -> None:
-    """Raise ChangedSince if the request's If-Match is of another state than the locked fact's."""
-    if "If-Match" in view.request.headers:
-        require_match(view.request, view.document(fact, FactInFullSerializer))
-
-
 MAX_QUERY_CHARACTERS = 8192
 MAX_RESULTS = 100
 MAX_FACTS_PER_BATCH = 100
 MAX_VALUE_CHARACTERS = 1000
-FILTERS_HELP = (
-    'Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, '
-    '{"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match.'
-)
-
-
-def _help(name: str) -> str:
-    return str(MemoryEntry._meta.get_field(name).help_text)  # type: ignore[union-attr]  # no relation
-
-
-class CheckedObjectField(serializers.DictField):
-    """A JSON object that a function of memory validates; its error is the field's error."""
-
-    def __init__(self, check: Callable[[Mapping[str, Any]], Any], **options: Any) -> None:
-        super().__init__(**{"child": serializers.JSONField(allow_null=True), **options})
-        self.check = check
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Refuse a value that is no object, or that no search accepts."""
-        if not isinstance(data, Mapping):
-            self.fail("not_a_dict", input_type=type(data).__name__)
-        try:
-            self.check(data)
-        except InvalidArgument as error:
-            raise ValidationError(str(error)) from error
-        return dict(data)
-
-
-@extend_schema_field({"type": "string", "description": "A JSON object as text."})
-class FiltersTextField(bodies.StrictCharField):
-    """Filters in a query parameter: a JSON object as text."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        """Read the object."""
-        text = super().to_internal_value(data)
-        try:
-            filters = read_json(text)
-            parse_filters(filters)
-        except (NotStrictJSON, InvalidArgument) as error:
-            raise ValidationError(str(error)) from error
-        return filters
 
 
 class FactFields(bodies.StrictSerializer):
     """The fields of a fact that can be set and changed."""
 
     content = bodies.TextField(help_text="The fact, in words: “Maria is allergic to walnuts.”")
-    metadata = CheckedObjectField(
+    metadata = bodies.CheckedObjectField(
         check=metadata_values,
         required=False,
         help_text="A JSON object that searches can filter by. It is merged into the metadata of "
@@ -210,69 +177,61 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
         return fields
 
 
+AT = "The state at that time (ISO 8601 with a time zone)."
+OF_AGENT = "Only facts that this agent can use: its own, and those of all agents."
+OF_USER = "Only facts about this user, and about no user."
+
+
 class AtSerializer(bodies.StrictSerializer):
     """Query parameters of a read as of a moment."""
 
-    at = bodies.AwareDateTimeField(
-        required=False, help_text="The state at that time (ISO 8601 with a time zone)."
-    )
+    at = bodies.AwareDateTimeField(required=False, help_text=AT)
 
 
-class FactPages(KeysetPagination):
-    """Facts by the time when they were stored first."""
-
-    orderings = {
-        "-created_at": ("-created_at", "-memory_id"),
-        "created_at": ("created_at", "memory_id"),
-    }
+FACT_ORDER = ("-created_at", "-memory_id")
 
 
-class VersionPages(KeysetPagination):
-    """Versions of a fact, each written after the other."""
+class FactFilter(FilterSet):
+    """Filters of the list."""
 
-    orderings = {"-updated_at": ("-updated_at", "-memory_id")}
-
-
-class OwnerSerializer(bodies.StrictSerializer):
-    """Limits facts to those that concern an agent and a user."""
-
-    agent = bodies.ChannelIdField(
-        required=False,
-        help_text="Only facts that this agent can use: its own, and those of all agents.",
-    )
-    user_id = bodies.ChannelIdField(
-        required=False, help_text="Only facts about this user, and about no user."
-    )
-
-
-class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
-    """Query parameters of the list."""
-
-    ordering = ordering_field(FactPages)
-    filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
-    state = serializers.ChoiceField(
+    agent = Filter(bodies.ChannelIdField, OF_AGENT)
+    user_id = Filter(bodies.ChannelIdField, OF_USER)
+    at = Filter(bodies.AwareDateTimeField, AT)
+    filters = Filter(bodies.FiltersTextField, bodies.FILTERS_AS_TEXT)
+    state = Filter(
+        serializers.ChoiceField,
+        "Only facts in this state. Default: active facts that are valid. The queue of"
+        " a review is `proposed`, with `ordering=created_at`.",
         choices=FactState.choices,
-        required=False,
-        help_text="Only facts in this state. Default: active facts that are valid. The queue of a "
-        "review is `proposed`, with `ordering=created_at`.",
     )
-    shared = serializers.BooleanField(
-        required=False, default=True, help_text="false: without facts about no user."
-    )
-    slot = bodies.StrictCharField(
-        required=False, max_length=255, help_text="Only facts of this slot, such as `home_city`."
+    shared = Filter(serializers.BooleanField, "false: without facts about no user. Default: true.")
+    slot = Filter(
+        bodies.StrictCharField, "Only facts of this slot, such as `home_city`.", max_length=255
     )
 
-    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a moment and a state together: a version of then has no other state."""
-        if "at" in fields and fields.get("state", FactState.ACTIVE) != FactState.ACTIVE:
+    def filter_queryset(self, queryset: QuerySet[MemoryEntry]) -> QuerySet[MemoryEntry]:
+        """Return the facts that match all filters: a moment and a state refuse each other."""
+        given = {name: value for name, value in self.form.cleaned_data.items() if value is not None}
+        state = given.get("state", FactState.ACTIVE)
+        if "at" in given and state != FactState.ACTIVE:
             raise ValidationError({"state": "Leave out `at`: only active facts have a past."})
-        return fields
+        facts = filter_facts(
+            required_tenant_id(),
+            agent_id=self.caller.agent_id_in(given),
+            user_id=self.caller.user_id_in(given),
+            shared=given.get("shared", True) and self.caller.user_id is None,
+            filters=given.get("filters"),
+            at=given.get("at"),
+            state=state,
+        )
+        return facts.filter(slot=given["slot"]) if "slot" in given else facts
 
 
-class FactSearchSerializer(AtSerializer, OwnerSerializer):
+class FactSearchSerializer(AtSerializer):
     """A search of facts."""
 
+    agent = bodies.ChannelIdField(required=False, help_text=OF_AGENT)
+    user_id = bodies.ChannelIdField(required=False, help_text=OF_USER)
     query = bodies.TextField(
         max_length=MAX_QUERY_CHARACTERS, help_text="The question, in any words."
     )
@@ -282,7 +241,9 @@ class FactSearchSerializer(AtSerializer, OwnerSerializer):
     shared = bodies.StrictBooleanField(
         required=False, default=True, help_text="false: without facts about no user."
     )
-    filters = CheckedObjectField(check=parse_filters, required=False, help_text=FILTERS_HELP)
+    filters = bodies.CheckedObjectField(
+        check=parse_filters, required=False, help_text=bodies.FILTERS_HELP
+    )
     limit = bodies.StrictIntegerField(
         required=False,
         default=10,
@@ -299,64 +260,37 @@ class FactSearchSerializer(AtSerializer, OwnerSerializer):
     )
 
 
-class FactSerializer(serializers.Serializer):
+class FactSerializer(bodies.RowSerializer):
     """A fact, or an earlier version."""
 
     memory_id = serializers.UUIDField(
         source="fact_id", help_text="The fact's id; it never changes."
     )
-    url = UrlField("fact", "fact_id", help_text="The fact's address.")
+    url = UrlField("fact-detail", "fact_id", help_text="The fact's address.")
     agent = AgentNameField(
         allow_null=True, help_text="The agent that can use it; null: all agents."
     )
-    agent_id = serializers.UUIDField(allow_null=True)
-    user_id = serializers.CharField(
-        allow_null=True, help_text="The user that the fact is about, or null."
-    )
-    external_id = serializers.CharField(
-        allow_null=True, help_text="The id that a program chose for it."
-    )
-    content = serializers.CharField()
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
-    created_at = serializers.DateTimeField(help_text="When it was first stored.")
-    updated_at = serializers.DateTimeField(help_text="When this version was written.")
-    valid_from = serializers.DateTimeField(help_text="Start of its validity.")
-    valid_to = serializers.DateTimeField(allow_null=True, help_text="End of its validity.")
-    expires_at = serializers.DateTimeField(
-        allow_null=True, help_text="Searches do not find it from this time on."
-    )
     version_id = serializers.UUIDField(
         source="memory_id", help_text="The version's id; for the current version the fact's id."
     )
-    supersedes = serializers.UUIDField(
-        allow_null=True, help_text="The version that this one replaced."
-    )
-    subject = serializers.CharField(help_text=_help("subject"))
-    slot = serializers.CharField(help_text=_help("slot"))
-    value = serializers.CharField(help_text=_help("value"))
-    is_multi_valued = serializers.BooleanField(help_text=_help("is_multi_valued"))
-    kind = serializers.ChoiceField(choices=FactKind.choices, help_text=_help("kind"))
-    asserter = serializers.CharField(help_text=_help("asserter"))
-    state = serializers.ChoiceField(choices=FactState.choices, help_text=_help("state"))
-    valid_from_precision = serializers.ChoiceField(
-        choices=Precision.choices, help_text=_help("valid_from_precision")
-    )
-    valid_to_precision = serializers.ChoiceField(
-        choices=Precision.choices, help_text=_help("valid_to_precision")
-    )
-    learned_at = serializers.DateTimeField(allow_null=True, help_text=_help("learned_at"))
-    retracted_at = serializers.DateTimeField(allow_null=True, help_text=_help("retracted_at"))
-    replaces = serializers.UUIDField(allow_null=True, help_text=_help("replaces"))
-    confidence = serializers.FloatField(allow_null=True, help_text=_help("confidence"))
-    review_reason = serializers.CharField(help_text=_help("review_reason"))
-    run_id = serializers.UUIDField(allow_null=True, help_text=_help("run_id"))
+
+    class Meta:
+        model = MemoryEntry
+        fields = [
+            *("memory_id", "url", "agent", "agent_id", "user_id", "external_id", "content"),
+            *("metadata", "created_at", "updated_at", "valid_from", "valid_to", "expires_at"),
+            *("version_id", "supersedes", "subject", "slot", "value", "is_multi_valued", "kind"),
+            *("asserter", "state", "valid_from_precision", "valid_to_precision", "learned_at"),
+            *("retracted_at", "replaces", "confidence", "review_reason", "run_id"),
+        ]
 
 
 class EvidenceSerializer(serializers.Serializer):
     """A quote from a message as the evidence of a fact."""
 
     message_id = serializers.UUIDField(help_text="The message.")
-    url = UrlField("message", "message_id", help_text="The message's address.")
+    url = UrlField("message-detail", "message_id", help_text="The message's address.")
     start = serializers.IntegerField(help_text="First character of the quote in the message.")
     end = serializers.IntegerField(help_text="Position after the last character of the quote.")
     quote = serializers.CharField(help_text="The words of the message, verbatim.")
@@ -370,6 +304,9 @@ class FactInFullSerializer(FactSerializer):
         many=True,
         help_text="The evidence of the fact; empty for a fact that a person or a program entered.",
     )
+
+    class Meta(FactSerializer.Meta):
+        fields = [*FactSerializer.Meta.fields, "evidence"]
 
 
 class NearFactSerializer(serializers.Serializer):
@@ -391,6 +328,9 @@ class StoredFactSerializer(FactSerializer):
         many=True, help_text="Facts with nearly the same meaning. They are reported, never merged."
     )
 
+    class Meta(FactSerializer.Meta):
+        fields = [*FactSerializer.Meta.fields, "created", "near_duplicates"]
+
 
 class StoredFactsSerializer(serializers.Serializer):
     """The stored facts of a batch, in the order of the request."""
@@ -404,6 +344,20 @@ class FoundFactSerializer(FactSerializer):
 
     score = serializers.FloatField(help_text="Cosine similarity to the query, -1 to 1.")
 
+    class Meta(FactSerializer.Meta):
+        fields = [*FactSerializer.Meta.fields, "score"]
+
+
+class FactEventSerializer(bodies.RowSerializer):
+    """A change of a fact, and its author."""
+
+    class Meta:
+        model = FactEvent
+        fields = [
+            *("id", "action", "author_kind", "author_id", "author_name", "reason", "other_id"),
+            "created_at",
+        ]
+
 
 class FactSearchResultSerializer(serializers.Serializer):
     """The facts of a search, best first."""
@@ -413,26 +367,38 @@ class FactSearchResultSerializer(serializers.Serializer):
 
 FACTS = LongTermMemory()
 
-LOCATION = response_header("Location", "The URL of the fact.", 200, 201)
-ETAG = response_header("ETag", "The ETag of the fact, for If-Match and If-None-Match.", 200)
+# Declares a method that decides about a fact.
+decision: Final = partial(
+    operation,
+    Action.DECIDE,
+    permission="memory.review_memoryentry",
+    body=ReasonSerializer,
+    errors=(409,),
+    headers=[IF_MATCH, ETAG],
+)
 
 
-class BaseFactsView(ApiView):
-    """A view of facts."""
+class FactViewSet(ListModelMixin, ApiViewSet):
+    """Facts, newest first.
 
+    Lists the facts that are valid now, or that were valid `at` a given time; with `state` the
+    facts in that state, such as `proposed` facts, which wait for a review.
+    """
+
+    queryset = MemoryEntry.objects.defer("embedding")
+    serializer_class = FactSerializer
+    detail_serializer_class = FactInFullSerializer
+    filterset_class = FactFilter
+    ordering = FACT_ORDER
+    ordering_fields = ("created_at",)
+    subject = "fact"
+    lookup_url_kwarg = "memory_id"
     allows_bound_keys = True
-
-
-@route("facts/", name="facts")
-class FactsView(BaseFactsView):
-    """The facts of the tenant."""
 
     @operation(
         Action.CREATE,
-        "fact",
         permission=("memory.add_memoryentry", "memory.view_memoryentry"),
         body=NewFactSerializer,
-        id="create_fact",
         returns={
             201: OpenApiResponse(StoredFactSerializer, description="Stored."),
             200: OpenApiResponse(
@@ -444,7 +410,7 @@ class FactsView(BaseFactsView):
         errors=(402, 409, 422),
         headers=[IDEMPOTENCY_KEY, LOCATION],
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Store a fact.
 
         Facts with the same text, agent and user are one fact: the existing one is returned with
@@ -474,53 +440,20 @@ class FactsView(BaseFactsView):
         status = 201 if stored.created else 200
         return Response(document, status=status, headers={"Location": document["url"]})
 
-    @operation(
-        Action.LIST,
-        "facts",
-        permission="memory.view_memoryentry",
-        query=FactListSerializer,
-        id="list_facts",
-        page=FactSerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """List facts, newest first.
-
-        Returns the facts that are valid now, or that were valid `at` a given time; with `state` the
-        facts in that state, such as `proposed` facts, which wait for a review.
-        """
-        query = self.query
-        facts = filter_facts(
-            required_tenant_id(),
-            agent_id=self.caller.agent_id_in(query),
-            user_id=self.caller.user_id_in(query),
-            shared=query["shared"] and self.caller.user_id is None,
-            filters=query.get("filters"),
-            at=query.get("at"),
-            state=query.get("state", FactState.ACTIVE),
-        )
-        if "slot" in query:
-            facts = facts.filter(slot=query["slot"])
-        return self.page(facts.defer("embedding"), FactPages(), FactSerializer)
-
-
-@route("facts/batch/", name="fact-batch")
-class FactBatchView(BaseFactsView):
-    """Several facts in one request."""
-
+    @action(detail=False, methods=["post"], url_path="batch")
     @operation(
         Action.CREATE,
         "facts",
         permission=("memory.add_memoryentry", "memory.view_memoryentry"),
         body=NewFactsSerializer,
         own_transaction=True,
-        id="create_facts",
         description=f"Up to {MAX_FACTS_PER_BATCH} facts, each as `POST /api/v1/facts/` takes it. "
         "All of them are stored, or none. The same request again stores nothing twice, because "
         "the same external id, or else the same text, of the same agent and user is the same fact.",
         returns=StoredFactsSerializer,
         errors=(402, 409, 422),
     )
-    def post(self, request: Request) -> Response:
+    def create_facts(self, request: Request) -> Response:
         """Store several facts."""
         facts = self.fields["facts"]
         by_agent = {fields.get("agent"): fields for fields in facts}
@@ -544,20 +477,11 @@ class FactBatchView(BaseFactsView):
         )
         return Response({"created": len(new), "results": results})
 
-
-@route("facts/search/", name="search-facts")
-class FactSearchView(BaseFactsView):
-    """Facts by meaning."""
-
+    @action(detail=False, methods=["post"], url_path="search")
     @operation(
-        Action.SEARCH,
-        "facts",
-        permission="memory.view_memoryentry",
-        body=FactSearchSerializer,
-        id="search_facts",
-        returns=FactSearchResultSerializer,
+        Action.SEARCH, "facts", body=FactSearchSerializer, returns=FactSearchResultSerializer
     )
-    def post(self, request: Request) -> Response:
+    def search_facts(self, request: Request) -> Response:
         """Search facts.
 
         Returns the facts that are nearest in meaning to a text, best first.
@@ -578,22 +502,10 @@ class FactSearchView(BaseFactsView):
         )
         return Response({"results": self.documents(found, FoundFactSerializer)})
 
-
-@route("facts/<uuid:memory_id>/", name="fact")
-class FactView(BaseFactsView):
-    """One fact."""
-
     @operation(
-        Action.VIEW,
-        "fact",
-        scope=(KeyScope.READ, KeyScope.WRITE),
-        permission="memory.view_memoryentry",
-        query=AtSerializer,
-        id="get_fact",
-        returns=FactInFullSerializer,
-        headers=[ETAG],
+        Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE), query=AtSerializer, headers=[ETAG]
     )
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    def retrieve(self, request: Request, memory_id: UUID) -> Response:
         """Get a fact.
 
         Returns the fact with its evidence, now or `at` a given time. An active fact that is no
@@ -608,67 +520,86 @@ class FactView(BaseFactsView):
         if fact is None:
             raise Http404
         self.log(fact)
-        return etag_response(request, self.document(fact, FactInFullSerializer))
+        return etag_response(request, self.document(fact))
 
     @operation(
         Action.EDIT,
-        "fact",
-        permission="memory.change_memoryentry",
         body=FactChangeSerializer,
         id="change_fact",
-        returns=FactInFullSerializer,
         errors=(402, 409),
         headers=[IF_MATCH, ETAG],
     )
-    def patch(self, request: Request, memory_id: UUID) -> Response:
+    def partial_update(self, request: Request, memory_id: UUID) -> Response:
         """Change a fact.
 
         Omitted fields are unchanged, and metadata is merged into the stored metadata. The old
         values are kept as a version. A new text or value is valid from now, or from `valid_from`;
         other changes keep the fact's validity. To end a fact, set `valid_to` or `expires_at`.
         """
-        existing = lock_fact(self.caller, memory_id)
-        require_fact_match(self, existing)
-        before = row_state(existing)
+        before = row_state(self._lock())
         with admit_memories(1):
             fact = FACTS.update(
                 memory_id, required_tenant_id(), author=self.caller.author, **self.fields
             )
-        return self.changed(fact, before, FactInFullSerializer, with_etag=True)
+        return self.changed(fact, before, with_etag=True)
 
-    @operation(
-        Action.DELETE,
-        "fact",
-        permission="memory.delete_memoryentry",
-        id="delete_fact",
-        returns=no_content("Removed."),
-        headers=[IF_MATCH],
-    )
-    def delete(self, request: Request, memory_id: UUID) -> Response:
+    @operation(Action.DELETE, headers=[IF_MATCH])
+    def destroy(self, request: Request, memory_id: UUID) -> Response:
         """Delete a fact.
 
         Deletes the fact and all its versions permanently.
         """
-        existing = lock_fact(self.caller, memory_id)
-        require_fact_match(self, existing)
+        existing = self._lock()
         FACTS.delete(memory_id, required_tenant_id())
         self.log(existing, before=row_state(existing))
         return Response(status=204)
 
+    @action(detail=True, methods=["post"], url_path="confirm")
+    @decision()
+    def confirm_fact(self, request: Request, memory_id: UUID) -> Response:
+        """Confirm a proposed fact.
 
-@route("facts/<uuid:memory_id>/history/", name="fact-history")
-class FactHistoryView(BaseFactsView):
-    """The versions of a fact."""
+        The fact becomes active, and supersedes the fact in `replaces`. A key cannot confirm a fact
+        that it proposed, or that a key of the same person or one that it replaced proposed: 409
+        `own-proposal`. A fact that is not proposed is a 409 `wrong-state`.
+        """
+        return self._decide("confirm", confirm)
 
-    @operation(
-        Action.VIEW,
-        "fact",
-        permission="memory.view_memoryentry",
-        query=PageQuerySerializer,
-        id="list_fact_versions",
-        page=FactSerializer,
+    @action(detail=True, methods=["post"], url_path="reject")
+    @decision()
+    def reject_fact(self, request: Request, memory_id: UUID) -> Response:
+        """Reject a proposed fact.
+
+        The fact is not proposed again from the same messages, or from copies of them. A fact that
+        is not proposed is a 409 `wrong-state`.
+        """
+        return self._decide("reject", reject)
+
+    @action(detail=True, methods=["post"], url_path="retract")
+    @decision()
+    def retract_fact(self, request: Request, memory_id: UUID) -> Response:
+        """Retract a fact that was wrong.
+
+        Agents no longer use the fact; its history is kept. To end a fact that was right, change its
+        `valid_to`. A fact that is neither active nor superseded is a 409 `wrong-state`.
+        """
+        return self._decide("retract", retract)
+
+    @action(detail=True, methods=["post"], url_path="restore")
+    @decision()
+    def restore_fact(self, request: Request, memory_id: UUID) -> Response:
+        """Undo a rejection, a retraction or a supersession.
+
+        A rejected fact is proposed again; a retracted or superseded one is active again. If its
+        slot has another value now, the request is a 409 `slot-taken`: retract that fact first.
+        """
+        return self._decide("restore", restore)
+
+    @action(
+        detail=True, url_path="history", ordering=("-updated_at", "-memory_id"), ordering_fields=()
     )
-    def get(self, request: Request, memory_id: UUID) -> Response:
+    @operation(Action.VIEW, page=FactSerializer)
+    def list_fact_versions(self, request: Request, memory_id: UUID) -> Response:
         """List the versions of a fact, newest first.
 
         Returns the current version, then the earlier ones. Versions of an expired fact are listed
@@ -677,7 +608,59 @@ class FactHistoryView(BaseFactsView):
         versions = visible_facts(self.caller).versions_of(memory_id)
         if not versions.entries().exists():
             raise Http404
-        return self.page(versions.defer("embedding"), VersionPages(), FactSerializer)
+        return self.page(versions.defer("embedding"))
+
+    @action(detail=True, url_path="events", ordering=("-number",), ordering_fields=())
+    @operation(Action.VIEW, page=FactEventSerializer)
+    def list_fact_events(self, request: Request, memory_id: UUID) -> Response:
+        """List the events of a fact, newest first.
+
+        Returns each change of the fact's state with its author and reason: in the admin, by an API
+        key, by an extraction run.
+        """
+        self._visible(memory_id)
+        return self.page(FactEvent.objects.filter(memory_id=memory_id), FactEventSerializer)
+
+    @action(
+        detail=True,
+        url_path="replies",
+        ordering=("-created_at", "-id"),
+        ordering_fields=(),
+        pagination_class=RecallEventPagination,
+    )
+    @operation(
+        Action.VIEW,
+        permission=("memory.view_memoryentry", "memory.view_recallevent"),
+        page=RecallEventSerializer,
+    )
+    def list_fact_replies(self, request: Request, memory_id: UUID) -> Response:
+        """List the replies that used a fact, newest first.
+
+        Returns the recall events of replies with the fact in their prompt.
+        """
+        replies = recalls_with(self._visible(memory_id))
+        return self.page(self.caller.rows(replies).select_related("reply"), RecallEventSerializer)
+
+    def _lock(self) -> MemoryEntry:
+        """Return the fact in the address, locked. Raises ChangedSince for another If-Match."""
+        fact = lock_fact(self.caller, self.kwargs["memory_id"])
+        if "If-Match" in self.request.headers:
+            require_match(self.request, self.document(fact))
+        return fact
+
+    def _decide(self, decision: str, change: Callable[..., MemoryEntry]) -> Response:
+        """Change the state of a fact by a function; answer with the fact."""
+        before = row_state(self._lock())
+        fact = change(self.kwargs["memory_id"], author=self.caller.author, **self.fields)
+        return self.changed(fact, before, with_etag=True, decision=decision)
+
+    def _visible(self, memory_id: UUID) -> MemoryEntry:
+        """Return the fact in its current form, in any state; raise Http404 without it."""
+        fact = visible_facts(self.caller).entries().defer("embedding").filter(pk=memory_id).first()
+        if fact is None:
+            raise Http404
+        self.log(fact)
+        return fact
 
 
 def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> MemoryEntry:
@@ -691,7 +674,7 @@ def _entry(caller: Caller, fields: dict[str, Any], agent_id: UUID | None) -> Mem
 
 
 def _stored_documents(
-    view: ApiView, facts: Iterable[MemoryEntry], stored: Iterable[StoredFact]
+    view: ApiViewSet, facts: Iterable[MemoryEntry], stored: Iterable[StoredFact]
 ) -> list[dict[str, Any]]:
     return [
         document

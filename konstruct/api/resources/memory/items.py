@@ -12,18 +12,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import BoundedListField, StrictSerializer
-from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists import (
+from konstruct.api.http import filters
+from konstruct.api.http.bodies import (
+    BoundedListField,
+    ChannelIdField,
     ConversationName,
-    NewestFirst,
-    PageQuerySerializer,
-    Position,
-    apply_filters,
-    ordering_field,
+    StrictSerializer,
 )
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import ApiView, no_content, operation
+from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.pagination import CursorPagination, Position
+from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.orchestrator.history_import import LineDefaults, import_history
 from konstruct.orchestrator.usage import require_storage
 from memory.conversations.items import add_items
@@ -32,7 +30,6 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MAX_ADDED = 1_000
-MAX_PAGE_SIZE = 50
 # Of JSON in a page: an item may be as large as a request.
 MAX_BYTES = 4_000_000
 
@@ -78,16 +75,10 @@ class NewItemsSerializer(ConversationName):
     items = BoundedListField(child=NewItemSerializer(), max_length=MAX_ADDED, min_length=1)
 
 
-class ItemsQuery(ConversationName, PageQuerySerializer):
-    """Query parameters of a conversation's items."""
+class ItemFilter(filters.MemoryOwnerFilter):
+    """Filters of a conversation's items."""
 
-    limit = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_PAGE_SIZE,
-        help_text=f"Items per page. Default: {MAX_PAGE_SIZE}; fewer if items are large.",
-    )
-    ordering = ordering_field(NewestFirst)
+    thread_id = filters.Filter(ChannelIdField, "The conversation.", required=True)
 
 
 class ItemSerializer(serializers.ModelSerializer):
@@ -108,8 +99,10 @@ class ItemSerializer(serializers.ModelSerializer):
         fields = ["id", "item", "message_id", "created_at"]
 
 
-class ItemPages(NewestFirst):
+class ItemPagination(CursorPagination):
     """Pages that hold at most MAX_BYTES, and one item at least."""
+
+    max_page_size = 50
 
     def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
         """Return one row more than fits into the page."""
@@ -117,32 +110,33 @@ class ItemPages(NewestFirst):
         sizes = super().rows_after(queryset.values_list(size), position, backwards=backwards)
         together = accumulate(size for (size,) in sizes)
         fitting = sum(1 for _ in takewhile(lambda so_far: so_far <= MAX_BYTES, together))
-        self.limit = max(1, min(self.limit, fitting))
+        self.page_size = max(1, min(self.page_size, fitting))
         return super().rows_after(queryset, position, backwards=backwards)
 
 
-@route("conversations/items/", name="conversation-items")
-class ItemsView(ApiView):
+class ItemViewSet(ApiViewSet):
     """The items of a conversation."""
 
+    queryset = ConversationItem.objects.all()
+    serializer_class = ItemSerializer
+    pagination_class = ItemPagination
+    ordering = ("-created_at", "-number")
+    ordering_fields = ("created_at",)
+    subject = "conversation item"
+    lookup_url_kwarg = "item_id"
     # A key that may add may remove: messages stay in the transcript.
     allows_bound_keys = True
 
     @operation(
         Action.VIEW,
         "conversation items",
-        permission="memory.view_conversationitem",
-        query=ItemsQuery,
-        id="list_conversation_items",
+        filters=ItemFilter,
         description="Returns the items that a framework has stored, newest first. A page has at "
-        "most "
-        f"{MAX_BYTES:,} bytes of JSON, unless a single item is larger.",
-        page=ItemSerializer,
+        f"most {MAX_BYTES:,} bytes of JSON, unless a single item is larger.",
     )
-    def get(self, request: Request) -> Response:
+    def list(self, request: Request) -> Response:
         """List the items of a conversation."""
-        items = apply_filters(ConversationItem.objects.all(), self.query, self.caller)
-        return self.page(items, ItemPages(), ItemSerializer)
+        return self.page(self.filter_queryset(self.get_queryset()))
 
     @operation(
         Action.CREATE,
@@ -150,11 +144,11 @@ class ItemsView(ApiView):
         permission="memory.add_message",
         body=NewItemsSerializer,
         id="add_conversation_items",
-        returns=no_content("Added."),
+        returns={204: None},
         errors=(402, 409, 422),
         headers=[IDEMPOTENCY_KEY],
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Add items to a conversation.
 
         Items belong to the framework that adds them, and get no reply. Items with the field `said`
@@ -184,37 +178,30 @@ class ItemsView(ApiView):
         "conversation items",
         permission="memory.delete_message",
         query=ConversationName,
-        id="clear_conversation_items",
-        returns=no_content("All items are removed."),
     )
-    def delete(self, request: Request) -> Response:
+    def clear_conversation_items(self, request: Request) -> Response:
         """Remove all items of a conversation.
 
         Removes the items immediately and permanently. Their texts stay in the transcript until the
         conversation is erased.
         """
-        items = apply_filters(ConversationItem.objects.all(), self.query, self.caller)
+        items = self.get_queryset().filter(
+            agent_id=self.caller.agent(self.query["agent"]).id,
+            user_id=self.caller.user(self.query["user_id"]),
+            thread_id=self.query["thread_id"],
+        )
         removed, _ = items.delete()
         self.log(items=removed)
         return Response(status=204)
 
-
-@route("conversations/items/<uuid:item_id>/", name="conversation-item")
-class ItemView(ApiView):
-    """One item."""
-
-    allows_bound_keys = True
-
     @operation(
         Action.DELETE,
-        "conversation item",
         permission="memory.delete_message",
         id="remove_conversation_item",
-        returns=no_content("Removed."),
         errors=(409,),
         headers=[IDEMPOTENCY_KEY],
     )
-    def delete(self, request: Request, item_id: UUID) -> Response:
+    def destroy(self, request: Request, item_id: UUID) -> Response:
         """Remove an item.
 
         Removes the item immediately. Its text stays in the transcript. If two requests remove the
@@ -222,7 +209,7 @@ class ItemView(ApiView):
         """
 
         def remove() -> UUID:
-            item = self.caller.rows(ConversationItem.objects.filter(pk=item_id)).first()
+            item = self.get_queryset().filter(pk=item_id).first()
             if item is None or not item.delete()[0]:
                 raise Http404
             item.pk = item_id  # Django sets it to None

@@ -3,15 +3,15 @@
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
-from django.shortcuts import get_object_or_404
+from django.db.models import Q, QuerySet
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import lists
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
+from konstruct.api.http import filters
+from konstruct.api.http.pagination import CursorPagination
+from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
 from memory.context.recall_traces import traces, with_queries
 from memory.models import Message, RecallEvent
 from tenants.audit.models import Action
@@ -21,7 +21,7 @@ class BaseRecallEventSerializer(serializers.Serializer):
     """The fields of every recall event."""
 
     id = serializers.UUIDField()
-    url = UrlField("recall-event", help_text="The URL with all fields.")
+    url = UrlField("recall-event-detail", help_text="The URL with all fields.")
     agent = AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
@@ -77,80 +77,59 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializ
     """The recall for one reply, with the reasons."""
 
 
-class RecallEventsPage(lists.ByCreation):
+class RecallEventPagination(CursorPagination):
     """A page of recall events, with their queries."""
 
-    def paginate_queryset(self, queryset: Any, request: Any, view: Any = None) -> Any:
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
         """Return the rows of the page."""
-        return with_queries(super().paginate_queryset(queryset, request, view) or ())
+        return with_queries(super().paginate_queryset(queryset, request, view))
 
 
-class RecallEventsQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
-    """Query parameters of the list of recall events."""
+class RecallEventFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
+    """Filters of the list of recall events."""
 
-    message_id = serializers.UUIDField(
-        required=False, help_text="Only the recall for this message, or for this reply."
+    message_id = filters.Filter(
+        serializers.UUIDField,
+        "Only the recall for this message, or for this reply.",
+        method="of_message",
     )
-    abstained = lists.FlagField(
+    abstained = filters.Filter(
+        filters.FlagField,
+        "Only recalls without results, or only those with results.",
         choices=["true", "false"],
-        required=False,
-        help_text="Only recalls without results, or only those with results.",
     )
-    ordering = lists.ordering_field(lists.ByCreation)
+
+    def of_message(self, rows: QuerySet[Any], name: str, value: UUID) -> QuerySet[Any]:
+        """Filter by the id of a message or of its reply."""
+        replies = Message.objects.filter(Q(pk=value) | Q(in_reply_to=value))
+        return rows.filter(reply__in=replies.values("pk"))
 
 
-@route("recall-events/", name="recall-events")
-class RecallEventsView(ApiView):
-    """Recall events: the reasons for replies."""
+class RecallEventViewSet(ListModelMixin, ApiViewSet):
+    """Recall events, newest first: the reasons for replies.
 
+    Each reply has one recall event, written shortly after the reply.
+    """
+
+    queryset = RecallEvent.objects.select_related("reply")
+    serializer_class = RecallEventSerializer
+    detail_serializer_class = RecallEventInFullSerializer
+    filterset_class = RecallEventFilter
+    pagination_class = RecallEventPagination
+    ordering_fields = ("created_at",)
+    subject = "recall event"
+    lookup_url_kwarg = "event_id"
     allows_bound_keys = True
-
-    @operation(
-        Action.LIST,
-        "recall events",
-        permission="memory.view_recallevent",
-        query=RecallEventsQuery,
-        id="list_recall_events",
-        page=RecallEventSerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """List recall events, newest first.
-
-        Each reply has one recall event, written shortly after the reply.
-        """
-        events = lists.apply_filters(
-            RecallEvent.objects.all(), self.query, self.caller, without=("message_id",)
-        )
-        if message_id := self.query.get("message_id"):
-            replies = Message.objects.filter(Q(pk=message_id) | Q(in_reply_to=message_id))
-            events = events.filter(reply__in=replies.values("pk"))
-        events = events.select_related("reply")
-        return self.page(events, RecallEventsPage(), RecallEventSerializer)
-
-
-@route("recall-events/<uuid:event_id>/", name="recall-event")
-class RecallEventView(ApiView):
-    """One recall event."""
 
     # With the prompt as it was sent, which the admin shows beside the conversation.
-    allows_bound_keys = True
-
-    @operation(
-        Action.VIEW,
-        "recall event",
-        permission=("memory.view_recallevent", "memory.view_message"),
-        id="get_recall_event",
-        returns=RecallEventInFullSerializer,
-    )
-    def get(self, request: Request, event_id: UUID) -> Response:
+    @operation(Action.VIEW, permission=("memory.view_recallevent", "memory.view_message"))
+    def retrieve(self, request: Request, event_id: UUID) -> Response:
         """Get a recall event.
 
         The event has the prompt as it was sent. Keys that are bound to a user may not read it.
         """
-        events = self.caller.rows(RecallEvent.objects.select_related("reply"))
-        event = get_object_or_404(events, pk=event_id)
+        event = self.get_object()
         self.caller.require_prompts()
-        self.log(event)
         for name, value in traces([event])[0].items():
             setattr(event, name, value)
-        return Response(self.document(event, RecallEventInFullSerializer))
+        return Response(self.document(event))

@@ -9,9 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import StrictSerializer
-from konstruct.api.http.lists import PAGE_SIZE, KeysetPagination, PageQuerySerializer, Position
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import ApiView, UrlField, no_content, operation
+from konstruct.api.http.pagination import CursorPagination, Position
+from konstruct.api.http.views import ApiViewSet, UrlField, operation
 from memory.context import SessionStore
 from memory.context.session import Session
 from memory.exceptions import InvalidArgument
@@ -33,10 +32,10 @@ class MessagesQuerySerializer(StrictSerializer):
 
     limit = serializers.IntegerField(
         required=False,
-        default=PAGE_SIZE,
+        default=CursorPagination.page_size,
         min_value=1,
         max_value=MAX_MESSAGES,
-        help_text=f"Maximum number of messages; the newest are returned. Default: {PAGE_SIZE}.",
+        help_text="Maximum number of messages; the newest are returned. Default: 50.",
     )
 
 
@@ -44,7 +43,7 @@ class SessionSerializer(serializers.Serializer):
     """A thread with a history."""
 
     thread_id = serializers.CharField()
-    url = UrlField("session", "thread_id", help_text="The URL of its messages.")
+    url = UrlField("session-detail", "thread_id", help_text="The URL of its messages.")
     updated_at = serializers.DateTimeField(help_text="When its newest state was saved.")
     checkpoints = serializers.IntegerField(help_text="Number of saved states.")
 
@@ -65,75 +64,64 @@ class SessionWithMessagesSerializer(SessionSerializer):
     messages = SessionMessageSerializer(many=True)
 
 
-class LastUsedFirst(KeysetPagination):
+class SessionPagination(CursorPagination):
     """Sessions by their newest state; its id grows with time."""
-
-    orderings = {"-checkpoint_id": ("-checkpoint_id", "-thread_id")}
 
     def rows_after(
         self, queryset: SessionStore, position: Position | None, *, backwards: bool
     ) -> list[Session]:
         """Return one session more than a page holds, beginning after the position."""
         if position is None:
-            return queryset.list_sessions(self.limit + 1)
+            return queryset.list_sessions(self.page_size + 1)
         checkpoint_id, thread_id = position
         start = Session(thread_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
         if backwards:
-            return queryset.list_sessions(self.limit + 1, after=start)
-        return queryset.list_sessions(self.limit + 1, before=start)
+            return queryset.list_sessions(self.page_size + 1, after=start)
+        return queryset.list_sessions(self.page_size + 1, before=start)
 
 
-@route("sessions/", name="sessions")
-class SessionsView(ApiView):
+class SessionViewSet(ApiViewSet):
     """The tenant's sessions. A session belongs to no user, so that bound keys do not see them."""
 
-    @operation(
-        Action.LIST,
-        "sessions",
-        permission="memory.view_message",
-        query=PageQuerySerializer,
-        id="list_sessions",
-        page=SessionSerializer,
-    )
-    def get(self, request: Request) -> Response:
+    serializer_class = SessionSerializer
+    pagination_class = SessionPagination
+    ordering = ("-checkpoint_id", "-thread_id")
+    subject = "session"
+    lookup_url_kwarg = "thread_id"
+    lookup_value_converter = "path"
+    permission = "memory.view_message"
+
+    @operation(Action.LIST)
+    def list(self, request: Request) -> Response:
         """List sessions, last used first.
 
         Sessions are threads of graphs that were compiled with Konstruct's checkpointer. Threads of
         channels are conversations.
         """
-        return self.page(_store(), LastUsedFirst(), SessionSerializer)
-
-
-@route("sessions/<path:thread_id>/", name="session")
-class SessionView(ApiView):
-    """One session."""
+        return self.page(_store())
 
     @operation(
         Action.VIEW,
-        "session",
-        permission="memory.view_message",
         query=MessagesQuerySerializer,
-        id="get_session",
         returns=SessionWithMessagesSerializer,
         errors=(422,),
         headers=[THREAD_ID],
     )
-    def get(self, request: Request, thread_id: str) -> Response:
+    def retrieve(self, request: Request, thread_id: str) -> Response:
         """Get a session with its messages."""
-        session = self.document(_session(thread_id), SessionSerializer)
+        session = self.document(_session(thread_id))
         messages = _store().get_session_messages(thread_id, self.query["limit"])
         return Response(session | {"messages": SessionMessageSerializer(messages, many=True).data})
 
     @operation(
         Action.CLEAR,
-        "session",
         permission="audit.clear_session",
         own_transaction=True,
         id="clear_session",
-        returns=no_content("Removed."),
+        returns={204: None},
         headers=[THREAD_ID],
     )
-    def delete(self, request: Request, thread_id: str) -> Response:
+    def destroy(self, request: Request, thread_id: str) -> Response:
         """Clear a session.
 
         Deletes the session's history permanently. Messages in the transcript are kept.

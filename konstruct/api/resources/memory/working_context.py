@@ -1,10 +1,12 @@
-"""The context of one prompt by REST, for programs with a language model of their own."""
+"""The context of one prompt, and the recent turns of an agent and a user."""
 
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,24 +14,28 @@ from rest_framework.response import Response
 from konstruct.api.http.bodies import (
     BoundedListField,
     ChannelIdField,
+    MemoryOwner,
     OptionalTextField,
     StrictCharField,
     StrictSerializer,
 )
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.orchestrator.builder import date_clause, system_prompt_with
-from konstruct.orchestrator.models import ModelTier
+from konstruct.orchestrator.models import Agent, ModelTier
 from memory.arguments import text_argument
-from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
+from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, WINDOW
 from memory.context import ContextManager, SessionStore
 from memory.context.prompt import Prompt, PromptItem
 from memory.context.task import Task
+from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.exceptions import InvalidArgument
+from memory.models import Role
+from tenants import transaction
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 MAX_TURNS = 1000
+MAX_WINDOW_TURNS = 200
 
 
 class GivenTurnSerializer(StrictSerializer):
@@ -167,16 +173,16 @@ class CompiledSerializer(serializers.Serializer):
     prompt = ChatMessageSerializer(many=True, help_text="The messages for a chat model.")
 
 
-@route("context/compile/", name="compile-context")
-class CompileView(ApiView):
+class ContextViewSet(ApiViewSet):
     """Compiles an agent's context as the pipeline does."""
 
+    subject = "context"
     # A prompt holds all of these.
     allows_bound_keys = True
 
+    @action(detail=False, methods=["post"], url_path="compile")
     @operation(
         Action.SEARCH,
-        "context",
         permission=(
             "orchestrator.view_agent",
             "audit.recall_memories",
@@ -184,10 +190,9 @@ class CompileView(ApiView):
             "memory.view_memoryentry",
         ),
         body=CompileSerializer,
-        id="compile_context",
         returns=CompiledSerializer,
     )
-    def post(self, request: Request) -> Response:
+    def compile_context(self, request: Request) -> Response:
         """Compile the context of a prompt.
 
         Returns the session, the facts and the recalled messages for the task, cut to the token
@@ -238,3 +243,95 @@ def _source(memory: PromptItem) -> dict[str, Any]:
     if memory.fact is not None:
         return {"kind": "fact", "id": memory.fact.memory_id}
     return {"kind": "message", "id": memory.message_id}
+
+
+class WindowQuery(MemoryOwner):
+    """Query parameters of reading a window."""
+
+    limit = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_WINDOW_TURNS,
+        help_text=f"Number of newest turns. Default: {WINDOW}.",
+    )
+
+
+class WindowTurnSerializer(serializers.Serializer):
+    """A turn in the window."""
+
+    message_id = serializers.UUIDField(
+        allow_null=True, help_text="Null for a turn that is not in the transcript."
+    )
+    role = serializers.ChoiceField(choices=Role.choices)
+    name = serializers.CharField(help_text="The speaker's display name, or empty.")
+    content = serializers.CharField()
+    at = serializers.DateTimeField(allow_null=True, help_text="The time of the turn, if known.")
+
+
+class WindowSerializer(serializers.Serializer):
+    """The recent turns of an agent and a user, oldest first."""
+
+    agent = serializers.CharField(help_text="The agent's name.")
+    agent_id = serializers.UUIDField()
+    user_id = serializers.CharField()
+    turns = WindowTurnSerializer(many=True)
+
+
+class WindowViewSet(ApiViewSet):
+    """The window of one agent and one user."""
+
+    subject = "window"
+    allows_bound_keys = True
+
+    @operation(
+        Action.VIEW,
+        permission="memory.view_windowclear",
+        query=WindowQuery,
+        returns=WindowSerializer,
+    )
+    def get_window(self, request: Request) -> Response:
+        """Read a window.
+
+        Returns the turns that the agent gets with the user's next message, oldest first.
+        """
+        limit = self.query.get("limit", WINDOW)
+        agent, user_id = self._agent_and_user()
+        turns = get_recent_messages(required_tenant_id(), agent.id, user_id, n=limit)
+        document = {
+            "agent": agent.name,
+            "agent_id": agent.id,
+            "user_id": user_id,
+            "turns": [
+                {
+                    "message_id": turn.get("message_id"),
+                    "role": turn["role"],
+                    "name": turn.get("name", ""),
+                    "content": turn["content"],
+                    "at": datetime.fromisoformat(turn["at"]) if turn.get("at") else None,
+                }
+                for turn in turns
+            ],
+        }
+        return Response(WindowSerializer(document).data)
+
+    @operation(
+        Action.CLEAR,
+        permission="memory.add_windowclear",
+        query=MemoryOwner,
+        own_transaction=True,
+        returns={204: None},
+    )
+    def clear_window(self, request: Request) -> Response:
+        """Clear a window.
+
+        The agent's prompts no longer include earlier turns as recent turns. The transcript is kept,
+        and earlier messages can still be recalled.
+        """
+        agent, user_id = self._agent_and_user()
+        with transaction.atomic():
+            self.write_log_entry()
+            clear_window(required_tenant_id(), agent.id, user_id)
+        return Response(status=204)
+
+    def _agent_and_user(self) -> tuple[Agent, str]:
+        return self.caller.agent(self.query["agent"]), self.caller.user(self.query["user_id"])

@@ -2,62 +2,53 @@
 
 from uuid import UUID
 
-from django.shortcuts import get_object_or_404
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import lists
-from konstruct.api.http.bodies import (
-    ChannelIdField,
-    OptionalTextField,
-    StrictBooleanField,
-    StrictCharField,
-    StrictSerializer,
-    TextField,
-)
-from konstruct.api.http.routes import route
-from konstruct.api.http.schema import response_header
-from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
-from konstruct.api.models import KeyScope
+from konstruct.api.http import bodies, filters
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
 from konstruct.orchestrator.handoff.escalations import Thread, assign, open_escalation, resolve
 from konstruct.orchestrator.handoff.handovers import hand_over
 from konstruct.orchestrator.models import Escalation
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
-LOCATION = response_header("Location", "The URL of the escalation.", 200, 201)
 
-
-class NewEscalationSerializer(StrictSerializer):
+class NewEscalationSerializer(bodies.StrictSerializer):
     """The thread that a person or another agent takes over."""
 
-    agent = ChannelIdField(
+    agent = bodies.ChannelIdField(
         help_text="Name or id of the agent that the thread's messages are sent to."
     )
-    user_id = ChannelIdField(help_text="The user.")
-    thread_id = ChannelIdField(help_text="The conversation; it must have a message of the user.")
-    reason = TextField(max_length=2000, help_text="The reason, for the record.")
-    to_agent = ChannelIdField(
+    user_id = bodies.ChannelIdField(help_text="The user.")
+    thread_id = bodies.ChannelIdField(
+        help_text="The conversation; it must have a message of the user."
+    )
+    reason = bodies.TextField(max_length=2000, help_text="The reason, for the record.")
+    to_agent = bodies.ChannelIdField(
         required=False,
         help_text="Name or id of the active agent that answers instead. Default: a person.",
     )
 
 
-class ResolutionSerializer(StrictSerializer):
+class ResolutionSerializer(bodies.StrictSerializer):
     """How an escalation ends."""
 
-    let_agent_answer = StrictBooleanField(
+    let_agent_answer = bodies.StrictBooleanField(
         help_text="true: the agent answers the held messages. false: they are closed, because a "
         "person has handled them."
     )
-    note = OptionalTextField(help_text="The result, for the record.")
+    note = bodies.OptionalTextField(help_text="The result, for the record.")
 
 
-class AssignmentSerializer(StrictSerializer):
+class AssignmentSerializer(bodies.StrictSerializer):
     """The member of the team to whom an escalation is assigned."""
 
-    assigned_to = StrictCharField(
+    assigned_to = bodies.StrictCharField(
         allow_blank=True,
         max_length=150,
         help_text="Username of a member of the team who may answer. Empty: unassigned.",
@@ -75,7 +66,7 @@ class StateField(serializers.ChoiceField):
 class EscalationSerializer(serializers.ModelSerializer):
     """A thread in which a person or another agent answers, or has answered."""
 
-    url = UrlField("escalation")
+    url = UrlField("escalation-detail")
     agent = AgentNameField(help_text="The agent's name.")
     state = StateField(
         choices=["open", "resolved"],
@@ -103,60 +94,36 @@ class EscalationSerializer(serializers.ModelSerializer):
         ]
 
 
-class EscalationPages(lists.KeysetPagination):
-    """Escalations by their age."""
+class EscalationFilter(filters.ThreadFilter):
+    """Filters of the list."""
 
-    orderings = {"-opened_at": ("-opened_at", "-id"), "opened_at": ("opened_at", "id")}
-
-
-class EscalationQuery(lists.AgentUserQuery, lists.PageQuerySerializer):
-    """Query parameters of the list."""
-
-    thread_id = ChannelIdField(required=False, help_text="Only in this conversation.")
-    state = lists.FlagField(
-        source="resolved_at__isnull",
+    state = filters.Filter(
+        filters.FlagField,
+        "Only escalations in this state.",
+        lookup="resolved_at__isnull",
         choices=["open", "resolved"],
-        required=False,
-        help_text="Only escalations in this state.",
     )
-    to = lists.FlagField(
-        source="to_agent_id__isnull",
+    to = filters.Filter(
+        filters.FlagField,
+        "Only escalations to a person, or only those to another agent.",
+        lookup="to_agent_id__isnull",
         choices=["person", "agent"],
-        required=False,
-        help_text="Only escalations to a person, or only those to another agent.",
     )
-    to_agent = ChannelIdField(
-        required=False, help_text="Only escalations to this agent (name or id)."
+    to_agent = filters.Filter(
+        bodies.ChannelIdField, "Only escalations to this agent (name or id).", method="of_agent"
     )
-    ordering = lists.ordering_field(EscalationPages)
 
 
-class BaseEscalationsView(ApiView):
-    """A view of escalations."""
+class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+    """Threads in which a person or another agent answers, newest first."""
 
+    queryset = Escalation.objects.all()
+    serializer_class = EscalationSerializer
+    filterset_class = EscalationFilter
+    ordering = ("-opened_at", "-id")
+    ordering_fields = ("opened_at",)
+    subject = "escalation"
     allows_bound_keys = True
-
-
-@route("escalations/", name="escalations")
-class EscalationsView(BaseEscalationsView):
-    """Threads in which a person or another agent answers."""
-
-    @operation(
-        Action.LIST,
-        "escalations",
-        permission="orchestrator.view_escalation",
-        query=EscalationQuery,
-        id="list_escalations",
-        page=EscalationSerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """List escalations, newest first."""
-        rows = lists.apply_filters(
-            Escalation.objects.all(), self.query, self.caller, without=("to_agent",)
-        )
-        if "to_agent" in self.query:
-            rows = rows.filter(to_agent_id=self.caller.agent(self.query["to_agent"]).id)
-        return self.page(rows, EscalationPages(), EscalationSerializer)
 
     @operation(
         Action.ESCALATE,
@@ -167,7 +134,7 @@ class EscalationsView(BaseEscalationsView):
         returns={200: EscalationSerializer, 201: EscalationSerializer},
         headers=[LOCATION],
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Escalate a conversation to a person, or hand it to another agent.
 
         The agent stops answering in the conversation. Without `to_agent`, messages of the user are
@@ -192,72 +159,26 @@ class EscalationsView(BaseEscalationsView):
             escalation, is_new = hand_over(thread, to_agent.id, **opening)
         else:
             escalation, is_new = open_escalation(thread, **opening)
-        self.log_created(escalation, is_new=is_new)
-        document = self.document(escalation, EscalationSerializer)
-        status = 201 if is_new else 200
-        return Response(document, status=status, headers={"Location": document["url"]})
+        return self.created(escalation, is_new=is_new, status=201 if is_new else 200)
 
-
-@route("escalations/<uuid:escalation_id>/", name="escalation")
-class EscalationView(BaseEscalationsView):
-    """One escalation."""
-
-    @operation(
-        Action.VIEW,
-        "escalation",
-        scope=(KeyScope.READ, KeyScope.WRITE),
-        permission="orchestrator.view_escalation",
-        id="get_escalation",
-        returns=EscalationSerializer,
-    )
-    def get(self, request: Request, escalation_id: UUID) -> Response:
-        """Get an escalation."""
-        return self.show(Escalation.objects.all(), EscalationSerializer, escalation_id)
-
-
-@route("escalations/<uuid:escalation_id>/assignment/", name="assignment")
-class AssignmentView(BaseEscalationsView):
-    """The member of the team to whom an escalation is assigned."""
-
-    @operation(
-        Action.EDIT,
-        "escalation",
-        permission="orchestrator.change_escalation",
-        body=AssignmentSerializer,
-        id="assign_escalation",
-        returns=EscalationSerializer,
-        errors=(409,),
-    )
-    def put(self, request: Request, escalation_id: UUID) -> Response:
+    @action(detail=True, methods=["put"], url_path="assignment")
+    @operation(Action.EDIT, body=AssignmentSerializer, errors=(409,))
+    def assign_escalation(self, request: Request, escalation_id: UUID) -> Response:
         """Assign an escalation to a member of the team.
 
         Assigns the escalation. Other members may still answer and resolve it.
         """
-        escalation = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
+        escalation = self.get_object()
         before = row_state(escalation)
-        assigned = assign(escalation.pk, to=self.fields["assigned_to"])
-        return self.changed(assigned, before, EscalationSerializer)
+        return self.changed(assign(escalation.pk, to=self.fields["assigned_to"]), before)
 
-
-@route("escalations/<uuid:escalation_id>/resolution/", name="resolution")
-class ResolutionView(BaseEscalationsView):
-    """The end of an escalation."""
-
-    @operation(
-        Action.RESOLVE,
-        "escalation",
-        permission="orchestrator.change_escalation",
-        body=ResolutionSerializer,
-        id="resolve_escalation",
-        returns=EscalationSerializer,
-        errors=(409,),
-    )
-    def post(self, request: Request, escalation_id: UUID) -> Response:
+    @action(detail=True, methods=["post"], url_path="resolution")
+    @operation(Action.RESOLVE, body=ResolutionSerializer, errors=(409,))
+    def resolve_escalation(self, request: Request, escalation_id: UUID) -> Response:
         """Resolve an escalation.
 
         The conversation's own agent answers again.
         """
-        escalation = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
+        escalation = self.get_object()
         before = row_state(escalation)
-        resolved = resolve(escalation.pk, by=self.caller.name, **self.fields)
-        return self.changed(resolved, before, EscalationSerializer)
+        return self.changed(resolve(escalation.pk, by=self.caller.name, **self.fields), before)

@@ -1,17 +1,18 @@
 """Tool calls of agents, and the user's consent to them."""
 
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http import lists
+from konstruct.api.http import filters
 from konstruct.api.http.bodies import StrictBooleanField, StrictSerializer
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
-from konstruct.api.models import KeyScope
+from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
 from konstruct.orchestrator.exceptions import AlreadyDecided
 from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
@@ -30,7 +31,7 @@ class DecisionSerializer(StrictSerializer):
 class ToolCallSerializer(serializers.ModelSerializer):
     """A tool call that an agent requested while it answered a message."""
 
-    url = UrlField("tool-call")
+    url = UrlField("tool-call-detail")
     agent = AgentNameField(help_text="The agent's name.")
     message_id = serializers.UUIDField(help_text="The message that the agent answers.")
     arguments = serializers.JSONField(help_text="The arguments of the call.")
@@ -47,82 +48,48 @@ class ToolCallSerializer(serializers.ModelSerializer):
         ]
 
 
-class ToolCallQuery(lists.AgentUserQuery, lists.TimeRangeQuery, lists.PageQuerySerializer):
-    """Query parameters of the list."""
+class ToolCallFilter(filters.AgentUserFilter, filters.TimeRangeFilter):
+    """Filters of the list."""
 
-    message_id = serializers.UUIDField(required=False, help_text="Only tool calls of this message.")
-    state = serializers.ChoiceField(
-        choices=ToolCallState.choices, required=False, help_text="Only calls in this state."
+    message_id = filters.Filter(serializers.UUIDField, "Only tool calls of this message.")
+    state = filters.Filter(
+        serializers.ChoiceField, "Only calls in this state.", choices=ToolCallState.choices
     )
-    ordering = lists.ordering_field(lists.ByCreation)
 
 
-class BaseToolCallsView(ApiView):
-    """A view of tool calls."""
+class ToolCallViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+    """The tool calls of agents.
 
+    `state=waiting` lists the calls that need a user's consent. Each has the `question` to ask.
+    """
+
+    queryset = ToolCall.objects.all()
+    serializer_class = ToolCallSerializer
+    filterset_class = ToolCallFilter
+    ordering_fields = ("created_at",)
+    subject = "tool call"
+    lookup_url_kwarg = "call_id"
     allows_bound_keys = True
 
-
-@route("tool-calls/", name="tool-calls")
-class ToolCallsView(BaseToolCallsView):
-    """The tool calls of agents."""
-
-    @operation(
-        Action.LIST,
-        "tool calls",
-        permission="orchestrator.view_toolcall",
-        query=ToolCallQuery,
-        id="list_tool_calls",
-        page=ToolCallSerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """List tool calls.
-
-        `state=waiting` lists the calls that need a user's consent. Each has the `question` to ask.
-        """
-        rows = lists.apply_filters(ToolCall.objects.all(), self.query, self.caller)
-        return self.page(rows, lists.ByCreation(), ToolCallSerializer)
-
-
-@route("tool-calls/<uuid:call_id>/", name="tool-call")
-class ToolCallView(BaseToolCallsView):
-    """One tool call."""
-
-    @operation(
-        Action.VIEW,
-        "tool call",
-        scope=(KeyScope.READ, KeyScope.WRITE),
-        permission="orchestrator.view_toolcall",
-        id="get_tool_call",
-        returns=ToolCallSerializer,
-    )
-    def get(self, request: Request, call_id: UUID) -> Response:
-        """Get a tool call."""
-        return self.show(ToolCall.objects.all(), ToolCallSerializer, call_id)
-
-
-@route("tool-calls/<uuid:call_id>/decision/", name="decision")
-class DecisionView(BaseToolCallsView):
-    """The user's decision on a tool call."""
-
+    @action(detail=True, methods=["post"], url_path="decision")
     @operation(
         Action.DECIDE,
-        "tool call",
-        permission="orchestrator.change_toolcall",
         body=DecisionSerializer,
         own_transaction=True,
-        id="decide_tool_call",
-        returns=ToolCallSerializer,
         errors=(409,),
     )
-    def post(self, request: Request, call_id: UUID) -> Response:
+    def decide_tool_call(self, request: Request, call_id: UUID) -> Response:
         """Approve or deny a tool call.
 
         Send the user's answer to the call's `question`. A worker executes an approved call once,
         and answers the message. Repeating the same decision changes nothing.
         """
         approve, late = self.fields["approve"], None
-        bound_to = {"agent_id": self.caller.agent_id, "user_id": self.caller.user_id}
+        bound_to: dict[str, Any] = {
+            "agent_id": self.caller.agent_id,
+            "user_id": self.caller.user_id,
+        }
+        visible = {name: value for name, value in bound_to.items() if value is not None}
         with transaction.atomic():
             try:
                 decided = tool_calls.decide(
@@ -130,9 +97,7 @@ class DecisionView(BaseToolCallsView):
                     call_id,
                     approve,
                     by=f"{self.caller.name}, by the API",
-                    visible=Q(
-                        **{name: value for name, value in bound_to.items() if value is not None}
-                    ),
+                    visible=Q(**visible),
                 )
             except AlreadyDecided as error:
                 late = error  # commits that the call has expired
@@ -141,4 +106,4 @@ class DecisionView(BaseToolCallsView):
                 self.write_log_entry()
         if late is not None:
             raise late
-        return Response(self.document(decided, ToolCallSerializer))
+        return Response(self.document(decided))

@@ -1,18 +1,24 @@
-"""Counts of a tenant's rows, stored and pending."""
+"""Usage by REST: counts of rows, activity by day, and calls of language models."""
 
 from dataclasses import asdict
-from datetime import date
-from typing import Any, TypeVar
+from datetime import date, timedelta
+from typing import Any, Final, TypeVar
 
 from django.db.models import Model, OuterRef, QuerySet
 from django.utils import timezone
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import ChannelIdField, StrictSerializer, TextField
-from konstruct.api.http.routes import route
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http.bodies import (
+    AwareDateTimeField,
+    ChannelIdField,
+    StrictSerializer,
+    TextField,
+)
+from konstruct.api.http.views import AgentNameField, ApiViewSet, operation
+from konstruct.orchestrator import metering
 from konstruct.orchestrator.activity import MAX_DAYS, activity
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.usage import tenant_row, usage_of
@@ -24,6 +30,9 @@ from tenants.models import has_failed
 
 M = TypeVar("M", bound=Model)
 
+# The days of the usage of language models without `since`, and the rows of an answer.
+DAYS: Final = 30
+MAX_ROWS: Final = 1_000
 # Counting this far takes a few hundredths of a second.
 MAX_COUNT = 100_000
 # Counts without a limit, for which Postgres has an estimate for the whole tenant.
@@ -134,49 +143,53 @@ class UsageByDaySerializer(serializers.Serializer):
     )
 
 
-@route("usage/days/", name="usage-by-day")
-class UsageByDayView(ApiView):
-    """A tenant's activity by day."""
+class ModelUsageQuery(StrictSerializer):
+    """Query parameters of the usage of language models."""
 
-    @operation(
-        Action.VIEW,
-        "usage",
-        permission="memory.view_message",
-        query=DaysQuery,
-        id="get_usage_by_day",
-        returns=UsageByDaySerializer,
+    agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
+    since = AwareDateTimeField(
+        required=False,
+        help_text=f"Only calls from this moment on (with a time zone). Default: {DAYS} days ago.",
     )
-    def get(self, request: Request) -> Response:
-        """Get messages, replies by source, reply times and tokens by day.
-
-        A day that has ended is counted once: later imports and erasures do not change its numbers
-        until it is counted again in the admin.
-        """
-        query = self.query
-        agent_id = self.caller.agent(query["agent"]).id if "agent" in query else None
-        period = activity(
-            first=query["first"],
-            last=query["last"],
-            agent_id=agent_id,
-            channel=query.get("channel", ""),
-        )
-        days = [
-            {
-                **asdict(numbers),
-                "day": day,
-                "p50_seconds": numbers.percentile(0.5),
-                "p95_seconds": numbers.percentile(0.95),
-            }
-            for day, numbers in period.days.items()
-        ]
-        document = UsageByDaySerializer({"days": days, "is_complete": period.is_complete})
-        return Response(document.data)
+    until = AwareDateTimeField(
+        required=False, help_text="Only calls before this moment (with a time zone)."
+    )
 
 
-@route("usage/", name="usage")
-class UsageView(ApiView):
+class ModelUsageRowSerializer(serializers.Serializer):
+    """The calls of one day, agent, purpose and model."""
+
+    day = serializers.DateField(help_text="The day (UTC).")
+    agent = AgentNameField(allow_null=True, help_text="The agent's name. null: no agent.")
+    agent_id = serializers.UUIDField(allow_null=True)
+    purpose = serializers.CharField(help_text="Purpose of the calls, such as extraction.")
+    model = serializers.CharField(help_text="The language model.")
+    calls = serializers.IntegerField(help_text="All calls.")
+    failed = serializers.IntegerField(help_text="Calls that failed.")
+    unknown = serializers.IntegerField(
+        help_text="Calls without an outcome, because their process ended."
+    )
+    prompt_tokens = serializers.IntegerField(help_text="Tokens sent.")
+    completion_tokens = serializers.IntegerField(help_text="Tokens received.")
+    cost = serializers.DecimalField(
+        max_digits=None, decimal_places=6, help_text="By the prices at the time of the calls."
+    )
+
+
+class ModelUsageSerializer(serializers.Serializer):
+    """Usage of language models, newest day first."""
+
+    results = ModelUsageRowSerializer(many=True)
+    is_complete = serializers.BooleanField(
+        help_text=f"Whether these are all rows. False: there are more than {MAX_ROWS:,}; ask for a"
+        " shorter time."
+    )
+
+
+class UsageViewSet(ApiViewSet):
     """The numbers of rows of the tenant, or of those that a bound key sees."""
 
+    subject = "usage"
     allows_bound_keys = True
 
     @operation(
@@ -186,7 +199,7 @@ class UsageView(ApiView):
         id="get_usage",
         returns=UsageSerializer,
     )
-    def get(self, request: Request) -> Response:
+    def retrieve(self, request: Request) -> Response:
         """Count stored and pending rows."""
         of_caller = self.caller.rows
         of_message = {"agent": "message__agent_id", "user": "message__user_id"}
@@ -215,6 +228,62 @@ class UsageView(ApiView):
         if not self.caller.is_bound:
             optional_fields["quotas"] = _quotas()
         return Response(UsageSerializer({**counts, **optional_fields}).data)
+
+
+class UsageByDayViewSet(ApiViewSet):
+    """Activity and language models by day. Bound keys have no access."""
+
+    subject = "usage"
+
+    @action(detail=False, url_path="days")
+    @operation(
+        Action.VIEW, permission="memory.view_message", query=DaysQuery, returns=UsageByDaySerializer
+    )
+    def get_usage_by_day(self, request: Request) -> Response:
+        """Get messages, replies by source, reply times and tokens by day.
+
+        A day that has ended is counted once: later imports and erasures do not change its numbers
+        until it is counted again in the admin.
+        """
+        query = self.query
+        agent_id = self.caller.agent(query["agent"]).id if "agent" in query else None
+        period = activity(
+            first=query["first"],
+            last=query["last"],
+            agent_id=agent_id,
+            channel=query.get("channel", ""),
+        )
+        days = [
+            {
+                **asdict(numbers),
+                "day": day,
+                "p50_seconds": numbers.percentile(0.5),
+                "p95_seconds": numbers.percentile(0.95),
+            }
+            for day, numbers in period.days.items()
+        ]
+        document = UsageByDaySerializer({"days": days, "is_complete": period.is_complete})
+        return Response(document.data)
+
+    @action(detail=False, url_path="models")
+    @operation(
+        Action.VIEW,
+        "model usage",
+        permission="orchestrator.view_modelcall",
+        query=ModelUsageQuery,
+        returns=ModelUsageSerializer,
+    )
+    def get_model_usage(self, request: Request) -> Response:
+        """Sum calls, tokens and money of language models by day, agent, purpose and model."""
+        agent = self.query.get("agent")
+        rows = metering.usage(
+            since=self.query.get("since") or timezone.now() - timedelta(days=DAYS),
+            until=self.query.get("until"),
+            agent_id=None if agent is None else self.caller.agent(agent).id,
+            limit=MAX_ROWS + 1,
+        )
+        documents = self.documents(rows[:MAX_ROWS], ModelUsageRowSerializer)
+        return Response({"results": documents, "is_complete": len(rows) <= MAX_ROWS})
 
 
 def _quotas() -> list[dict[str, Any]]:

@@ -5,7 +5,9 @@ from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.exceptions import NotFound
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -13,17 +15,11 @@ from rest_framework.reverse import reverse
 from konstruct.api.auth.permissions import Caller, OutsideOfKey
 from konstruct.api.http import bodies
 from konstruct.api.http.access_log import actor_of
+from konstruct.api.http.filters import Filter, FilterSet, FlagField
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists import (
-    ByCreation,
-    NewestFirst,
-    PageQuerySerializer,
-    ordering_field,
-)
 from konstruct.api.http.problems import current_request_id
-from konstruct.api.http.routes import route
-from konstruct.api.http.schema import response_header
-from konstruct.api.http.views import ApiView, operation
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities.channel_identities import linked_ids
 from konstruct.orchestrator.identities.erasure_requests import (
@@ -38,7 +34,6 @@ from tenants.audit.pseudonyms import pseudonyms
 MAX_THREADS = 1000
 MAX_REPLIES = 1000
 ERASE = "audit.add_erasurerequest"
-ERASURE_LOCATION = response_header("Location", "The URL of the request.", 202)
 
 
 class EraseSerializer(bodies.StrictSerializer):
@@ -81,7 +76,7 @@ class NewErasureSerializer(EraseSerializer):
     )
 
 
-class AffectedRepliesQuery(PageQuerySerializer):
+class AffectedRepliesQuery(bodies.StrictSerializer):
     """Query parameters of the replies that an erasure may include."""
 
     user_id = bodies.ChannelIdField(help_text="The user to erase.")
@@ -165,50 +160,71 @@ class ErasureSerializer(serializers.Serializer):
         "`storage` lists the rewritten files, and when other files lose the removed values.",
     )
 
+    def to_representation(self, erasure: ErasureRequest | MessageErasure) -> Any:
+        """Return the request with its state, its progress and all ids of the person."""
+        user_ids, started, progress = [erasure.user_id], erasure.receipt, None
+        if isinstance(erasure, ErasureRequest):
+            started, progress = erasure.progress, _progress(erasure.progress)
+            if erasure.user_ids or not erasure.done_at:
+                user_ids = erasure.user_ids or linked_ids(erasure.user_id)
+        document = {
+            "url": reverse("erasure-detail", args=[erasure.pk], request=self.context["request"]),
+            "user_ids": user_ids,
+            "state": "done" if erasure.done_at else "running" if started else "requested",
+            "progress": progress,
+            "problem": erasure.last_error,
+        }
+        stored = {
+            name: getattr(erasure, name, None)
+            for name in map(str, self.fields)
+            if name not in document
+        }
+        return super().to_representation({**stored, **document})
 
-class ErasureQuery(PageQuerySerializer):
-    """Query parameters of the list."""
 
-    user_id = bodies.ChannelIdField(
-        required=False, help_text="Only of this user, also after the erasure."
+class ErasureFilter(FilterSet):
+    """Filters of the list."""
+
+    user_id = Filter(
+        bodies.ChannelIdField, "Only of this user, also after the erasure.", method="of_person"
     )
-    state = serializers.ChoiceField(
-        choices=["open", "done"], required=False, help_text="Only requests that are open or done."
+    state = Filter(
+        FlagField,
+        "Only requests that are open or done.",
+        lookup="done_at__isnull",
+        choices=["open", "done"],
     )
-    ordering = ordering_field(ByCreation)
+
+    def of_person(self, rows: Any, name: str, value: str) -> Any:
+        """Filter by a user id, or by its digest after the erasure."""
+        return rows.filter(pk__in=_requests_about(self.caller.user(value)))
 
 
-@route("erasures/", name="erasures")
-class ErasuresView(ApiView):
+class ErasureViewSet(ListModelMixin, ApiViewSet):
     """Requests of erasure."""
 
+    queryset = ErasureRequest.objects.all()
+    serializer_class = ErasureSerializer
+    filterset_class = ErasureFilter
+    ordering_fields = ("created_at",)
+    subject = "erasure request"
+    lookup_url_kwarg = "erasure_id"
+    permission = "audit.view_erasurerequest"
     allows_bound_keys = True
 
-    @operation(
-        Action.LIST,
-        "erasure requests",
-        scope=(KeyScope.READ, KeyScope.ERASE),
-        permission="audit.view_erasurerequest",
-        query=ErasureQuery,
-        id="list_erasures",
-        page=ErasureSerializer,
-    )
-    def get(self, request: Request) -> Response:
+    def get_queryset(self) -> Any:
+        """Return the requests within the binding of the key; finished ones have digests."""
+        rows, caller = ErasureRequest.objects.all(), self.caller
+        if caller.agent_id is not None:
+            rows = rows.filter(agent_id=caller.agent_id)
+        if caller.user_id is not None:
+            rows = rows.filter(pk__in=_requests_about(caller.user_id))
+        return rows
+
+    @operation(Action.LIST, scope=(KeyScope.READ, KeyScope.ERASE), id="list_erasures")
+    def list(self, request: Request) -> Response:
         """List the erasures of users. Erasures of messages are not listed."""
-        rows = ErasureRequest.objects.all()
-        if self.caller.agent_id is not None:
-            rows = rows.filter(agent_id=self.caller.agent_id)
-        user_id = self.caller.user_id
-        if "user_id" in self.query:
-            user_id = self.caller.user(self.query["user_id"])
-        if user_id is not None:
-            about = ErasureRequest.objects.about(user_id).order_by()
-            rows = rows.filter(pk__in=about.values("pk"))
-        if "state" in self.query:
-            rows = rows.filter(done_at__isnull=self.query["state"] == "open")
-        pages = ByCreation()
-        found = pages.paginate_queryset(rows, request, view=self)
-        return pages.get_paginated_response([_document(row, request) for row in found])
+        return super().list(request)
 
     @operation(
         Action.ERASE,
@@ -218,9 +234,9 @@ class ErasuresView(ApiView):
         id="request_erasure",
         returns={202: ErasureSerializer},
         errors=(409, 422),
-        headers=[IDEMPOTENCY_KEY, ERASURE_LOCATION],
+        headers=[IDEMPOTENCY_KEY, LOCATION],
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Request the erasure of a user.
 
         A background process removes all data about the user and about all users linked to them:
@@ -271,49 +287,16 @@ class ErasuresView(ApiView):
         else:  # the same Idempotency-Key
             requested = ErasureRequest.objects.get(pk=erasure_id)
             self.log(requested, action=Action.VIEW)
-        document = _document(requested, request)
+        document = self.document(requested)
         return Response(document, status=202, headers={"Location": document["url"]})
-
-
-@route("erasures/replies/", name="erasure-replies")
-class AffectedRepliesView(ApiView):
-    """Replies to others that the erasure of a user may include."""
-
-    @operation(
-        Action.LIST,
-        "replies with words of a person",
-        scope=(KeyScope.READ, KeyScope.ERASE),
-        permission="memory.view_message",
-        query=AffectedRepliesQuery,
-        id="list_affected_replies",
-        page=AffectedReplySerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """List the replies to others that were written with words of a user, newest first.
-
-        An erasure of the user keeps them unless it names them. It needs a key of the whole tenant.
-        """
-        user_ids = linked_ids(self.query["user_id"])
-        rows = replies_to_others(user_ids, agent_id=self.caller.agent_id_in(self.query))
-        return self.page(rows, NewestFirst(), AffectedReplySerializer)
-
-
-@route("erasures/<uuid:erasure_id>/", name="erasure")
-class ErasureView(ApiView):
-    """One request."""
-
-    allows_bound_keys = True
 
     @operation(
         Action.VIEW,
-        "erasure request",
         scope=(KeyScope.READ, KeyScope.ERASE),
-        permission="audit.view_erasurerequest",
         id="get_erasure",
-        returns=ErasureSerializer,
         errors=(404,),
     )
-    def get(self, request: Request, erasure_id: UUID) -> Response:
+    def retrieve(self, request: Request, erasure_id: UUID) -> Response:
         """Get the state of an erasure."""
         erasure: ErasureRequest | MessageErasure | None
         erasure = ErasureRequest.objects.filter(pk=erasure_id).first()
@@ -321,11 +304,39 @@ class ErasureView(ApiView):
         if erasure is None or not _may_see(self.caller, erasure):
             raise NotFound
         self.log(erasure)
-        return Response(_document(erasure, request))
+        return Response(self.document(erasure))
+
+    @action(
+        detail=False,
+        url_path="replies",
+        ordering=("-created_at", "-number"),
+        ordering_fields=(),
+        allows_bound_keys=False,
+    )
+    @operation(
+        Action.LIST,
+        "replies with words of a person",
+        scope=(KeyScope.READ, KeyScope.ERASE),
+        permission="memory.view_message",
+        query=AffectedRepliesQuery,
+        page=AffectedReplySerializer,
+    )
+    def list_affected_replies(self, request: Request) -> Response:
+        """List the replies to others that were written with words of a user, newest first.
+
+        An erasure of the user keeps them unless it names them. It needs a key of the whole tenant.
+        """
+        user_ids = linked_ids(self.query["user_id"])
+        rows = replies_to_others(user_ids, agent_id=self.caller.agent_id_in(self.query))
+        return self.page(rows, AffectedReplySerializer)
+
+
+def _requests_about(user_id: str) -> Any:
+    return ErasureRequest.objects.about(user_id).order_by().values("pk")
 
 
 def erase_messages(
-    view: ApiView,
+    view: ApiViewSet,
     *,
     agent_id: UUID,
     user_id: str,
@@ -335,18 +346,17 @@ def erase_messages(
     reason: str = "",
 ) -> Response:
     """Request the erasure of a message or a conversation, and answer with the request."""
-    request = view.request
     erasure = request_message_erasure(
         agent_id=agent_id,
         user_id=user_id,
         thread_id=thread_id,
         message_id=message_id,
         reply_ids=reply_ids,
-        by=actor_of(request),
+        by=actor_of(view.request),
         reason=reason,
     )
     view.log(erasure, erasure_id=erasure.pk)
-    document = _document(erasure, request)
+    document = view.document(erasure, ErasureSerializer)
     return Response(document, status=202, headers={"Location": document["url"]})
 
 
@@ -360,26 +370,6 @@ def _may_see(caller: Caller, erasure: ErasureRequest | MessageErasure) -> bool:
         caller.user_id,
         *pseudonyms(caller.user_id),
     )
-
-
-def _document(erasure: ErasureRequest | MessageErasure, request: Request) -> dict[str, Any]:
-    names = [
-        *("id", "user_id", "agent_id", "thread_id", "message_id", "all_replies", "reply_ids"),
-        *("reason", "requested_by", "created_at", "done_at", "receipt"),
-    ]
-    user_ids, started, progress = [erasure.user_id], erasure.receipt, None
-    if isinstance(erasure, ErasureRequest):
-        started, progress = erasure.progress, _progress(erasure.progress)
-        user_ids = erasure.user_ids or (user_ids if erasure.done_at else linked_ids(user_ids[0]))
-    document = {
-        "url": reverse("erasure", args=[erasure.pk], request=request),
-        "user_ids": user_ids,
-        "state": "done" if erasure.done_at else "running" if started else "requested",
-        "progress": progress,
-        "problem": erasure.last_error,
-        **{name: getattr(erasure, name, None) for name in names},
-    }
-    return dict(ErasureSerializer(document).data)
 
 
 def _progress(progress: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -3,22 +3,21 @@
 from uuid import UUID
 
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField, OptionalTextField, StrictSerializer
-from konstruct.api.http.lists import ByCreation, PageQuerySerializer, apply_filters, ordering_field
-from konstruct.api.http.routes import route
-from konstruct.api.http.schema import response_header
-from konstruct.api.http.views import ApiView, UrlField, operation
+from konstruct.api.http.filters import Filter, FilterSet
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import ApiViewSet, UrlField, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import ChannelIdentity
 from konstruct.orchestrator.usage import require_storage
 from tenants.audit.changes import NO_STATE, row_state
 from tenants.audit.models import Action
-
-LOCATION = response_header("Location", "The URL of the identity.", 200)
 
 
 class NewIdentitySerializer(StrictSerializer):
@@ -41,7 +40,7 @@ class LinkSerializer(StrictSerializer):
 class IdentitySerializer(serializers.ModelSerializer):
     """The id of a sender in a channel, and the user that its messages belong to."""
 
-    url = UrlField("identity")
+    url = UrlField("identity-detail")
 
     class Meta:
         model = ChannelIdentity
@@ -51,44 +50,33 @@ class IdentitySerializer(serializers.ModelSerializer):
         ]
 
 
-class IdentityQuery(PageQuerySerializer):
-    """Query parameters of the list."""
+class IdentityFilter(FilterSet):
+    """Filters of the list."""
 
-    channel = ChannelIdField(required=False, help_text="Only of this channel.")
-    workspace = ChannelIdField(required=False, help_text="Only of this workspace.")
-    native_id = ChannelIdField(required=False, help_text="Only this id of a channel.")
-    user_id = ChannelIdField(required=False, help_text="Only identities that belong to this user.")
-    ordering = ordering_field(ByCreation)
+    channel = Filter(ChannelIdField, "Only of this channel.")
+    workspace = Filter(ChannelIdField, "Only of this workspace.")
+    native_id = Filter(ChannelIdField, "Only this id of a channel.")
+    user_id = Filter(ChannelIdField, "Only identities that belong to this user.")
 
 
-@route("identities/", name="identities")
-class IdentitiesView(ApiView):
-    """Identities of the tenant."""
+class IdentityViewSet(ListModelMixin, ApiViewSet):
+    """Identities of the tenant, newest first."""
 
-    @operation(
-        Action.LIST,
-        "identities",
-        permission="orchestrator.view_channelidentity",
-        query=IdentityQuery,
-        id="list_identities",
-        page=IdentitySerializer,
-    )
-    def get(self, request: Request) -> Response:
-        """List identities, newest first."""
-        identities = apply_filters(ChannelIdentity.objects.all(), self.query, self.caller)
-        return self.page(identities, ByCreation(), IdentitySerializer)
+    queryset = ChannelIdentity.objects.all()
+    serializer_class = IdentitySerializer
+    filterset_class = IdentityFilter
+    ordering_fields = ("created_at",)
+    subject, subjects = "identity", "identities"
 
     @operation(
         Action.CREATE,
-        "identity",
-        permission="orchestrator.add_channelidentity",
         body=NewIdentitySerializer,
         id="name_identity",
-        returns=IdentitySerializer,
+        returns={200: IdentitySerializer},
         errors=(402, 409),
         headers=[LOCATION],
     )
-    def post(self, request: Request) -> Response:
+    def create(self, request: Request) -> Response:
         """Create or rename an identity.
 
         A channel creates an identity with the first message of a sender. A new identity is a
@@ -107,43 +95,19 @@ class IdentitiesView(ApiView):
             self.log(identity, action=Action.VIEW)
         else:
             self.log(identity, action=Action.EDIT, before=before, after=now)
-        document = self.document(identity, IdentitySerializer)
+        document = self.document(identity)
         return Response(document, headers={"Location": document["url"]})
 
-
-@route("identities/<uuid:identity_id>/", name="identity")
-class IdentityView(ApiView):
-    """One identity."""
-
-    @operation(
-        Action.VIEW,
-        "identity",
-        scope=(KeyScope.READ, KeyScope.WRITE),
-        permission="orchestrator.view_channelidentity",
-        id="get_identity",
-        returns=IdentitySerializer,
-    )
-    def get(self, request: Request, identity_id: UUID) -> Response:
+    @operation(Action.VIEW, scope=(KeyScope.READ, KeyScope.WRITE))
+    def retrieve(self, request: Request, identity_id: UUID) -> Response:
         """Get an identity."""
         identity = channel_identities.find_identity(identity_id)
         self.log(identity)
-        return Response(self.document(identity, IdentitySerializer))
+        return Response(self.document(identity))
 
-
-@route("identities/<uuid:identity_id>/link/", name="identity-link")
-class LinkView(ApiView):
-    """The user of an identity."""
-
-    @operation(
-        Action.LINK,
-        "identity",
-        permission="orchestrator.change_channelidentity",
-        body=LinkSerializer,
-        id="link_identity",
-        returns=IdentitySerializer,
-        errors=(409,),
-    )
-    def put(self, request: Request, identity_id: UUID) -> Response:
+    @action(detail=True, methods=["put"], url_path="link")
+    @operation(Action.LINK, body=LinkSerializer, errors=(409,))
+    def link_identity(self, request: Request, identity_id: UUID) -> Response:
         """Link an identity to a user.
 
         New messages of the identity belong to this user. A background process moves its earlier
@@ -154,17 +118,11 @@ class LinkView(ApiView):
         linked = channel_identities.link(
             identity, self.fields["user_id"], by=f"{self.caller.name}, by the API"
         )
-        return self.changed(linked, before, IdentitySerializer)
+        return self.changed(linked, before)
 
-    @operation(
-        Action.LINK,
-        "identity, away from its user",
-        permission="orchestrator.change_channelidentity",
-        id="unlink_identity",
-        returns=IdentitySerializer,
-        errors=(409,),
-    )
-    def delete(self, request: Request, identity_id: UUID) -> Response:
+    @link_identity.mapping.delete
+    @operation(Action.LINK, "identity, away from its user", errors=(409,))
+    def unlink_identity(self, request: Request, identity_id: UUID) -> Response:
         """Unlink an identity from its user.
 
         The identity becomes a separate user. Messages that were moved stay with the former user.
@@ -172,4 +130,4 @@ class LinkView(ApiView):
         identity = channel_identities.find_identity(identity_id)
         before = row_state(identity)
         unlinked = channel_identities.unlink(identity)
-        return self.changed(unlinked, before, IdentitySerializer)
+        return self.changed(unlinked, before)

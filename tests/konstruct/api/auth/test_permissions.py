@@ -19,7 +19,7 @@ from tests.konstruct.conftest import json_bytes
 pytestmark = pytest.mark.django_db
 
 VIEWS = {
-    str(pattern.name): pattern.callback.view_class
+    str(pattern.name): pattern.callback.cls
     for path, pattern in patterns(get_resolver("konstruct.urls.api"))
     if path.startswith("v1/")
 }

@@ -88,6 +88,7 @@ def test_every_example_keeps_to_its_schema(schema: str) -> None:
     described = yaml.load(schema, yaml.CSafeLoader)
     operations = [operation for path in described["paths"].values() for operation in path.values()]
     shown: set[str] = set()
+    bodies = {one["operationId"] for one in operations if "requestBody" in one}
     for operation in operations:
         for place in (operation.get("requestBody", {}), *operation["responses"].values()):
             for content in place.get("content", {}).values():
@@ -96,6 +97,7 @@ def test_every_example_keeps_to_its_schema(schema: str) -> None:
                     Draft202012Validator(of_document).validate(example["value"])
                     shown.add(operation["operationId"])
     assert shown == set(_EXAMPLES)
+    assert bodies - shown == set()
 
 
 @pytest.mark.slow

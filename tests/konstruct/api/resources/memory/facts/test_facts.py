@@ -127,6 +127,8 @@ def test_a_list_is_newest_first_and_narrowed(program_a: Program, bo: Agent) -> N
     assert filtered(topic={"in": ["drink"]}) == ["Maria likes tea."]
     assert filtered(priority={"gte": 2}) == ["Bo knows of tea."]
     assert filtered(topic={"exists": False}) == ["Everybody knows of tea.", "Theo likes tea."]
+    assert filtered(topic={"contains": "oo", "ne": "drink"}) == filtered(topic="food")
+    assert len(filtered(topic={"ne": "food"})) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,166 @@
+"""Filters of lists by django-filter, checked with the same fields as bodies."""
+
+import copy
+from typing import Any, Self
+
+import django_filters
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from konstruct.api.auth.permissions import Caller, caller_of
+from konstruct.api.http import bodies
+from memory.conversations.transcript import filter_by_metadata
+
+
+class SerializerFormField(forms.Field):
+    """A form's field that checks its value with a field of REST framework."""
+
+    def __init__(self, *, serializer_field: serializers.Field, **options: Any) -> None:
+        super().__init__(**options)
+        self.serializer_field = serializer_field
+
+    def to_python(self, value: Any) -> Any:
+        """Return the checked value; None without one."""
+        if value is None:
+            return None
+        try:
+            return self.serializer_field.run_validation(value)
+        except serializers.ValidationError as error:
+            # django-filter formats each message with its parameters.
+            raise ValidationError(
+                [ValidationError("%(detail)s", params={"detail": one}) for one in error.detail]
+            ) from error
+
+
+class Filter(django_filters.Filter):
+    """A filter with a field of REST framework: `Filter(ChannelIdField, "Only of this thread.")`.
+
+    Args:
+        field: the class of the field.
+        help_text: for the OpenAPI description.
+        lookup: the lookup of Django. Default: the filter's name.
+        method: the method of the FilterSet that filters.
+        required: whether the parameter must be given.
+        options: further options of the field.
+    """
+
+    field_class = SerializerFormField
+
+    def __init__(
+        self,
+        field: type[serializers.Field],
+        help_text: str,
+        *,
+        lookup: str = "",
+        method: str | None = None,
+        required: bool = False,
+        **options: Any,
+    ) -> None:
+        name, _, expression = lookup.rpartition("__")
+        checked = {"serializer_field": field(required=required, help_text=help_text, **options)}
+        super().__init__(
+            name or None, expression or None, label="", method=method, required=required, **checked
+        )
+        self.serializer_field = checked["serializer_field"]
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Return a shallow copy, since no request changes the field, with a method of its own."""
+        duplicate = copy.copy(self)
+        duplicate.method = self.method
+        return duplicate
+
+
+class FlagField(serializers.ChoiceField):
+    """A filter with two words as its choices: the first means true, the second false."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return whether the first word was sent."""
+        return bool(super().to_internal_value(data) == next(iter(self.choices)))
+
+
+class FilterSet(django_filters.FilterSet):
+    """The filters of a list. Parameters that it does not declare are refused."""
+
+    @property
+    def caller(self) -> Caller:
+        """The program or person of the request."""
+        return caller_of(self.request)
+
+    def of_agent(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Filter by the name or id of an agent, in the column of the filter's name."""
+        column = "agent_id" if name == "agent" else f"{name}_id"
+        return rows.filter(**{column: self.caller.agent(value).id})
+
+    def of_user(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Filter by a user within the binding of the key."""
+        return rows.filter(user_id=self.caller.user(value))
+
+
+class AgentUserFilter(FilterSet):
+    """Filters by agent and user."""
+
+    agent = Filter(bodies.ChannelIdField, "Only of this agent (name or id).", method="of_agent")
+    user_id = Filter(bodies.ChannelIdField, "Only of this user.", method="of_user")
+
+
+class ThreadFilter(AgentUserFilter):
+    """Filters by agent, user and conversation."""
+
+    thread_id = Filter(bodies.ChannelIdField, "Only of this conversation.")
+
+
+class MemoryOwnerFilter(FilterSet):
+    """Filters by agent and user, both required."""
+
+    agent = Filter(
+        bodies.ChannelIdField, "The agent (name or id).", method="of_agent", required=True
+    )
+    user_id = Filter(bodies.ChannelIdField, "The user.", method="of_user", required=True)
+
+
+class MetadataFilter(FilterSet):
+    """Filters of messages by their metadata."""
+
+    filters = Filter(bodies.FiltersTextField, bodies.FILTERS_AS_TEXT, method="of_metadata")
+
+    def of_metadata(self, rows: QuerySet[Any], name: str, value: Any) -> QuerySet[Any]:
+        """Filter by conditions on the metadata."""
+        return filter_by_metadata(rows, value)
+
+
+class TimeRangeFilter(FilterSet):
+    """Filters by the time of creation."""
+
+    since = Filter(
+        bodies.AwareDateTimeField,
+        "Only from this moment on (with a time zone).",
+        lookup="created_at__gte",
+    )
+    until = Filter(
+        bodies.AwareDateTimeField,
+        "Only before this moment (with a time zone).",
+        lookup="created_at__lt",
+    )
+
+
+class StrictFilterBackend(DjangoFilterBackend):
+    """django-filter, which refuses unknown parameters and adds the binding of the key."""
+
+    def get_filterset_class(self, view: Any, queryset: Any = None) -> type[FilterSet] | None:
+        """Return the filters of the view's list; None for its other operations."""
+        operation = view.operation
+        return operation.filters if operation else None
+
+    def get_filterset_kwargs(self, request: Request, queryset: Any, view: Any) -> dict[str, Any]:
+        """Return the arguments of the filter set."""
+        fields = {
+            name: declared.serializer_field
+            for name, declared in view.operation.filters.base_filters.items()
+        }
+        data = view.caller.with_binding(view.query, fields)
+        bodies.require_known(data, fields)
+        return {"data": data, "queryset": queryset, "request": request}
