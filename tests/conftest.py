@@ -27,7 +27,6 @@ from xdist.scheduler import LoadFileScheduling
 
 from konstruct.local import embedded
 from konstruct.local.embedded.postgres import BOOTSTRAP
-from memory.context.checkpoints.connections import close_pools
 from tenants.context import leave_tenant, public_scope, tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -253,8 +252,6 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
                 made.enter_context(postgres.spread(database.SHARED_TENANTS))
         yield
         patch.undo()
-        # Its connections would keep the database from being dropped.
-        close_pools()
         with django_db_blocker.unblock():
             made.close()
 

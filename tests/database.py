@@ -22,7 +22,6 @@ from psycopg import sql
 from psycopg_pool import ConnectionPool
 
 from konstruct.local import embedded
-from memory.context.checkpoints.connections import close_pools
 from tenants.context import tenant_connection
 from tenants.models import Tenant
 from tenants.postgresql.pool import pool_options
@@ -177,7 +176,6 @@ def through(url: str) -> Iterator[None]:
             yield
     finally:
         _poolers.pop()
-        close_pools()
         connection.close()
         connection.settings_dict.update(before)
 

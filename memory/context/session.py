@@ -11,17 +11,23 @@ from psycopg.errors import UndefinedTable
 from memory.arguments import count_argument, id_argument
 from memory.configuration_checks import require_configured_database
 from memory.context.chat import as_turn
-from memory.context.checkpoints.connections import tenant_transaction
 from memory.context.exceptions import NoTenant, UnreadableSession
 from tenants.audit.tombstones import SESSION, enqueue_tombstones
-from tenants.context import asynchronous, current_tenant_id, pinned_tenant_id, tenant_scope
-from tenants.exceptions import TenantPinned
+from tenants.context import (
+    asynchronous,
+    current_tenant_id,
+    fetch_all,
+    known_tenant,
+    pinned_tenant_id,
+    tenant_scope,
+)
+from tenants.exceptions import TenantPinned, UnknownTenant
 from tenants.naming import as_tenant_id
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
-    from memory.context.checkpoints.checkpointer import TenantPostgresSaver
+    from memory.context.checkpoints import TenantPostgresSaver
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,7 @@ class SessionStore:
         It works for `invoke` and `ainvoke`, from any thread.
         """
         # Imported here: LangGraph takes half a second and 40 MB of each process.
-        from memory.context.checkpoints.checkpointer import TenantPostgresSaver
+        from memory.context.checkpoints import TenantPostgresSaver
 
         return TenantPostgresSaver(self.tenant_id, serde=self._serde)
 
@@ -174,10 +180,10 @@ class SessionStore:
         page_condition: str = "",
         order: str = "DESC",
     ) -> list[Session]:
-        with suppress(UndefinedTable), tenant_transaction(self.tenant_id) as connection:
+        with suppress(UnknownTenant), known_tenant(self.tenant_id):
             # Checkpoint ids increase with time, so the newest id has the newest time. Two probes of
             # the primary key for each thread; only the checkpoints of the page are read.
-            rows = connection.execute(
+            rows = fetch_all(
                 f"""
                 WITH RECURSIVE thread (thread_id) AS (
                     SELECT min(thread_id) FROM checkpoints WHERE true {thread_condition}
@@ -196,20 +202,17 @@ class SessionStore:
                     SELECT * FROM newest_of_each WHERE newest IS NOT NULL {page_condition}
                     ORDER BY newest {order}, thread_id {order} LIMIT %(limit)s
                 )
-                SELECT page.*, (checkpoint ->> 'ts')::timestamptz AS updated_at, (
+                SELECT page.thread_id, (checkpoint ->> 'ts')::timestamptz AS updated_at, (
                     SELECT count(*) FROM checkpoints counted
                     WHERE counted.thread_id = page.thread_id AND checkpoint_ns = ''
-                ) AS checkpoints
+                ) AS checkpoints, newest
                 FROM page JOIN checkpoints c
                 ON c.thread_id = page.thread_id AND checkpoint_ns = '' AND checkpoint_id = newest
                 ORDER BY newest {order}, page.thread_id {order}
                 """,  # noqa: S608  (our constants)
                 values,
             )
-            return [
-                Session(row["thread_id"], row["updated_at"], row["checkpoints"], row["newest"])
-                for row in rows.fetchall()
-            ]
+            return [Session(*row) for row in rows]
         return []
 
     def clear_session(self, thread_id: str) -> None:

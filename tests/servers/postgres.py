@@ -17,7 +17,6 @@ from django.db import connections
 from django.test import override_settings
 
 from konstruct.local import embedded
-from memory.context.checkpoints.connections import close_pools
 from tenants import servers as known
 from tenants.models import Tenant
 from tenants.moving import move_tenant
@@ -119,7 +118,6 @@ def _known(servers: dict[str, Server]) -> Iterator[None]:
     try:
         yield
     finally:
-        close_pools()
         database.close_cleaners()
         database.further_servers.clear()
         settings.TENANT_DATABASES = settings.TENANT_DATABASES_OWNER = {}

@@ -155,7 +155,7 @@ def _check_version(item: dict[str, Any]) -> str:
 
 def _check_encoded() -> Callable[[dict[str, Any]], str]:
     # Imported here: LangGraph takes half a second and 40 MB of each process.
-    from memory.context.checkpoints.serializer import allowed_classes, check_stored_value
+    from memory.context.checkpoints import allowed_classes, check_stored_value
 
     allowed = allowed_classes()
 

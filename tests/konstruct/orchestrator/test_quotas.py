@@ -22,7 +22,7 @@ from konstruct.orchestrator.models import (
     NotificationRecipient,
 )
 from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
-from memory.context.checkpoints.checkpointer import TenantPostgresSaver
+from memory.context.checkpoints import TenantPostgresSaver
 from memory.indexing.embedding_jobs import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message
 from tenants.context import execute, public_scope, tenant_connection, tenant_scope

@@ -16,7 +16,6 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 
 from memory.context import SessionStore
-from memory.context.checkpoints.connections import close_pools
 from memory.conversations.transcript import record_message
 from memory.recall import recall
 from tenants import transaction
@@ -122,7 +121,6 @@ def test_a_recall_and_a_session_work_through_it(pooled: tuple[Tenant, Tenant]) -
             )  # fmt: skip
             assert recall(tenant.id, agent, "maria", "What was said?").hits == ()
             assert SessionStore(tenant.id).get_session_messages("t") == []
-    close_pools()
 
 
 def test_session_statements_of_the_owner_are_refused_through_a_pooler(

@@ -1,6 +1,9 @@
 """Store checkpoints, and read the rows of a thread."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance.test_utils import (
@@ -8,11 +11,18 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_metadata,
 )
 from langgraph.checkpoint.postgres import PostgresSaver
+from psycopg import Cursor
+from psycopg.rows import DictRow
 
-from memory.context.checkpoints.connections import (
-    tenant_transaction,
-)
+from memory.context.checkpoints import TenantPostgresSaver
 from tenants.models import Tenant
+
+
+@contextmanager
+def tenant_transaction(tenant_id: UUID) -> Iterator[Cursor[DictRow]]:
+    """Run the block in a transaction of a saver."""
+    with TenantPostgresSaver(tenant_id)._cursor() as cursor:
+        yield cursor
 
 
 def put(saver: PostgresSaver, thread: str, parent: Any = None, **metadata: Any) -> Any:

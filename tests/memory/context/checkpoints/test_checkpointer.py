@@ -10,13 +10,9 @@ import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import Capability
 
-from memory.context.checkpoints.checkpointer import TenantPostgresSaver
-from memory.context.checkpoints.connections import (
-    close_pools,
-    tenant_transaction,
-)
+from memory.context.checkpoints import TenantPostgresSaver
 from tenants.models import Tenant
-from tests.memory.context.checkpoints.stored import count, ids, put
+from tests.memory.context.checkpoints.stored import count, ids, put, tenant_transaction
 
 # The saver has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,42 +81,3 @@ def test_the_policy_holds_where_another_tenants_table_is_named(
             " VALUES (%s, 't', 'c', '{}')",
             (tenant_a.id,),
         )
-
-
-@pytest.mark.of_one_server(reason="each server has connections of its own")
-def test_a_connection_of_the_application_role_serves_one_tenant_after_another(
-    tenant_a: Tenant, tenant_b: Tenant
-) -> None:
-    close_pools()
-    with tenant_transaction(tenant_a.id) as lent:
-        seen = lent.execute(
-            "SELECT current_user AS who, current_schema() AS schema,"
-            " current_setting('app.current_tenant') AS tenant"
-        ).fetchone()
-        pid = lent.info.backend_pid
-    with tenant_transaction(tenant_b.id) as lent:
-        assert lent.info.backend_pid == pid
-        again = lent.execute("SELECT current_schema() AS schema").fetchone()
-
-    assert seen == {
-        "who": "konstruct_app",
-        "schema": tenant_a.schema_name,
-        "tenant": str(tenant_a.id),
-    }
-    assert again == {"schema": tenant_b.schema_name}
-
-
-def test_a_rollback_does_not_bring_back_the_connections_last_tenant(
-    tenant_a: Tenant, tenant_b: Tenant
-) -> None:
-    with tenant_transaction(tenant_a.id) as lent:
-        lent.execute("SELECT 1")
-    with tenant_transaction(tenant_b.id) as lent:
-        lent.execute("BEGIN")
-        with pytest.raises(psycopg.errors.DivisionByZero):
-            lent.execute("SELECT 1/0")
-        lent.execute("ROLLBACK")
-        seen = lent.execute("SELECT current_schema() AS schema").fetchone()
-
-    # Of no tenant: it ended with the transaction.
-    assert seen == {"schema": "public"}

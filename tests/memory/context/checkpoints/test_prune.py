@@ -5,7 +5,7 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_config,
 )
 
-from memory.context.checkpoints.checkpointer import TenantPostgresSaver
+from memory.context.checkpoints import TenantPostgresSaver
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.stored import count, ids, put
 

@@ -31,11 +31,11 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel
 
 from memory.context import SessionStore
-from memory.context.checkpoints.connections import tenant_transaction
-from memory.context.checkpoints.serializer import StrictSerializer, strict_serializer
+from memory.context.checkpoints import StrictSerializer, strict_serializer
 from memory.context.exceptions import CheckpointRefused
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
+from tests.memory.context.checkpoints.stored import tenant_transaction
 
 MISSING_PATH = Path("/nowhere")
 THREAD: Any = {"configurable": {"thread_id": "thread"}}

@@ -9,11 +9,11 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from memory.context import SessionStore
-from memory.context.checkpoints.connections import tenant_transaction
 from tenants.audit import access_log
 from tests import database
 from tests.konstruct.conftest import Program
 from tests.memory.context.checkpoints.attacks import msgpack_attacks
+from tests.memory.context.checkpoints.stored import tenant_transaction
 
 # LangGraph has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)

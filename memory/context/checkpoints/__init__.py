@@ -1,1 +1,0 @@
-"""LangGraph's checkpoints in a tenant's schema: saver, connections, serializer, pruning."""
