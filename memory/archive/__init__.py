@@ -3,7 +3,7 @@
 It needs neither Django nor Postgres; only the default embedder of MemoryManager does.
 """
 
-from memory.archive.exceptions import (
+from memory.archive.database import (
     ArchiveBusy,
     ArchiveClosed,
     ArchiveDamaged,
@@ -17,14 +17,6 @@ from memory.archive.exceptions import (
     NotAnArchive,
     UnknownId,
 )
-from memory.archive.manager import MemoryManager
-from memory.archive.records import (
-    Conversation,
-    FactHit,
-    Message,
-    SearchHit,
-    StoredVector,
-    VectorHit,
-)
-from memory.archive.sqlite_manager import SQLiteManager
-from memory.archive.vector_store import VectorStore
+from memory.archive.manager import FactHit, MemoryManager, SearchHit
+from memory.archive.sqlite_manager import Conversation, Message, SQLiteManager
+from memory.archive.vector_store import StoredVector, VectorHit, VectorStore

@@ -2,21 +2,40 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from memory.archive.exceptions import EmbedderError, ModelMismatch
-from memory.archive.records import FactHit, Message, SearchHit
-from memory.archive.sqlite_manager import SQLiteManager
+from memory.archive.database import EmbedderError, ModelMismatch
+from memory.archive.sqlite_manager import Message, SQLiteManager
 from memory.archive.vector_store import VectorStore
 from memory.arguments import count_argument, text_argument
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import EmbeddingModelError, InvalidArgument
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """A message that a search found; cosine similarity from -1 to 1."""
+
+    message: Message
+    similarity: float
+
+
+@dataclass(frozen=True)
+class FactHit:
+    """A fact that a search found; cosine similarity from -1 to 1."""
+
+    content: str
+    similarity: float
+    memory_id: str
+    user_id: str | None
+    agent_id: str | None
+    metadata: dict[str, Any]
 
 
 class Embedder(Protocol):
@@ -171,8 +190,11 @@ class MemoryManager(SQLiteManager):
             ids=ids,
             min_similarity=min_similarity,
         )
-        messages = self.messages_of_embeddings([hit.id for hit in hits])
-        return [SearchHit(messages[hit.id], hit.similarity) for hit in hits if hit.id in messages]
+        return [
+            SearchHit(self.get_message(hit.message_id), hit.similarity)
+            for hit in hits
+            if hit.message_id is not None and hit.content is not None
+        ]
 
     def search_facts(self, query: str, k: int = 10) -> list[FactHit]:
         """Return the `k` valid facts that are nearest in meaning to a text, best first.
@@ -182,10 +204,28 @@ class MemoryManager(SQLiteManager):
         """
         _require_text(query)
         k = count_argument("k", k)
-        facts = list(self._valid_facts(datetime.now(UTC)))
+        version, now, facts = self._embedder.version, datetime.now(UTC), []
+        for (row,) in self.rows(_FACTS) if self.rows(_HAS_EXPORT) else []:
+            fact = json.loads(row)
+            since, *ends = (
+                fact.get(name) and datetime.fromisoformat(fact[name])
+                for name in ("valid_from", "valid_to", "expires_at")
+            )
+            is_valid = since <= now and all(end is None or end > now for end in ends)
+            if is_valid and fact.get("version_of") is None:
+                facts.append(fact)
         if not facts:
             return []
-        vectors = self._vectors_of(facts)
+        # The stored vectors; those of another model are made again by this one.
+        others = [fact["content"] for fact in facts if fact["embedding_model"] != version]
+        new = iter(self._encode(others))
+        vectors = np.array(
+            [
+                json.loads(fact["embedding"]) if fact["embedding_model"] == version else next(new)
+                for fact in facts
+            ],
+            dtype=np.float64,
+        )
         (query_vector,) = self._encode([query])
         lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query_vector)
         similarity = np.clip(
@@ -193,14 +233,15 @@ class MemoryManager(SQLiteManager):
         )
         return [
             FactHit(
-                content=facts[position]["content"],
+                content=fact["content"],
                 similarity=float(similarity[position]),
-                memory_id=facts[position]["memory_id"],
-                user_id=facts[position].get("user_id"),
-                agent_id=facts[position].get("agent_id"),
-                metadata=facts[position].get("metadata") or {},
+                memory_id=fact["memory_id"],
+                user_id=fact.get("user_id"),
+                agent_id=fact.get("agent_id"),
+                metadata=fact.get("metadata") or {},
             )
             for position in np.argsort(-similarity, kind="stable")[:k]
+            for fact in [facts[position]]
         ]
 
     def model_versions(self) -> dict[str, int]:
@@ -228,32 +269,6 @@ class MemoryManager(SQLiteManager):
                     )
                     connection.execute("DELETE FROM embeddings WHERE id = ?", (old,))
             done += len(stale)
-
-    def _valid_facts(self, now: datetime) -> Iterator[dict[str, Any]]:
-        if not self.rows(_HAS_EXPORT):
-            return
-        for (row,) in self.rows(_FACTS):
-            fact = json.loads(row)
-            ends = (fact.get(name) for name in ("valid_to", "expires_at"))
-            is_over = any(end is not None and datetime.fromisoformat(end) <= now for end in ends)
-            is_future = datetime.fromisoformat(fact["valid_from"]) > now
-            if fact.get("version_of") is None and not (is_over or is_future):
-                yield fact
-
-    def _vectors_of(self, facts: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
-        """Return the stored vectors of facts; those of another model are embedded by this one."""
-        version = self._embedder.version
-        other_contents = [fact["content"] for fact in facts if fact["embedding_model"] != version]
-        new_vectors = iter(self._encode(other_contents))
-        return np.array(
-            [
-                next(new_vectors)
-                if fact["embedding_model"] != version
-                else json.loads(fact["embedding"])
-                for fact in facts
-            ],
-            dtype=np.float64,
-        )
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
         if not texts:

@@ -1,33 +1,83 @@
-"""Conversations and their messages in an archive."""
+"""Conversations and their messages in an archive.
+
+Roles, ids and texts have the same rules as in a tenant's memory.
+"""
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import apsw
 
-from memory.archive import schema
-from memory.archive.database import Database
-from memory.archive.exceptions import DuplicateId, UnknownId
-from memory.archive.records import (
-    Conversation,
-    Message,
-    metadata_text,
-    new_id,
-    new_message,
-    new_messages,
-    now,
-    time_argument,
-    time_text,
-)
-from memory.arguments import count_argument, id_argument, text_argument
+from memory.archive.database import Database, DuplicateId, UnknownId
+from memory.arguments import count_argument, id_argument, role_argument, text_argument
+from memory.exceptions import InvalidArgument
 
+MESSAGE_KEYS = ("role", "content", "id", "timestamp", "embedding_id")
 _CONVERSATIONS = "SELECT id, title, created_at, updated_at, metadata FROM conversations"
 _MESSAGES = "SELECT id, conversation_id, role, content, timestamp, embedding_id FROM messages"
 
-_OF_EMBEDDINGS = " WHERE embedding_id IN (SELECT value FROM json_each(?))"
+
+@dataclass(frozen=True)
+class Conversation:
+    """A row of `conversations`."""
+
+    id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    metadata: dict[str, Any]
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> "Conversation":
+        id, title, created_at, updated_at, metadata = row
+        times = map(datetime.fromisoformat, (created_at, updated_at))
+        return cls(id, title, *times, json.loads(metadata))
+
+
+@dataclass(frozen=True)
+class Message:
+    """A row of `messages`. `embedding_id` is the id of its vector, if it has one."""
+
+    id: str
+    conversation_id: str
+    role: str
+    content: str
+    timestamp: datetime
+    embedding_id: str | None = None
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> "Message":
+        *values, timestamp, embedding_id = row
+        return cls(*values, datetime.fromisoformat(timestamp), embedding_id)
+
+    @classmethod
+    def of(
+        cls,
+        conversation_id: str,
+        role: str,
+        content: str,
+        *,
+        id: str | None = None,
+        timestamp: datetime | None = None,
+        embedding_id: str | None = None,
+    ) -> "Message":
+        """Return a new message. Its id and time are generated if they are not given.
+
+        Raises:
+            InvalidArgument: a value is invalid for a message.
+        """
+        return cls(
+            id=new_id(id),
+            conversation_id=id_argument("conversation_id", conversation_id),
+            role=role_argument(role),
+            content=text_argument("content", content),
+            timestamp=_time("timestamp", timestamp),
+            embedding_id=embedding_id and id_argument("embedding_id", embedding_id),
+        )
 
 
 class SQLiteManager(Database):
@@ -35,23 +85,7 @@ class SQLiteManager(Database):
 
     A process that was forked opens the file anew. With ":memory:" as path there is no file, and the
     data is gone when it is closed.
-
-    Args:
-        path: the file. One that does not exist is created; one of an earlier version is migrated.
-
-    Raises:
-        InvalidArgument: `path` cannot be a path.
-        ArchiveUnavailable: there is no such directory, or the file cannot be opened or written.
-        NotAnArchive, ArchiveDamaged, NewerArchive: the file cannot be used; it is not changed.
     """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path, schema.migrate)
-
-    @property
-    def schema_version(self) -> int:
-        """The number of migrations that the file has."""
-        return int(self.rows("PRAGMA user_version")[0][0])
 
     # --- Conversations ---------------------------------------------------------------------------
 
@@ -68,17 +102,8 @@ class SQLiteManager(Database):
         Raises:
             DuplicateId: there is a conversation with this id.
         """
-        id = new_id() if id is None else id_argument("id", id)
-        created = time_text(
-            now() if created_at is None else time_argument("created_at", created_at)
-        )
-        values = (
-            id,
-            text_argument("title", title),
-            created,
-            created,
-            metadata_text(metadata or {}),
-        )
+        id, created = new_id(id), _stored_time(_time("created_at", created_at))
+        values = (id, text_argument("title", title), created, created, _stored(metadata or {}))
         with self.transaction() as connection:
             if connection.execute("SELECT 1 FROM conversations WHERE id = ?", (id,)).get:
                 raise DuplicateId(f"there is a conversation with id={id!r} already: use another id")
@@ -91,10 +116,9 @@ class SQLiteManager(Database):
         Raises:
             UnknownId: there is no such conversation.
         """
-        rows = self.rows(f"{_CONVERSATIONS} WHERE id = ?", (id_argument("id", id),))
-        if not rows:
-            raise _unknown_conversation(id)
-        return _conversation(rows[0])
+        for row in self.rows(f"{_CONVERSATIONS} WHERE id = ?", (id_argument("id", id),)):
+            return Conversation.of_row(row)
+        raise _unknown_conversation(id)
 
     def list_conversations(
         self, *, limit: int | None = None, offset: int = 0
@@ -104,7 +128,7 @@ class SQLiteManager(Database):
             f"{_CONVERSATIONS} ORDER BY updated_at DESC, rowid DESC LIMIT ? OFFSET ?",
             _page(limit, offset),
         )
-        return [_conversation(row) for row in rows]
+        return [*map(Conversation.of_row, rows)]
 
     def count_conversations(self) -> int:
         """Return the number of conversations."""
@@ -120,8 +144,8 @@ class SQLiteManager(Database):
         """
         values = (
             None if title is None else text_argument("title", title),
-            None if metadata is None else metadata_text(metadata),
-            time_text(now()),
+            None if metadata is None else _stored(metadata),
+            _stored_time(datetime.now(UTC)),
             id_argument("id", id),
         )
         with self.transaction() as connection:
@@ -133,7 +157,7 @@ class SQLiteManager(Database):
             ).fetchone()
             if row is None:
                 raise _unknown_conversation(id)
-        return _conversation(row)
+        return Conversation.of_row(row)
 
     def delete_conversation(self, id: str) -> None:
         """Delete a conversation with its messages and their vectors.
@@ -164,13 +188,8 @@ class SQLiteManager(Database):
             UnknownId: there is no such conversation.
             DuplicateId: a message has this id or this embedding_id.
         """
-        message = new_message(
-            conversation_id,
-            role,
-            content,
-            id=id,
-            timestamp=timestamp,
-            embedding_id=embedding_id,
+        message = Message.of(
+            conversation_id, role, content, id=id, timestamp=timestamp, embedding_id=embedding_id
         )
         self.insert_messages(conversation_id, [message])
         return message.id
@@ -182,17 +201,33 @@ class SQLiteManager(Database):
 
         Each is a mapping with "role" and "content", and optionally "id", "timestamp" and
         "embedding_id", as the arguments of `add_message`.
+
+        Raises:
+            InvalidArgument: names the invalid message and the reason.
         """
-        records = new_messages(conversation_id, messages)
+        records = []
+        for number, message in enumerate(messages):
+            if not isinstance(message, Mapping) or not {"role", "content"} <= message.keys():
+                raise InvalidArgument(
+                    f"messages[{number}]={str(message)[:80]} lacks role or content"
+                )
+            if unknown := message.keys() - set(MESSAGE_KEYS):
+                raise InvalidArgument(
+                    f"messages[{number}]: {min(unknown)!r} is not one of {', '.join(MESSAGE_KEYS)}"
+                )
+            try:
+                records.append(Message.of(conversation_id, **message))
+            except InvalidArgument as error:
+                raise InvalidArgument(f"messages[{number}]: {error}") from None
         self.insert_messages(conversation_id, records)
         return [message.id for message in records]
 
     def insert_messages(self, conversation_id: str, messages: Sequence[Message]) -> None:
-        """Insert messages of one conversation that `memory.archive.records` has made."""
+        """Insert messages of one conversation that `Message.of` has made."""
         with self.transaction() as connection:
             connection.execute(
                 "UPDATE conversations SET updated_at = ? WHERE id = ?",
-                (time_text(now()), id_argument("conversation_id", conversation_id)),
+                (_stored_time(datetime.now(UTC)), conversation_id),
             )
             if not connection.changes():
                 raise _unknown_conversation(conversation_id)
@@ -203,12 +238,8 @@ class SQLiteManager(Database):
                         " (id, conversation_id, role, content, timestamp, embedding_id)"
                         " VALUES (?, ?, ?, ?, ?, ?)",
                         (
-                            m.id,
-                            conversation_id,
-                            m.role,
-                            m.content,
-                            time_text(m.timestamp),
-                            m.embedding_id,
+                            *(m.id, conversation_id, m.role, m.content),
+                            *(_stored_time(m.timestamp), m.embedding_id),
                         ),
                     )
                 except apsw.ConstraintError as error:
@@ -224,10 +255,9 @@ class SQLiteManager(Database):
         Raises:
             UnknownId: there is no such message.
         """
-        rows = self.rows(f"{_MESSAGES} WHERE id = ?", (id_argument("id", id),))
-        if not rows:
-            raise _unknown_message(id)
-        return _message(rows[0])
+        for row in self.rows(f"{_MESSAGES} WHERE id = ?", (id_argument("id", id),)):
+            return Message.of_row(row)
+        raise _unknown_message(id)
 
     def list_messages(
         self,
@@ -250,12 +280,7 @@ class SQLiteManager(Database):
         )
         if not rows:
             self.get_conversation(conversation_id)
-        return [_message(row) for row in rows]
-
-    def messages_of_embeddings(self, embedding_ids: Sequence[str]) -> dict[str, Message]:
-        """Return the messages that have these vectors, by the id of the vector."""
-        rows = self.rows(_MESSAGES + _OF_EMBEDDINGS, (json.dumps(embedding_ids),))
-        return {row[5]: _message(row) for row in rows}
+        return [*map(Message.of_row, rows)]
 
     def count_messages(self, conversation_id: str | None = None) -> int:
         """Return the number of messages, in one conversation or in all.
@@ -263,15 +288,12 @@ class SQLiteManager(Database):
         Raises:
             UnknownId: there is no such conversation.
         """
-        if conversation_id is None:
-            return int(self.rows("SELECT count(*) FROM messages")[0][0])
-        count = self.rows(
-            "SELECT count(*) FROM messages WHERE conversation_id = ?",
-            (id_argument("conversation_id", conversation_id),),
-        )[0][0]
-        if not count:
+        if conversation_id is not None:
             self.get_conversation(conversation_id)
-        return int(count)
+        statement = (
+            "SELECT count(*) FROM messages WHERE conversation_id = coalesce(?1, conversation_id)"
+        )
+        return int(self.rows(statement, (conversation_id,))[0][0])
 
     def delete_message(self, id: str) -> None:
         """Delete a message and its vector.
@@ -285,27 +307,43 @@ class SQLiteManager(Database):
                 raise _unknown_message(id)
 
 
-def _conversation(row: tuple[Any, ...]) -> Conversation:
-    id, title, created_at, updated_at, metadata = row
-    return Conversation(
-        id=id,
-        title=title,
-        created_at=datetime.fromisoformat(created_at),
-        updated_at=datetime.fromisoformat(updated_at),
-        metadata=json.loads(metadata),
-    )
+def new_id(given: str | None = None) -> str:
+    """Return the given id, or else a globally unique one, so that archives can be joined."""
+    return str(uuid4()) if given is None else id_argument("id", given)
 
 
-def _message(row: tuple[Any, ...]) -> Message:
-    id, conversation_id, role, content, timestamp, embedding_id = row
-    return Message(
-        id=id,
-        conversation_id=conversation_id,
-        role=role,
-        content=content,
-        timestamp=datetime.fromisoformat(timestamp),
-        embedding_id=embedding_id,
-    )
+def _time(name: str, value: datetime | None) -> datetime:
+    """Return the time in UTC, now by default; the datetime must have a time zone."""
+    if value is None:
+        return datetime.now(UTC)
+    if not isinstance(value, datetime):
+        raise InvalidArgument(f"{name}={value!r} is not a datetime")
+    if value.utcoffset() is None:
+        raise InvalidArgument(f"{name}={value!r} has no time zone: give it one, such as UTC")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidArgument(f"{name}={value!r} lies outside the years 1 to 9999 in UTC") from None
+
+
+def _stored_time(value: datetime) -> str:
+    """Return the time as stored: UTC, text of constant length that sorts like the times."""
+    return value.isoformat(timespec="microseconds")
+
+
+def _stored(metadata: Mapping[str, Any]) -> str:
+    """Return the metadata as stored: a JSON object that is equal when it is read back."""
+    try:
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+        is_equal = json.loads(text) == dict(metadata)
+    except (TypeError, ValueError, RecursionError):
+        is_equal = False
+    if not is_equal:
+        raise InvalidArgument(
+            f"metadata={str(metadata)[:80]} is not a JSON object: use JSON's types, with text as"
+            " keys"
+        )
+    return text_argument("metadata", text)
 
 
 def _page(limit: int | None, offset: int) -> tuple[int, int]:

@@ -4,22 +4,15 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
 import numpy as np
 from numpy.typing import ArrayLike
 
-from memory.archive import schema
-from memory.archive.exceptions import (
-    DimensionMismatch,
-    DuplicateId,
-    ModelMismatch,
-    UnknownId,
-    raise_archive_errors,
-)
-from memory.archive.records import StoredVector, VectorHit, new_id
-from memory.archive.sqlite_manager import SQLiteManager
+from memory.archive.database import DimensionMismatch, DuplicateId, ModelMismatch, UnknownId
+from memory.archive.sqlite_manager import SQLiteManager, new_id
 from memory.arguments import count_argument, id_argument, similarity_argument
 from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import InvalidArgument
@@ -33,6 +26,19 @@ MAX_K = 4096
 # The model version of vectors that were stored without one.
 UNSPECIFIED = "unspecified"
 
+# Partitioned by model, since only vectors of one model can be compared: a search reads no other.
+_VECTORS = """
+CREATE VIRTUAL TABLE vectors USING vec0 (
+    model_version TEXT PARTITION KEY,
+    embedding FLOAT[{dimensions}] distance_metric=cosine
+);
+CREATE TRIGGER embedding_takes_its_vector_along AFTER DELETE ON embeddings
+BEGIN
+    DELETE FROM vectors WHERE rowid = OLD.number;
+END;
+INSERT INTO properties VALUES ('dimensions', {dimensions});
+"""
+_DIMENSIONS = "SELECT value FROM properties WHERE name = 'dimensions'"
 # The message of a hit: either the vector has its id, or the message has the vector's id.
 _HIT = """
 SELECT embeddings.id, similarity, coalesce(embeddings.message_id, owner.id),
@@ -54,6 +60,31 @@ AND rowid IN (
     SELECT number FROM embeddings WHERE id IN (SELECT value FROM json_each(:ids))
 )
 """
+
+
+@dataclass(frozen=True)
+class StoredVector:
+    """A vector in single precision, as it is stored, and the model that made it."""
+
+    id: str
+    vector: tuple[float, ...]
+    model_version: str
+    message_id: str | None = None
+
+
+@dataclass(frozen=True)
+class VectorHit:
+    """A vector that a search found, with its cosine similarity from -1 to 1.
+
+    `message_id` is the message of the vector, if it is known, and `content` its text, if it is in
+    the file.
+    """
+
+    id: str
+    similarity: float
+    model_version: str
+    message_id: str | None = None
+    content: str | None = None
 
 
 class VectorStore(AbstractContextManager["VectorStore"]):
@@ -118,9 +149,9 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         message_ids: Sequence[str | None] | None = None,
     ) -> list[str]:
         """Store all of these vectors, or none, and return their ids. Errors as for `store`."""
-        blobs = _vector_bytes("vectors", vectors, self.dimensions)
+        blobs = _vector_bytes(vectors, self.dimensions)
         id_argument("model_version", model_version)
-        ids = [new_id() for _ in blobs] if ids is None else [id_argument("id", id) for id in ids]
+        ids = [new_id(id) for id in (ids if ids is not None else [None] * len(blobs))]
         message_ids = [None] * len(blobs) if message_ids is None else message_ids
         for name, values in (("ids", ids), ("message_ids", message_ids)):
             if len(values) != len(blobs):
@@ -159,11 +190,9 @@ class VectorStore(AbstractContextManager["VectorStore"]):
             " WHERE e.id = ?",
             (id_argument("id", id),),
         )
-        if not rows:
-            raise _unknown_vector(id)
-        blob, model_version, message_id = rows[0]
-        vector = tuple(np.frombuffer(blob, dtype=FLOAT).tolist())
-        return StoredVector(id, vector, model_version, message_id)
+        for blob, *values in rows:
+            return StoredVector(id, tuple(np.frombuffer(blob, dtype=FLOAT).tolist()), *values)
+        raise _unknown_vector(id)
 
     def delete(self, id: str) -> None:
         """Delete a vector; a message that had it stays, without one.
@@ -194,7 +223,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
             InvalidArgument: the vector is invalid, as for `store`, or k is out of range.
             ModelMismatch: no model_version is given, and there are vectors of several models.
         """
-        (blob,) = _vector_bytes("vectors", [vector], self.dimensions)
+        (blob,) = _vector_bytes([vector], self.dimensions)
         k = count_argument("k", k)
         if k > MAX_K:
             raise InvalidArgument(f"k={k} is more than the {MAX_K} that sqlite-vec can give")
@@ -204,7 +233,13 @@ class VectorStore(AbstractContextManager["VectorStore"]):
             else similarity_argument("min_similarity", min_similarity)
         )
         if model_version is None:
-            model_version = self._only_model_version()
+            versions = self.model_versions()
+            if len(versions) > 1:
+                raise ModelMismatch(
+                    f"{self._file.path} holds vectors of {len(versions)} models, which cannot be"
+                    f" compared: pass model_version, one of {', '.join(map(repr, versions))}"
+                )
+            model_version = next(iter(versions), UNSPECIFIED)
         bindings: dict[str, Any] = {"vector": blob, "k": k, "model_version": model_version}
         query = _SEARCH.format(among="")
         if ids is not None:
@@ -220,9 +255,8 @@ class VectorStore(AbstractContextManager["VectorStore"]):
 
     def count(self, model_version: str | None = None) -> int:
         """Return the number of vectors, of one model or of all."""
-        if model_version is None:
-            return int(self._file.rows("SELECT count(*) FROM embeddings")[0][0])
-        return self.model_versions().get(model_version, 0)
+        versions = self.model_versions()
+        return sum(versions.values()) if model_version is None else versions.get(model_version, 0)
 
     def model_versions(self) -> dict[str, int]:
         """Return the number of vectors of each model."""
@@ -239,32 +273,24 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         self.close()
 
     def _require_table(self) -> None:
-        with raise_archive_errors(self._file.path):
-            existing = schema.recorded_dimensions(self._file.db)
-        if existing is None:
+        """Create the table unless it exists. No migration: the user chooses the dimensions."""
+        if not self._file.rows(_DIMENSIONS):
             with self._file.transaction() as connection:
-                existing = schema.create_vector_table(connection, self.dimensions)
+                if not connection.execute(_DIMENSIONS).get:
+                    connection.execute(_VECTORS.format(dimensions=self.dimensions))
+        existing = self._file.rows(_DIMENSIONS)[0][0]
         if existing != self.dimensions:
             raise DimensionMismatch(
                 f"{self._file.path} holds vectors of {existing} dimensions, not"
                 f" {self.dimensions}: open it with dimensions={existing}, or use another file"
             )
 
-    def _only_model_version(self) -> str:
-        versions = self.model_versions()
-        if len(versions) > 1:
-            raise ModelMismatch(
-                f"{self._file.path} holds vectors of {len(versions)} models, which cannot be"
-                f" compared: pass model_version, one of {', '.join(map(repr, versions))}"
-            )
-        return next(iter(versions), UNSPECIFIED)
-
 
 def _unknown_vector(id: str) -> UnknownId:
     return UnknownId(f"there is no vector with id={id!r}")
 
 
-def _vector_bytes(name: str, vectors: Iterable[ArrayLike], dimensions: int) -> list[bytes]:
+def _vector_bytes(vectors: Iterable[ArrayLike], dimensions: int) -> list[bytes]:
     """Return vectors in sqlite-vec's format.
 
     Raises:
@@ -275,10 +301,10 @@ def _vector_bytes(name: str, vectors: Iterable[ArrayLike], dimensions: int) -> l
         rows = vectors if isinstance(vectors, np.ndarray) else list(vectors)
         array = np.asarray(rows if len(rows) else np.empty((0, dimensions)))
     except (TypeError, ValueError):
-        raise InvalidArgument(f"{name} is not made of flat lists of numbers") from None
+        raise InvalidArgument("vectors is not made of flat lists of numbers") from None
     if array.ndim != 2 or array.shape[1] != dimensions or array.dtype.kind not in "fiu":
         raise InvalidArgument(
-            f"{name} has the shape {array.shape} and the type {array.dtype}, not {dimensions}"
+            f"vectors has the shape {array.shape} and the type {array.dtype}, not {dimensions}"
             " numbers for each vector"
         )
     with np.errstate(all="ignore"):
@@ -289,6 +315,6 @@ def _vector_bytes(name: str, vectors: Iterable[ArrayLike], dimensions: int) -> l
     invalid = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
     if invalid.size:
         raise InvalidArgument(
-            f"{name}[{invalid[0]}] has no direction: its squared length is {lengths[invalid[0]]}"
+            f"vectors[{invalid[0]}] has no direction: its squared length is {lengths[invalid[0]]}"
         )
     return [row.tobytes() for row in single]

@@ -14,8 +14,7 @@ from uuid import UUID
 
 import apsw
 
-from memory.archive.exceptions import raise_archive_errors
-from memory.archive.schema import version_of
+from memory.archive.database import raise_archive_errors, version_of
 from tenants.exceptions import KonstructError
 from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, PersonalData, exports
 

@@ -13,7 +13,6 @@ REPOSITORY = Path(__file__).parents[3]
 PREAMBLE = """
 import os, signal, sys
 from memory.archive import MemoryManager, SQLiteManager, VectorStore
-from memory.archive import schema
 
 class Letters:
     version = "letters@1"

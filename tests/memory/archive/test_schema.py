@@ -14,38 +14,9 @@ from memory.archive import (
     NotAnArchive,
     SQLiteManager,
     VectorStore,
-    schema,
 )
+from memory.archive import database as archive_database
 from memory.exceptions import InvalidArgument
-
-# The tables of the first version, with one conversation.
-VERSION_1 = """
-CREATE TABLE conversations (
-    id TEXT PRIMARY KEY NOT NULL,
-    title TEXT NOT NULL DEFAULT '',
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    metadata TEXT NOT NULL DEFAULT '{}' CHECK (json_type(metadata) = 'object')
-) STRICT;
-CREATE INDEX conversations_latest ON conversations (updated_at);
-CREATE TABLE messages (
-    position INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
-    role TEXT NOT NULL CHECK (role IN ('user', 'assistant')),
-    content TEXT NOT NULL,
-    timestamp TEXT NOT NULL,
-    embedding_id TEXT UNIQUE
-) STRICT;
-CREATE INDEX messages_in_order ON messages (conversation_id, timestamp, position);
-INSERT INTO conversations VALUES
-    ('c', 'Trip', '2023-05-08T13:56:00.000000+00:00', '2023-05-08T13:56:00.000000+00:00', '{}');
-INSERT INTO messages (id, conversation_id, role, content, timestamp) VALUES
-    ('m1', 'c', 'user', 'When do we fly?', '2023-05-08T13:56:00.000000+00:00'),
-    ('m2', 'c', 'assistant', 'On Friday.', '2023-05-08T13:57:00.000000+00:00');
-PRAGMA application_id = 0x4B6E7374;
-PRAGMA user_version = 1;
-"""
 
 
 def database(path: Path, sql: str) -> Path:
@@ -77,37 +48,32 @@ def filled(tmp_path: Path) -> Path:
 
 def test_a_new_file_has_the_latest_version(tmp_path: Path) -> None:
     with SQLiteManager(tmp_path / "new.db") as file:
-        assert file.schema_version == len(schema.MIGRATIONS) == 3
+        assert file.schema_version == len(archive_database.MIGRATIONS) == 1
         assert file.rows("PRAGMA application_id") == [(0x4B6E7374,)]
         assert file.rows("PRAGMA journal_mode") == [("wal",)]
         assert file.rows("PRAGMA page_size") == [(16384,)]
 
 
-def test_file_of_the_first_version_is_migrated_with_its_rows(tmp_path: Path) -> None:
-    path = database(tmp_path / "old.db", VERSION_1)
-    with MemoryManager(path) as manager:
-        assert manager.get_conversation("c").title == "Trip"
-        assert [m.content for m in manager.list_messages("c")] == ["When do we fly?", "On Friday."]
-        assert manager.search("flight") == []
-        assert manager.reembed() == 2
-        assert manager.search("flight", 1)[0].message.id == "m1"
-        assert manager.schema_version == 3
-
-
-def test_failed_step_is_rolled_back_and_earlier_steps_are_kept(
+def test_file_of_an_earlier_version_is_migrated_with_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = database(tmp_path / "old.db", VERSION_1)
+    path = tmp_path / "old.db"
+    with SQLiteManager(path) as file:
+        conversation = file.create_conversation("Trip")
+        file.add_message(conversation, "user", "When do we fly?")
     broken = "CREATE TABLE half (x); INSERT INTO half VALUES (1); SELECT no_such_function();"
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
+    monkeypatch.setattr(
+        archive_database, "MIGRATIONS", (*archive_database.MIGRATIONS, "CREATE TABLE b (x)", broken)
+    )
     with pytest.raises(apsw.SQLError, match="no_such_function"):
         SQLiteManager(path)
     assert "half" not in tables(path)
 
-    monkeypatch.undo()
+    monkeypatch.setattr(archive_database, "MIGRATIONS", archive_database.MIGRATIONS[:2])
     with SQLiteManager(path) as file:
-        assert file.schema_version == 3
-        assert file.count_messages("c") == 2
+        assert file.schema_version == 2
+        assert [m.content for m in file.list_messages(conversation)] == ["When do we fly?"]
+    assert "b" in tables(path)
 
 
 def test_a_file_of_a_later_version_is_refused_and_left_alone(filled: Path) -> None:
@@ -115,7 +81,7 @@ def test_a_file_of_a_later_version_is_refused_and_left_alone(filled: Path) -> No
     before = filled.read_bytes()
     for opener in (SQLiteManager, VectorStore, MemoryManager):
         with pytest.raises(
-            NewerArchive, match="has schema version 9; this program knows up to 3: update Konstruct"
+            NewerArchive, match="has schema version 9; this program knows up to 1: update Konstruct"
         ):
             opener(filled)
     assert filled.read_bytes() == before
@@ -154,7 +120,7 @@ def test_an_empty_file_becomes_an_archive(tmp_path: Path) -> None:
     path = tmp_path / "made by tempfile"
     path.touch()
     with SQLiteManager(path) as file:
-        assert file.schema_version == 3
+        assert file.schema_version == 1
 
 
 @pytest.mark.parametrize(
