@@ -1,10 +1,10 @@
 """Compiles an agent's context: session, facts and recalled turns within a token budget."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import dropwhile
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from memory import embeddings, recall, short_term
@@ -46,38 +46,19 @@ MAX_MEMORIES = 10
 _STORE_ARGUMENTS = ("agent_id", "content", "metadata")
 
 
-class Sessions(Protocol):
-    """A session store, such as `SessionStore`."""
-
-    def get_session_messages(self, thread_id: str, /) -> Iterable[Any]:
-        """Return the messages of a thread, oldest first: {"role", "content"} or LangChain
-        messages.
-        """
-        ...
-
-
-class Facts(Protocol):
-    """A memory that can be searched, such as `LongTermMemory`."""
-
-    @property
-    def search(self) -> Callable[..., Iterable[Any]]:
-        """`search(tenant_id, query, limit, agent_id)`: entries for a text, most relevant first.
-
-        The tenant is passed as the caller of the manager has given it. An entry is text, or has a
-        `content`, and may have a `score` and a `memory_id`. Entries that all have a score are
-        sorted by it. A method with the parameters `user_id` and `shared_only` gets the user that
-        facts may be about; one with `query_embedding` gets the vector of the text, if it is known;
-        one with `without_evidence` leaves out facts that recall finds by their messages.
-        """
-        ...
-
-
 class ContextManager:
     """Compiles the context of a prompt, and stores and searches facts.
 
     Args:
-        session_store: the sessions of graphs; None without graphs.
-        memory: the facts; by default `LongTermMemory`.
+        session_store: the sessions of graphs, with `get_session_messages(thread_id)`, which returns
+            {"role", "content"} or LangChain messages, oldest first; None without graphs.
+        memory: the facts, with `search(tenant_id, query, limit, agent_id)`, most relevant first; by
+            default `LongTermMemory`. The tenant is passed as the caller has given it. An entry is
+            text, or has a `content`, and may have a `score` and a `memory_id`. Entries that all
+            have a score are sorted by it. A method with the parameters `user_id` and `shared_only`
+            gets the user that facts may be about; one with `query_embedding` gets the vector of the
+            text, if it is known; one with `without_evidence` leaves out facts that recall finds by
+            their messages.
         compiler: fits the sections into the budget.
         fact_floor: the least cosine similarity of a fact in a prompt, such as
             `memory.conf.FACT_FLOOR`; by default a prompt has the ten nearest facts.
@@ -87,14 +68,14 @@ class ContextManager:
 
     def __init__(
         self,
-        session_store: Sessions | None = None,
-        memory: Facts | None = None,
+        session_store: Any = None,
+        memory: Any = None,
         compiler: WorkingContextCompiler | None = None,
         *,
         fact_floor: float = -1.0,
         near_fact_floor: float | None = None,
     ) -> None:
-        self.session: Any = session_store
+        self.session = session_store
         self.memory: Any = LongTermMemory() if memory is None else memory
         self.compiler = WorkingContextCompiler() if compiler is None else compiler
         self.fact_floor = similarity_argument("fact_floor", fact_floor)
@@ -192,8 +173,12 @@ class ContextManager:
         # Pinned, so that a session store of another tenant is refused.
         with tenant_scope(tenant_id, pinned=True) as tenant:
             if session_messages is None:
-                session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
-            turns = _conversation_turns(session_messages, query)
+                # Those of the thread's graph, or else of the window.
+                has_graphs = self.session is not None
+                session_messages = has_graphs and self.session.get_session_messages(thread_id)
+                if not session_messages and agent_id is not None and user_id is not None:
+                    session_messages = short_term.get_recent_messages(tenant, agent_id, user_id)
+            turns = _conversation_turns(session_messages or (), query)
             turns, earlier = _split_at_pause(turns, pause)
             earlier = earlier if is_follow_up(query) else []
             # The prompt omits answers whose questions are not in the window.
@@ -267,7 +252,8 @@ class ContextManager:
         fields = dict(zip(names, args, strict=False)) | kwargs
         if len(args) > len(names) or len(fields) < len(args) + len(kwargs):
             raise TypeError("store_memory() takes a tenant, an agent, a content and metadata, once")
-        return self.memory.store(_entry(tenant_id, **fields))
+        fields["metadata"] = dict(fields.get("metadata") or {})
+        return self.memory.store(MemoryEntry(tenant_id=tenant_id, **fields))
 
     def search_memory(
         self,
@@ -295,17 +281,6 @@ class ContextManager:
         if model_tier == self.compiler.model_tier:
             return self.compiler
         return type(self.compiler)(model_tier)
-
-    def _session_messages(
-        self, tenant_id: UUID, thread_id: str, agent_id: UUID | str | None, user_id: str | None
-    ) -> list[dict[str, Any]]:
-        """Return the turns of the thread's graph, or else of the window."""
-        turns = []
-        if self.session is not None:
-            turns = [*(self.session.get_session_messages(thread_id) or ())]
-        if turns or agent_id is None or user_id is None:
-            return turns
-        return short_term.get_recent_messages(tenant_id, agent_id, user_id)
 
     def _search(
         self,
@@ -355,25 +330,6 @@ def _accepts_keyword(function: Callable[..., Any], keyword: str) -> bool:
     parameters = inspect.signature(function).parameters
     return keyword in parameters or any(
         parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
-
-
-def _entry(
-    tenant_id: UUID | str,
-    *,
-    content: str,
-    agent_id: UUID | str | None = None,
-    user_id: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    expires_at: datetime | None = None,
-) -> MemoryEntry:
-    return MemoryEntry(
-        tenant_id=tenant_id,
-        agent_id=agent_id,
-        user_id=user_id,
-        content=content,
-        metadata=dict(metadata or {}),
-        expires_at=expires_at,
     )
 
 

@@ -174,7 +174,11 @@ def record_candidate(
     entry.embedding_model = model_version()
     for _ in range(MAX_ATTEMPTS):
         with transaction.atomic():
-            superseded_id = None if supersedes is None else _require_same_slot(supersedes, entry)
+            if supersedes and not _facts_of_slot(entry).filter(memory_id=supersedes).exists():
+                raise InvalidArgument(
+                    f"supersedes={supersedes} is no fact of {entry.subject!r} with the slot"
+                    f" {entry.slot!r}, of the same agent and user"
+                )
             existing = _same_fact(entry)
             if existing is not None:
                 return _record_again(
@@ -183,10 +187,10 @@ def record_candidate(
                     quotes,
                     author=author,
                     review=review,
-                    superseded_id=superseded_id,
+                    superseded_id=supersedes,
                 )
             recorded = _record_new(
-                entry, quotes, author=author, review=review, superseded_id=superseded_id
+                entry, quotes, author=author, review=review, superseded_id=supersedes
             )
             if recorded is not None:
                 return recorded
@@ -491,15 +495,6 @@ def _facts_of_slot(fact: MemoryEntry) -> MemoryEntryQuerySet:
     """Return the facts of the same agent and user with the same subject and slot."""
     rows = same_scope(fact).entries()
     return rows.filter(slot=fact.slot, subject__iexact=fact.subject) if fact.slot else rows.none()
-
-
-def _require_same_slot(memory_id: UUID, by: MemoryEntry) -> UUID:
-    if not _facts_of_slot(by).filter(memory_id=memory_id).exists():
-        raise InvalidArgument(
-            f"supersedes={memory_id} is no fact of {by.subject!r} with the slot {by.slot!r}, of the"
-            " same agent and user"
-        )
-    return memory_id
 
 
 def _fact_to_supersede(fact: MemoryEntry, superseded_id: UUID | None) -> MemoryEntry | None:

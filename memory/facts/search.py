@@ -107,11 +107,11 @@ def filter_facts(
     if agent_id is not None:
         rows = rows.visible_to_agent(uuid_argument("agent_id", agent_id))
     if shared_only:
-        rows = rows.about_no_user()
+        rows = rows.filter(user_id__isnull=True)
     elif user_id is not None:
         rows = rows.about(id_argument("user_id", user_id))
     if not shared:
-        rows = rows.about_a_user()
+        rows = rows.filter(user_id__isnull=False)
     return rows.with_metadata(filters) if filters else rows
 
 

@@ -155,9 +155,14 @@ class LongTermMemory:
             check_entry(entry)
             _refuse_own_proposal_of(entry, author)
             for _ in range(MAX_ATTEMPTS):
-                existing = existing_entry(entry) or _insert(entry, author)
-                if existing is entry:
-                    break
+                existing = existing_entry(entry)
+                if existing is None:
+                    entry.embedding, entry.embedding_model = _vector_of(entry), model_version()
+                    with transaction.atomic():
+                        existing = insert(entry)
+                        if existing is entry:
+                            record_event(entry.memory_id, FactAction.ENTER, author=author)
+                            break
                 if existing is not None:
                     if existing.content != entry.content:
                         entry.embedding = _vector_of(entry)
@@ -165,7 +170,10 @@ class LongTermMemory:
                         return _merge_duplicate(existing, entry, author)
             else:
                 raise FactBusy(MAX_ATTEMPTS)
-            near = _near_duplicates(entry)
+            others = same_scope(entry).as_of().comparable(entry.embedding_model)
+            others = others.exclude(memory_id=entry.memory_id)
+            nearest = nearest_rows(others, entry.embedding, MAX_NEAR_DUPLICATES)
+            near = tuple(other for other in nearest if other.score >= NEAR_DUPLICATE)
         if near:
             logger.info(
                 "fact_near_duplicates",
@@ -201,7 +209,11 @@ class LongTermMemory:
         """
         embed_facts(entries)
         # Always in the same order, so that two requests with the same facts do not deadlock.
-        order = sorted(range(len(entries)), key=lambda n: _lock_order(entries[n]))
+        names = ("agent_id", "user_id", "external_id", "content")
+        order = sorted(
+            range(len(entries)),
+            key=lambda n: [str(getattr(entries[n], name) or "") for name in names],
+        )
         with transaction.atomic():
             hold_people(
                 {entry.user_id for entry in entries},
@@ -332,7 +344,12 @@ class LongTermMemory:
         """
         count_argument("limit", limit)
         similarity_argument("threshold", threshold)
-        vector = _query_vector(query, query_embedding)
+        if not isinstance(query, str):
+            vector = vector_argument("query", query)
+        elif query_embedding is not None:
+            vector = vector_argument("query_embedding", query_embedding)
+        else:
+            vector = embed([text_argument("query", query)])[0]
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = filter_facts(
                 tenant,
@@ -472,10 +489,6 @@ def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
 # --- Inside the tenant ----------------------------------------------------------------------
 
 
-def _lock_order(entry: MemoryEntry) -> tuple[str, ...]:
-    return str(entry.agent_id or ""), entry.user_id or "", entry.external_id or "", entry.content
-
-
 def _refuse_own_proposal_of(entry: MemoryEntry, author: Author) -> None:
     """Refuse a fact with an external id, and the text of the author's proposal without one."""
     if entry.external_id is None:
@@ -491,26 +504,6 @@ def _refuse_own_proposal_of(entry: MemoryEntry, author: Author) -> None:
     )
     for memory_id in proposals.values_list("memory_id", flat=True):
         refuse_own_proposal(memory_id, author)
-
-
-def _insert(entry: MemoryEntry, author: Author) -> MemoryEntry | None:
-    entry.embedding = _vector_of(entry)
-    entry.embedding_model = model_version()
-    with transaction.atomic():
-        existing = insert(entry)
-        if existing is entry:
-            record_event(entry.memory_id, FactAction.ENTER, author=author)
-    return existing
-
-
-def _query_vector(
-    query: str | Sequence[float], query_embedding: Sequence[float] | None
-) -> list[float]:
-    if not isinstance(query, str):
-        return vector_argument("query", query)
-    if query_embedding is not None:
-        return vector_argument("query_embedding", query_embedding)
-    return embed([text_argument("query", query)])[0]
 
 
 def _vector_of(entry: MemoryEntry) -> list[float]:
@@ -530,30 +523,15 @@ def _without_repeated_texts(
     return [*by_text.values()]
 
 
-def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
-    scope = same_scope(entry).as_of().comparable(entry.embedding_model)
-    scope = scope.exclude(memory_id=entry.memory_id)
-    others = nearest_rows(scope, entry.embedding, MAX_NEAR_DUPLICATES)
-    return tuple(other for other in others if other.score >= NEAR_DUPLICATE)
-
-
-def _will_be_valid(entry: MemoryEntry) -> bool:
-    """Return whether a fact that is not stored yet would be valid now."""
-    now = timezone.now()
-    since = entry.valid_from
-    return (
-        (not isinstance(since, datetime) or since <= now)
-        and (entry.valid_to is None or entry.valid_to > now)
-        and (entry.expires_at is None or entry.expires_at > now)
-    )
-
-
 def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) -> StoredFact:
     """Merge `entry` into the existing fact with its external id, or else its text."""
+    now, since = timezone.now(), entry.valid_from
+    will_be_valid = (not isinstance(since, datetime) or since <= now) and all(
+        end is None or end > now for end in (entry.valid_to, entry.expires_at)
+    )
     # A fact that has ended, or begins later, is valid from now on.
-    revived = not MemoryEntry.objects.filter(
-        memory_id=existing.memory_id
-    ).as_of().exists() and _will_be_valid(entry)
+    is_valid = MemoryEntry.objects.filter(memory_id=existing.memory_id).as_of().exists()
+    revived = will_be_valid and not is_valid
     with transaction.atomic():
         if revived and existing.state in (FactState.PROPOSED, FactState.REJECTED):
             refuse_own_proposal(existing.memory_id, author)

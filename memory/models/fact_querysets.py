@@ -80,14 +80,6 @@ class MemoryEntryQuerySet(models.QuerySet):
             user_id=user_id,
         )
 
-    def about_no_user(self) -> Self:
-        """Return the facts about no user."""
-        return self.filter(user_id__isnull=True)
-
-    def about_a_user(self) -> Self:
-        """Return the facts about a user."""
-        return self.filter(user_id__isnull=False)
-
     def with_metadata(self, filters: Mapping[str, Any]) -> Self:
         """Return the facts with metadata that match: see `memory.models.attributes`."""
         return with_metadata(
