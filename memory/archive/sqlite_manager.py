@@ -34,8 +34,8 @@ class Conversation:
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> "Conversation":
         id, title, created_at, updated_at, metadata = row
-        times = map(datetime.fromisoformat, (created_at, updated_at))
-        return cls(id, title, *times, json.loads(metadata))
+        begun, changed = datetime.fromisoformat(created_at), datetime.fromisoformat(updated_at)
+        return cls(id, title, begun, changed, json.loads(metadata))
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Message:
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> "Message":
-        *values, timestamp, embedding_id = row
-        return cls(*values, datetime.fromisoformat(timestamp), embedding_id)
+        id, conversation_id, role, content, at, embedding_id = row
+        return cls(id, conversation_id, role, content, datetime.fromisoformat(at), embedding_id)
 
     @classmethod
     def of(
