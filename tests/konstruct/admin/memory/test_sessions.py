@@ -129,7 +129,7 @@ def test_the_pages_of_a_session_keep_their_budgets(
     client.get(LIST)
     addresses = (LIST, page_of("one"))
     few = [cost(address) for address in addresses]
-    assert max(few) <= 8
+    assert max(few) <= 12
     for number in range(20):
         talk(program_a, f"thread {number}", "Hello")
     talk(program_a, "one", *map(str, range(30)))
