@@ -1,5 +1,6 @@
 """Checks of arguments of memory's public functions. The error message has the value."""
 
+import functools
 import math
 import re
 import unicodedata
@@ -8,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from numbers import Integral, Real
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import available_timezones
 
 import numpy as np
 
@@ -109,6 +111,19 @@ def time_argument(name: str, value: datetime) -> datetime:
             f"{name}={value.isoformat()} is no time of a message: give one from"
             f" {MIN_TIME:%Y-%m-%dT%H:%M:%SZ} to now ({now:%Y-%m-%dT%H:%M:%SZ})"
         )
+    return value
+
+
+@functools.cache
+def time_zones() -> frozenset[str]:
+    """Return the names of all time zones."""
+    return frozenset(available_timezones() - {"localtime"})
+
+
+def time_zone_argument(name: str, value: str) -> str:
+    """Return the name of a time zone, such as Europe/Berlin; "" is allowed."""
+    if value and value not in time_zones():
+        raise InvalidArgument(f"{name}={value!r} is no time zone: give one such as Europe/Berlin")
     return value
 
 

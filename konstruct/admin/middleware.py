@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cache
 from typing import Final
 from urllib.parse import unquote
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
+from memory.arguments import time_zones
 from tenants.postgresql.base import statement_limit
 
 # A script sets it to the time zone of the browser.
@@ -31,14 +31,8 @@ class AdminMiddleware:
         if not request.path.startswith("/admin/"):
             return self.get_response(request)
         name = unquote(request.COOKIES.get(COOKIE, ""))
-        zone = ZoneInfo(name) if name in known_zones() else None
+        zone = ZoneInfo(name) if name in time_zones() else None
         is_form = request.method == "POST"
         limit = nullcontext() if is_form else statement_limit(PAGE_STATEMENT_SECONDS)
         with timezone.override(zone), limit:
             return self.get_response(request)
-
-
-@cache
-def known_zones() -> frozenset[str]:
-    """Return the names of all time zones."""
-    return frozenset(available_timezones() - {"localtime"})

@@ -7,7 +7,7 @@ attributes of this module, so a program that replaces or wraps one here changes 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
 from memory.context import WorkingContextCompiler, tokens
@@ -76,8 +76,8 @@ SEVERAL_SPEAKERS_CLAUSE = (
 
 
 DATE_CLAUSE = (
-    "The current date and time is {now} (UTC). Times in brackets are when messages were sent; write"
-    " none yourself."
+    "The current date and time is {now} ({zone}). Times in brackets are when messages were sent;"
+    " write none yourself."
 )
 
 
@@ -137,13 +137,20 @@ def system_prompt_with(agent: Any, clauses: Sequence[str]) -> str:
     return "\n\n".join(part.strip() for part in parts if part and part.strip())
 
 
-def date_clause(now: datetime | None = None) -> str:
+def date_clause(now: datetime | None = None, zone: tzinfo | None = None) -> str:
     """Return the paragraph of a system prompt with the date and time; by default the current one.
 
     It is the last paragraph, so that the text before it is equal in all prompts of an agent, and a
     language model's server can cache it.
+
+    Args:
+        now: the time; by default the current one.
+        zone: the time zone of the user, which the paragraph names; by default UTC.
     """
-    return DATE_CLAUSE.format(now=prompt_time(now or datetime.now(UTC)))
+    zone = zone or UTC
+    return DATE_CLAUSE.format(
+        now=prompt_time((now or datetime.now(UTC)).astimezone(zone)), zone=zone
+    )
 
 
 def build_messages_with_memory(

@@ -23,6 +23,8 @@ CONTEXT_NOTICE = (
 # The beginnings of lines that were not searched for: facts of each prompt, and the last exchange.
 KNOWN = "Known: "
 EARLIER = "Last conversation: "
+# A statement of which a newer one in the prompt says otherwise.
+REPLACED = "Earlier: "
 SectionName = Literal["system", "memory", "session", "task"]
 # {"role", "content"}, as every chat model's API takes it.
 ChatMessage = dict[str, str]
@@ -63,15 +65,17 @@ def fact_line(content: str, quote: str = "", said_at: datetime | None = None) ->
     return list_item(f"{when}Fact: {content}{words}")
 
 
-def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> str:
+def turn_line(
+    content: str, speaker: str, said_at: datetime | None = None, *, label: str = ""
+) -> str:
     """Return a list item with a turn, its speaker and its date ("yesterday" refers to the date)."""
     when = f"{date_prefix(said_at)} " if said_at else ""
-    return list_item(f"{when}{speaker}: {content}")
+    return list_item(f"{label}{when}{speaker}: {content}")
 
 
 def prompt_time(at: datetime) -> str:
-    """Return a time as prompts have it: weekday, ISO date and time in UTC."""
-    return f"{at.astimezone(UTC):%A, %Y-%m-%d %H:%M}"
+    """Return a time as prompts have it: weekday, ISO date and time, in the zone of the time."""
+    return f"{at:%A, %Y-%m-%d %H:%M}"
 
 
 def date_prefix(at: datetime) -> str:

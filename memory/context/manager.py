@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import dropwhile
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from memory.arguments import similarity_argument, text_argument
 from memory.context.chat import (
     EARLIER,
     KNOWN,
+    REPLACED,
     SectionName,
     as_turn,
     fact_line,
@@ -39,9 +41,13 @@ from memory.facts import LongTermMemory
 from memory.models.facts import MemoryEntry
 from memory.recall import AdjacentTurn, FactHit, Hit, RecallResult
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy
-from tenants.context import asynchronous, tenant_scope
+from memory.text.changes import Statement, newer_first, replacements
+from tenants.audit.people import time_zone_of
+from tenants.context import asynchronous, known_tenant, tenant_scope
+from tenants.exceptions import UnknownTenant
 
 MAX_MEMORIES = 10
+_LAST = datetime.max.replace(tzinfo=UTC)
 # The positional arguments of `store_memory`, after the tenant.
 _STORE_ARGUMENTS = ("agent_id", "content", "metadata")
 
@@ -155,12 +161,14 @@ class ContextManager:
         exclude: Iterable[UUID | str] = (),
         instructions: str = "",
         pause: timedelta | None = None,
+        time_zone: str = "",
     ) -> PromptParts:
         """Return the turns and memories that `compile_working_context` fits into the budget.
 
-        Turns of the prompt are not recalled; older ones can be. `instructions` is a system message
-        that the prompt has in full, besides the system prompt: its tokens are taken from the shares
-        of turns and memories.
+        Turns of the prompt are not recalled; older ones can be. Times are in the time zone of the
+        user, or else in `time_zone`, the agent's, or else in UTC. `instructions` is a system
+        message that the prompt has in full, besides the system prompt: its tokens are taken from
+        the shares of turns and memories.
 
         With a `pause` the context is that of a chat. Turns before the last pause of this length are
         no turns of the prompt; they are recalled. A follow-up, such as "How much of it?", is
@@ -178,7 +186,12 @@ class ContextManager:
                 session_messages = has_graphs and self.session.get_session_messages(thread_id)
                 if not session_messages and agent_id is not None and user_id is not None:
                     session_messages = short_term.get_recent_messages(tenant, agent_id, user_id)
-            turns = _conversation_turns(session_messages or (), query)
+            zone: tzinfo = UTC
+            if user_id is not None:
+                # A memory of another kind may know the tenant alone.
+                with suppress(UnknownTenant), known_tenant(tenant, savepoint=False):
+                    zone = time_zone_of(user_id, time_zone)
+            turns = _conversation_turns(session_messages or (), query, zone)
             turns, earlier = _split_at_pause(turns, pause)
             earlier = earlier if is_follow_up(query) else []
             # The prompt omits answers whose questions are not in the window.
@@ -203,6 +216,10 @@ class ContextManager:
         contents = {fact.content for fact in recalled_facts}
         facts = [fact for fact in facts if fact.content not in contents]
         relevant = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
+        statements = [Statement(fact.content, fact.since or _LAST, True) for fact in relevant]
+        replaced = replacements(statements, query, mentions_user=True)
+        labels = [f"{REPLACED}Fact: " if n in replaced else "Fact: " for n in range(len(relevant))]
+        in_order = newer_first(range(len(relevant)), replaced)
         contents.update(fact.content for fact in relevant)
         always = [fact for fact in always if fact.content not in contents]
         contents.update(fact.content for fact in always)
@@ -219,14 +236,18 @@ class ContextManager:
                 ),
                 *(PromptItem(list_item(f"{KNOWN}{fact.content}"), fact=fact) for fact in always),
                 *interleave(
-                    [PromptItem(fact_line(fact.content), fact=fact) for fact in relevant],
-                    _prompt_items(recalled.ranking, excluded),
+                    [
+                        PromptItem(list_item(f"{labels[n]}{relevant[n].content}"), fact=relevant[n])
+                        for n in in_order
+                    ],
+                    _prompt_items(recalled.ranking, excluded, zone),
                 ),
             ],
             facts=[*recalled_facts, *always, *relevant],
             below_floor=[fact for fact in facts if fact.content not in contents],
             recalled=recalled,
             instructions=instructions,
+            zone=zone,
         )
 
     def fit(
@@ -346,8 +367,10 @@ def empty_recall(query: str) -> RecallResult:
     )
 
 
-def _conversation_turns(messages: Iterable[Any], task: str) -> list[dict[str, Any]]:
+def _conversation_turns(messages: Iterable[Any], task: str, zone: tzinfo) -> list[dict[str, Any]]:
     """Return the messages of users and assistants, oldest first, without calls of tools.
+
+    Their times are in the time zone.
 
     If the task is the last turn, as in a running graph, it is left out.
     """
@@ -358,6 +381,9 @@ def _conversation_turns(messages: Iterable[Any], task: str) -> list[dict[str, An
     ]
     if turns and (turns[-1]["role"], turns[-1]["content"]) == ("user", task):
         turns.pop()
+    for turn in turns:
+        if time := turn_time(turn):
+            turn["at"] = time.astimezone(zone).isoformat()
     return turns
 
 
@@ -377,22 +403,28 @@ def _split_at_pause(
     return list(turns), []
 
 
-def _prompt_items(ranking: Sequence[Hit | FactHit], excluded: set[str]) -> list[PromptItem]:
+def _prompt_items(
+    ranking: Sequence[Hit | FactHit], excluded: set[str], zone: tzinfo
+) -> list[PromptItem]:
     """Return the recalled facts and turns, best first and each once; neighbours surround their
     hit.
     """
     facts = [hit for hit in ranking if isinstance(hit, FactHit)]
+    turns = {hit.message_id for hit in ranking if isinstance(hit, Hit)}
     seen = {*excluded, *(str(message_id) for fact in facts for message_id in fact.message_ids)}
     memories: list[PromptItem] = []
     for hit in ranking:
         if isinstance(hit, FactHit):
-            line = fact_line(hit.content, hit.quote, hit.said_at)
+            line = fact_line(hit.content, hit.quote, hit.said_at.astimezone(zone))
             memories.append(PromptItem(line, fact=PromptFact.from_hit(hit)))
             continue
         around: list[Hit | AdjacentTurn] = [hit, *hit.neighbours]
         for turn in sorted(around, key=lambda turn: turn.created_at):
             if str(turn.message_id) not in seen:
                 seen.add(str(turn.message_id))
-                line = turn_line(turn.content, turn.name or turn.role, turn.created_at)
+                at = turn.created_at.astimezone(zone)
+                is_replaced = isinstance(turn, Hit) and turn.replaced_by in turns
+                label = REPLACED if is_replaced else ""
+                line = turn_line(turn.content, turn.name or turn.role, at, label=label)
                 memories.append(PromptItem(line, message_id=turn.message_id))
     return memories

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 from uuid import UUID
 
@@ -47,11 +47,19 @@ class PromptFact:
     """When that message was sent."""
     message_ids: tuple[UUID, ...] = ()
     """The messages of its evidence, which it replaces."""
+    since: datetime | None = None
+    """The start of its validity."""
 
     @classmethod
     def from_entry(cls, entry: Any) -> "PromptFact":
         """Return a fact from text, or from a mapping or an object with a `content`."""
-        return cls(text_of(entry), score_of(entry), attribute_of(entry, "memory_id"))
+        since = attribute_of(entry, "valid_from")
+        return cls(
+            text_of(entry),
+            score_of(entry),
+            attribute_of(entry, "memory_id"),
+            since=since if isinstance(since, datetime) else None,
+        )
 
     @classmethod
     def from_hit(cls, hit: FactHit) -> "PromptFact":
@@ -91,6 +99,8 @@ class PromptParts:
     recalled: RecallResult
     instructions: str = ""
     """Text of the system message with the instructions of an application; may be empty."""
+    zone: tzinfo = UTC
+    """The time zone of the user, in which the prompt has times."""
 
     @property
     def lines(self) -> list[str]:

@@ -13,6 +13,7 @@ from memory.facts import LongTermMemory
 from memory.models import MemoryEntry
 from memory.recall import RecallResult, recall
 from memory.recall.policy import RecallPolicy
+from memory.text.changes import newer_first
 
 MAX_WORDS_OF_FRAGMENT: Final = 3
 MAX_WORDS_OF_FOLLOW_UP: Final = 10
@@ -129,7 +130,14 @@ def search_memory(
         )
         # Recall ranks by a score that is not shown; people and programs read the probability.
         shown = sorted(messages.hits, key=lambda hit: hit.probability, reverse=True)
-        messages = replace(messages, hits=tuple(shown))
+        places = {hit.message_id: place for place, hit in enumerate(shown)}
+        replaced = {
+            place: places[hit.replaced_by]
+            for place, hit in enumerate(shown)
+            if hit.replaced_by in places
+        }
+        in_order = newer_first(range(len(shown)), replaced)
+        messages = replace(messages, hits=tuple(shown[place] for place in in_order))
     if facts:
         entries = LongTermMemory().search(
             tenant_id,

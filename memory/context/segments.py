@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Final
 
 from memory.conf import ERASED_PART
-from memory.context.chat import CONTEXT_NOTICE, CONTEXT_OPENING, EARLIER, KNOWN
+from memory.context.chat import CONTEXT_NOTICE, CONTEXT_OPENING, EARLIER, KNOWN, REPLACED
 from memory.context.task import DATA_HEADING
 from memory.context.tokens import TRUNCATION_MARK
 
@@ -31,7 +31,15 @@ _OWN_TEXTS: Final = (
     f"{CONTEXT_OPENING}\n{CONTEXT_NOTICE}\n",
     f"{DATA_HEADING}\n",
     *MARKS,
-    *(KNOWN.strip(), EARLIER.strip(), "Fact:", "user:", "assistant:", "Assistant:"),
+    *(
+        KNOWN.strip(),
+        EARLIER.strip(),
+        REPLACED.strip(),
+        "Fact:",
+        "user:",
+        "assistant:",
+        "Assistant:",
+    ),
     *("\n  ", "\n- ", "\n", "- ", ' ("', '")', ":", " "),
 )
 _OWN: Final = re.compile("|".join(map(re.escape, _OWN_TEXTS)))

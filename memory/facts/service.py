@@ -50,6 +50,7 @@ from memory.fields import digest
 from memory.models.attributes import metadata_values
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import SYSTEM, Author, FactAction, FactKind, FactState, MemoryEntry
+from memory.text.changes import differs_by_one_word
 from tenants import transaction
 from tenants.audit.people import hold_people
 from tenants.audit.tombstones import FACT, enqueue_tombstones
@@ -173,7 +174,12 @@ class LongTermMemory:
             others = same_scope(entry).as_of().comparable(entry.embedding_model)
             others = others.exclude(memory_id=entry.memory_id)
             nearest = nearest_rows(others, entry.embedding, MAX_NEAR_DUPLICATES)
-            near = tuple(other for other in nearest if other.score >= NEAR_DUPLICATE)
+            near = tuple(
+                other
+                for other in nearest
+                if other.score >= NEAR_DUPLICATE
+                and not differs_by_one_word(other.content, entry.content)
+            )
         if near:
             logger.info(
                 "fact_near_duplicates",

@@ -44,6 +44,7 @@ from memory.recall.scoring import (
     weigh_words,
 )
 from memory.scopes import scope_number
+from memory.text.changes import Statement, newer_first, replacements
 from tenants import traces
 from tenants.context import asynchronous, known_tenant, tenant_connection
 from tenants.metrics import counter, histogram
@@ -116,6 +117,8 @@ class Hit:
     """The turns around it, oldest first, if the policy asks for them."""
     excluded: tuple[Exclusion, ...] = ()
     """The excluded words of the message. `content` has "…" in their place."""
+    replaced_by: UUID | None = None
+    """A newer message of the user that says otherwise, see `memory.text.changes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +198,7 @@ class RecallResult:
                 {
                     name: value
                     for name, value in _jsonable(asdict(hit)).items()
-                    if name != "metadata"
+                    if name not in ("metadata", "replaced_by")
                 }
                 for hit in self.hits
             ],
@@ -278,7 +281,7 @@ def recall(
             values |= {"among": list(numbers), "numbers": list(numbers.values())}
         tenant_connection().set_local(PLAN_SETTINGS)
         evidence = _read_evidence(values)
-        hits, cut, facts = _select(evidence, question, policy, exclude_ids)
+        hits, cut, facts = _select(evidence, query, question, policy, exclude_ids)
     traces.set_attributes(tenant_id=tenant, agent_id=agent, hits=len(hits))
     RECALLS.of(outcome="found" if hits else "abstained").inc()
     RECALL_SECONDS.of().observe(time.perf_counter() - started)
@@ -314,7 +317,11 @@ def _read_evidence(values: dict[str, Any]) -> Evidence:
 
 
 def _select(
-    evidence: Evidence, question: Question, policy: RecallPolicy, exclude_ids: Iterable[UUID]
+    evidence: Evidence,
+    query: str,
+    question: Question,
+    policy: RecallPolicy,
+    exclude_ids: Iterable[UUID],
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...], tuple[FactHit, ...]]:
     """Return the hits, the best omitted messages, and the facts that replace hits."""
     weights = NO_WEIGHTS if policy.mode == "vector" else policy.weights
@@ -334,10 +341,15 @@ def _select(
         known=known,
     )
     judged = _apply_gate(ranking, policy, excluded, question=question)
-    passed = [rated.message for rated, reason in judged if reason is None]
-    texts = evidence.read_texts(
-        {message.number: message.message_id for message in passed[: policy.top_k + MAX_CUT]}
+    read = (
+        []
+        if not any(reason is None for _, reason in judged)
+        else [rated.message for rated, reason in judged if reason in (None, "below the gate")]
     )
+    texts = evidence.read_texts(
+        {message.number: message.message_id for message in read[: policy.top_k + MAX_CUT]}
+    )
+    judged, replaced = _newer_first(judged, texts, query, question)
     kept: list[_RatedMessage] = []
     cut: list[Cut] = []
     seen: set[tuple[str, str]] = set()
@@ -358,8 +370,43 @@ def _select(
                 continue
         if len(cut) < MAX_CUT:
             cut.append(_cut(rated, reason, known))
-    hits = tuple(_hit(rated, texts[rated.message.number], known) for rated in kept)
+    hits = tuple(
+        replace(
+            _hit(rated, texts[rated.message.number], known),
+            replaced_by=replaced.get(rated.message.message_id),
+        )
+        for rated in kept
+    )
     return hits, tuple(cut), _replacing_facts(kept, known) if policy.uses_facts else ()
+
+
+def _newer_first(
+    judged: list["tuple[_RatedMessage, Reason | None]"],
+    texts: Mapping[int, Text],
+    query: str,
+    question: Question,
+) -> tuple[list["tuple[_RatedMessage, Reason | None]"], dict[UUID, UUID]]:
+    """Move what replaces an older statement before it, and return the replacements by their ids.
+
+    A newer statement passes the gate if the older one does.
+    """
+    found = [n for n, (rated, _) in enumerate(judged) if rated.message.number in texts]
+    messages = [judged[n][0].message for n in found]
+    statements = [
+        Statement(texts[m.number].content, m.created_at, texts[m.number].role == "user")
+        for m in messages
+    ]
+    pairs = replacements(statements, query, mentions_user=question.mentions_user)
+    judged = list(judged)
+    for older, newer in pairs.items():
+        rated, reason = judged[found[newer]]
+        if judged[found[older]][1] is None and reason == "below the gate":
+            judged[found[newer]] = (rated, None)
+    order = newer_first(
+        range(len(judged)), {found[older]: found[newer] for older, newer in pairs.items()}
+    )
+    replaced = {messages[old].message_id: messages[new].message_id for old, new in pairs.items()}
+    return [judged[n] for n in order], replaced
 
 
 @dataclass(frozen=True, slots=True)

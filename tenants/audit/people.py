@@ -9,6 +9,7 @@ begun before an erasure that is done meanwhile.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
@@ -17,6 +18,7 @@ from django.db.models import F
 from tenants import transaction
 from tenants.context import execute, fetch_all
 from tenants.exceptions import KonstructError
+from tenants.fields import optional_text
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
 
@@ -68,6 +70,12 @@ class Person(TenantModel):
     erasures = models.PositiveIntegerField(
         db_default=0, editable=False, help_text="Number of erasures of the user by one agent."
     )
+    time_zone = optional_text(
+        help_text="The time zone that was chosen for the user, such as Asia/Tokyo."
+    )
+    channel_time_zone = optional_text(
+        help_text="The time zone that the channel reports, if none was chosen."
+    )
 
     personal_data = PersonalData(
         subject="user_id",
@@ -81,6 +89,29 @@ class Person(TenantModel):
 
     def __str__(self) -> str:
         return self.user_id
+
+
+def set_time_zone(user_ids: Collection[str], name: str, *, is_of_channel: bool = False) -> None:
+    """Set the time zone of users of the current tenant.
+
+    Args:
+        user_ids: the ids of one person.
+        name: a name such as Asia/Tokyo; empty: none.
+        is_of_channel: a channel reports it. A time zone that was chosen comes first.
+
+    Raises:
+        PersonBeingErased: an erasure of a user is requested, and not done yet.
+    """
+    field = "channel_time_zone" if is_of_channel else "time_zone"
+    with transaction.atomic():
+        hold_people(user_ids)
+        Person.objects.filter(pk__in=user_ids).exclude(**{field: name}).update(**{field: name})
+
+
+def time_zone_of(user_id: str | None, agents: str = "") -> ZoneInfo:
+    """Return the time zone of a user of the current tenant, or else the agent's, or else UTC."""
+    names = Person.objects.filter(pk=user_id).values_list("time_zone", "channel_time_zone").first()
+    return ZoneInfo(next(filter(None, (*(names or ()), agents)), "UTC"))
 
 
 def hold_people(

@@ -1,4 +1,4 @@
--- 11f308c703d53e60538f4ba3f9576f3e admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
+-- 8c87f22f5b2ba19913ac4e5f17e3076e admin api audit auth channels contenttypes isolation memory orchestrator sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -236,6 +236,8 @@ CREATE TABLE __schema__.audit_person (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
     user_id text NOT NULL,
     pseudonym uuid DEFAULT gen_random_uuid() NOT NULL,
+    time_zone text DEFAULT ''::text NOT NULL,
+    channel_time_zone text DEFAULT ''::text NOT NULL,
     erasures integer DEFAULT 0 NOT NULL,
     CONSTRAINT audit_person_erasures_check CHECK ((erasures >= 0)),
     CONSTRAINT tenant_of_schema CHECK ((tenant_id = '__tenant__'::uuid))
@@ -245,6 +247,8 @@ COMMENT ON TABLE __schema__.audit_person IS 'A user with rows in the tenant, and
 COMMENT ON COLUMN __schema__.audit_person.tenant_id IS 'The tenant whose row this is.';
 COMMENT ON COLUMN __schema__.audit_person.user_id IS 'Id of the user.';
 COMMENT ON COLUMN __schema__.audit_person.pseudonym IS 'Random id of the user in the access log. It is deleted with this row.';
+COMMENT ON COLUMN __schema__.audit_person.time_zone IS 'The time zone that was chosen for the user, such as Asia/Tokyo.';
+COMMENT ON COLUMN __schema__.audit_person.channel_time_zone IS 'The time zone that the channel reports, if none was chosen.';
 COMMENT ON COLUMN __schema__.audit_person.erasures IS 'Number of erasures of the user by one agent.';
 CREATE TABLE __schema__.audit_retentionrule (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -1108,6 +1112,7 @@ CREATE TABLE __schema__.orchestrator_agent (
     model character varying(200) DEFAULT ''::character varying NOT NULL,
     model_tier character varying(20) DEFAULT 'fast'::character varying NOT NULL,
     is_active boolean DEFAULT true NOT NULL,
+    time_zone character varying(64) DEFAULT ''::character varying NOT NULL,
     recall_mode character varying(20) DEFAULT 'hybrid'::character varying NOT NULL,
     recall_top_k smallint,
     recall_gate boolean DEFAULT true NOT NULL,
@@ -1162,6 +1167,7 @@ COMMENT ON COLUMN __schema__.orchestrator_agent.persona IS 'The agent''s style: 
 COMMENT ON COLUMN __schema__.orchestrator_agent.model IS 'Name of the language model. Blank: the deployment''s model of the tier.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.model_tier IS 'fast: short contexts and low cost. reasoning: long contexts.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.is_active IS 'An inactive agent accepts no messages; its memory stays.';
+COMMENT ON COLUMN __schema__.orchestrator_agent.time_zone IS 'Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.recall_mode IS 'How the agent searches memories.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.recall_top_k IS 'Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).';
 COMMENT ON COLUMN __schema__.orchestrator_agent.recall_gate IS 'Leave out memories that are probably irrelevant, all of them if necessary.';
@@ -2666,6 +2672,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.audit_listexport TO konstr
 GRANT SELECT,INSERT,DELETE ON TABLE __schema__.audit_listexportpart TO konstruct_app;
 GRANT SELECT,INSERT ON TABLE __schema__.audit_messageerasure TO konstruct_app;
 GRANT SELECT,INSERT ON TABLE __schema__.audit_person TO konstruct_app;
+GRANT UPDATE(time_zone) ON TABLE __schema__.audit_person TO konstruct_app;
+GRANT UPDATE(channel_time_zone) ON TABLE __schema__.audit_person TO konstruct_app;
 GRANT UPDATE(erasures) ON TABLE __schema__.audit_person TO konstruct_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.audit_retentionrule TO konstruct_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE __schema__.auth_group TO konstruct_app;

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 3f283c7ebf6ab8e7ad122fb42f8fd3309a546c9d410aa8f3b0d188d8f18980d8
+// Written by `make typescript` from docs/openapi.yaml, sha256 4255bb8a91ce11198910ab97f6e72e2e23bad18d30517d0d5983a28ca0313294
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1249,6 +1249,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/users/{user_id}/time-zone/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the time zone of a user
+         * @description Prompts have times in it.
+         */
+        get: operations["get_time_zone"];
+        /**
+         * Set the time zone of a user
+         * @description It comes before the time zone that a channel reports.
+         */
+        put: operations["set_time_zone"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users/{user_id}/timeline/": {
         parameters: {
             query?: never;
@@ -1373,6 +1397,8 @@ export interface components {
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
+            /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
+            time_zone?: string;
             /**
              * @description How the agent searches memories.
              *
@@ -1481,6 +1507,8 @@ export interface components {
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
+            /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
+            time_zone?: string;
             /**
              * @description How the agent searches memories.
              *
@@ -3538,6 +3566,8 @@ export interface components {
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
+            /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
+            time_zone?: string;
             /**
              * @description How the agent searches memories.
              *
@@ -4432,6 +4462,11 @@ export interface components {
             /** @description The number of facts that are new. */
             created: number;
             results: components["schemas"]["StoredFact"][];
+        };
+        /** @description The time zone of a user. */
+        TimeZone: {
+            /** @description A name such as Asia/Tokyo. Empty: that of the user's channel, or else the agent's, or else UTC. */
+            time_zone: string;
         };
         /** @description One event of a timeline. */
         TimelineEntry: {
@@ -8872,6 +8907,85 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
             422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_time_zone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimeZone"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    set_time_zone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TimeZone"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimeZone"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

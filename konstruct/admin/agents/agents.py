@@ -187,7 +187,7 @@ class AgentAdmin(AuditedAdmin):
                 " The page “Memories” shows the effect of a preset at once."
             ),
             *("conversation_pause_hours", "recall_mode", "recall_top_k", "recall_neighbours"),
-            *("recall_gate", "recall_preset"),
+            *("recall_gate", "recall_preset", "time_zone"),
         ),
         _fieldset(
             _("Own thresholds and weights of recall"),

@@ -5,8 +5,10 @@ from datetime import datetime, time, timedelta
 from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
+from django.core.exceptions import BadRequest
 from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Left, Now
 from django.http import HttpRequest, HttpResponseBase
@@ -25,6 +27,7 @@ from konstruct.admin.people.timeline import timeline_context
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids, main_id
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
 from konstruct.orchestrator.replies import CLOSED
+from memory.arguments import time_zones
 from memory.browse.people import names_of
 from memory.browse.threads import channel_of_thread, last_of_threads
 from memory.facts.search import fact_uses
@@ -33,9 +36,11 @@ from memory.models import ConversationEmbedding, MemoryEntry, Message, RecallEve
 from memory.models.facts import FactAction, FactEvent, FactEvidence, FactState
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
+from tenants.audit.people import set_time_zone, time_zone_of
 from tenants.models import Job
 
 VIEW: Final = "memory.view_scope"
+CHANGE: Final = "orchestrator.change_channelidentity"
 # Rows of each part of the page. Lists have the rest.
 MAX_FACTS: Final = 20
 MAX_WAITING: Final = 10
@@ -55,7 +60,15 @@ def person(request: HttpRequest) -> HttpResponseBase:
             request, gettext("Nothing is known of %(asked)r.") % {"asked": requested_id}
         )
         return redirect(reverse("admin:people", query={"q": requested_id}))
-    day, moment = _as_of(request)
+    zone = time_zone_of(user_id)
+    if request.method == "POST" and request.user.has_perm(CHANGE):
+        name = request.POST.get("zone", "")
+        if name and name not in time_zones():
+            raise BadRequest("unknown time zone")
+        log_access(request, Action.EDIT, "time zone", user_id=user_id, zone=name)
+        set_time_zone(user_ids, name)
+        return redirect(reverse("admin:person", query={"user": user_id}))
+    day, moment = _as_of(request, zone)
     log_access(request, Action.VIEW, "person", user_id=user_id)
     of_agents = _of_agents(user_ids)
     names_by_id = {agent.pk: agent.name for agent in of_agents}
@@ -87,6 +100,8 @@ def person(request: HttpRequest) -> HttpResponseBase:
         day=day,
         erasure=erasure,
         known_now=known_now,
+        zone=zone.key,
+        zones=sorted(time_zones()) if request.user.has_perm(CHANGE) else (),
         channels=accounts,
         **timeline_context(
             request,
@@ -125,13 +140,13 @@ def _of_agents(user_ids: Sequence[str]) -> list[Any]:
     )
 
 
-def _as_of(request: HttpRequest) -> tuple[str, datetime | None]:
+def _as_of(request: HttpRequest, zone: ZoneInfo) -> tuple[str, datetime | None]:
     """Return the day that the page is to show, and the moment of its end; None for now."""
     try:
         day = parse_date(request.GET.get("at", ""))
         if day is None:
             return "", None
-        moment = timezone.make_aware(datetime.combine(day + timedelta(days=1), time.min))
+        moment = datetime.combine(day + timedelta(days=1), time.min, zone)
     except (ValueError, OverflowError):
         return "", None
     return ("", None) if moment > timezone.now() else (day.isoformat(), moment)

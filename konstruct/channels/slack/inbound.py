@@ -43,8 +43,10 @@ from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.tools.tool_calls import decide
+from memory.arguments import time_zones
 from memory.models import Message
 from tenants import transaction
+from tenants.audit.people import set_time_zone
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.jobs import enqueue_task
@@ -63,7 +65,7 @@ REFUSAL_PAUSE_SECONDS: Final = 3600
 
 @shared_task(base=TenantTask)
 def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str, user_id: str) -> None:
-    """Ask Slack for a user's name, and store it for a day. Safe to run twice.
+    """Ask Slack for a user's name and time zone, and store the name for a day. Safe to run twice.
 
     Errors are logged; the user's next message asks again.
 
@@ -78,11 +80,11 @@ def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str, user_id
     if installation is None:
         return
     try:
-        answer = call_slack("users_info", token=token_of(installation), user=slack_id)
-        name = _name(answer.get("user"))
+        user = call_slack("users_info", token=token_of(installation), user=slack_id).get("user")
+        name, zone = _name(user), user.get("tz") if isinstance(user, dict) else None
     except ChannelRefused as error:
         logger.warning("The name of a Slack user is unknown: %s", error)
-        name = ""
+        name, zone = "", None
     except ChannelError as error:
         logger.warning("The name of a Slack user is unknown: %s", error)
         return
@@ -94,6 +96,8 @@ def learn_name(tenant_id: str, workspace: str, home: str, slack_id: str, user_id
         slack_id=slack_id,
         defaults={"user_id": user_id, "name": name, "looked_up_at": timezone.now()},
     )
+    if zone in time_zones():
+        set_time_zone([user_id], zone, is_of_channel=True)
 
 
 def _name(user: object) -> str:

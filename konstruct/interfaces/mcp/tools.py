@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from django.db.models import Model
 from rest_framework import serializers
@@ -28,6 +29,7 @@ from memory.recall import Hit
 from memory.recall.policy import RecallPolicy
 from tenants.audit.changes import RowState, row_state
 from tenants.audit.models import Action
+from tenants.audit.people import time_zone_of
 from tenants.context import required_tenant_id
 
 FACTS = LongTermMemory()
@@ -198,7 +200,8 @@ def _search(caller: Caller, fields: dict[str, Any]) -> Outcome:
         results += [
             _message(hit, user_id) | {"score": hit.probability} for hit in memory.messages.hits
         ]
-    text = _result_lines(results) or _empty_result_text(policy)
+    zone = time_zone_of(user_id, agent.time_zone if agent is not None else "")
+    text = _result_lines(results, zone) or _empty_result_text(policy)
     if agent is None and (names := agent_names(caller.agents())):
         text += f"\nOnly facts were searched. To search messages too, name the agent: {names}."
     return Outcome({"results": results}, text, detail={"found": len(results)})
@@ -233,19 +236,20 @@ def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
             {"content": version.content, "since": version.valid_from, "until": version.valid_to}
             for version in before
         ]
-        text = _result_lines([_fact(fact)])
+        zone = time_zone_of(fact.user_id)
+        text = _result_lines([_fact(fact)], zone)
         if earlier:
             text += "\nBefore:\n" + "\n".join(
-                f"- until {_day(version['until'])}: {version['content']}" for version in earlier
+                f"- until {_day(version['until'], zone)}: {version['content']}"
+                for version in earlier
             )
         return Outcome(_fact(fact) | {"earlier": earlier}, text, fact, subject="fact")
     message = caller.rows(Message.objects.filter(pk=memory_id)).first()
     if message is None:
         raise FactNotFound(f"There is no memory {memory_id}. Search or list to find ids.")
     document = _message(message, message.user_id)
-    return Outcome(
-        document | {"earlier": []}, _result_lines([document]), message, subject="message"
-    )
+    text = _result_lines([document], time_zone_of(message.user_id))
+    return Outcome(document | {"earlier": []}, text, message, subject="message")
 
 
 @tool(
@@ -273,7 +277,7 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
         cursor=fields.get("cursor"),
     )
     results = [_fact(fact) for fact in page]
-    text = _result_lines(results) or "No facts are remembered."
+    text = _result_lines(results, time_zone_of(user_id)) or "No facts are remembered."
     next_cursor = pages.next_cursor()
     if next_cursor is not None:
         text += f"\nThere are more facts: list again with cursor {next_cursor}"
@@ -345,16 +349,17 @@ def _message(message: Hit | Message, user_id: str) -> dict[str, Any]:
     }
 
 
-def _result_lines(memories: Iterable[dict[str, Any]]) -> str:
+def _result_lines(memories: Iterable[dict[str, Any]], zone: ZoneInfo) -> str:
+    """Return a line for each memory, with its time in the time zone of the user."""
     return "\n".join(
-        f"- {row['kind']} {row['id']} ({_day(row['when'])}, {row['who'] or 'no user'}): "
+        f"- {row['kind']} {row['id']} ({_day(row['when'], zone)}, {row['who'] or 'no user'}): "
         f"{row['content']}"
         for row in memories
     )
 
 
-def _day(moment: datetime | None) -> str:
-    return "now" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+def _day(moment: datetime | None, zone: ZoneInfo) -> str:
+    return "now" if moment is None else f"{moment.astimezone(zone):%Y-%m-%d %H:%M} {zone}"
 
 
 def tools_for(caller: Caller) -> list[dict[str, Any]]:

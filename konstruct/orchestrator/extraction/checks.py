@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -19,6 +19,7 @@ from uuid import UUID
 from konstruct.orchestrator.extraction.candidates import Candidate, Evidence, RefusedCandidate
 from konstruct.orchestrator.models.agents import FactReview
 from memory.models import FactKind, Role
+from memory.text.changes import says_no_longer
 from memory.text.folding import fold
 from memory.text.languages import LATIN
 
@@ -231,6 +232,12 @@ def _accept(
     changed = {"is_multi_valued": is_multi_valued, "kind": kind}
     candidate = candidate.model_copy(update=changed)
     superseded = facts.get(candidate.supersedes or "")
+    quotes = " ".join(map(_quote, spans))
+    if superseded is None and says_no_longer(quotes):
+        # "I am no longer a vegetarian" ends a known fact, and is no evidence of it.
+        superseded = next((f for f in same_slot if has_words_of(quotes, f.value)), None)
+        if superseded is not None and _is_same_text(superseded.value, candidate.value):
+            candidate = candidate.model_copy(update={"value": quotes})
     others = [fact for fact in same_slot if not _is_same_text(fact.value, candidate.value)]
     begins = _valid_from(candidate, spans)
     # A planned, past or temporary value must not end the current value without a review.
@@ -244,7 +251,6 @@ def _accept(
     is_contradicted = not is_multi_valued and any(
         fact is not superseded and fact.valid_from <= (begins or _latest(spans)) for fact in others
     )
-    quotes = " ".join(map(_quote, spans))
     has_value = has_words_of(f"{quotes} {asserter}", candidate.value)
     has_subject = has_words_of(f"{quotes} {asserter} {Role.USER}", candidate.subject)
     if len(others) < len(same_slot) and not has_value:
@@ -293,7 +299,7 @@ def _valid_from(candidate: Candidate, spans: Sequence[Span]) -> datetime | None:
     if isinstance(value, datetime):
         begin = end = value
     else:
-        begin = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        begin = datetime(value.year, value.month, value.day, tzinfo=stated.tzinfo)
         end = begin + timedelta(days=_DAYS_BY_PRECISION.get(candidate.precision, 0))
     if begin > stated:
         return None

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -59,6 +60,8 @@ class Batch:
     thread: Thread
     messages: Sequence[Message]
     known: Sequence[KnownFact]
+    zone: tzinfo = UTC
+    """The time zone of the user: "tomorrow" is a day of it."""
 
     @property
     def sources(self) -> list[Source]:
@@ -70,7 +73,7 @@ class Batch:
                 role=message.role,
                 speaker=message.name.strip() or message.role,
                 content=message.content[:MAX_BATCH_CHARACTERS],
-                created_at=message.created_at,
+                created_at=message.created_at.astimezone(self.zone),
             )
             for position, message in enumerate(self.messages, start=1)
         ]

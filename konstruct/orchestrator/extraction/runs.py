@@ -7,7 +7,7 @@ its run as failed. No transaction and no connection is open during the request.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -54,7 +54,7 @@ from memory.facts import Author, Outcome, Quote, record_candidate
 from memory.facts import lifecycle as facts
 from memory.models import AuthorKind, MemoryEntry, Message
 from tenants import transaction
-from tenants.audit.people import hold_people
+from tenants.audit.people import hold_people, time_zone_of
 from tenants.context import required_tenant_id
 from tenants.jobs import Lease, key_of
 
@@ -147,7 +147,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         new = truncate_batch(new)
         earlier = messages.filter(number__lt=new[0].number).order_by("-number")
         context = list(earlier[:MAX_CONTEXT_MESSAGES])[::-1]
-        batch = Batch(agent, thread, [*context, *new], known_facts(thread.agent_id, thread.user_id))
+        batch = _batch(agent, thread, [*context, *new])
         try:
             require_model(batch)
         except (ExtractionFailed, ExtractionLimitReached) as error:
@@ -155,6 +155,13 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
             queue.EXTRACTIONS.postpone(cursor.pk, tomorrow - timezone.now(), note=str(error))
             return None
         return batch
+
+
+def _batch(agent: Agent, thread: Thread, messages: Sequence[Message]) -> Batch:
+    """Return a batch with the facts that are known, and the time zone of the user."""
+    agent_id = None if agent._state.adding else thread.agent_id
+    known = known_facts(agent_id, thread.user_id) if thread.user_id else []
+    return Batch(agent, thread, messages, known, time_zone_of(thread.user_id, agent.time_zone))
 
 
 def _advance(cursor: ExtractionCursor, batch: Batch) -> None:
@@ -333,9 +340,7 @@ def preview(
     agent = Agent.objects.get(pk=thread.agent_id)
     if model is not None:
         agent.extraction_model = model
-    batch = Batch(
-        agent, thread, truncate_batch(list(messages)), known_facts(thread.agent_id, thread.user_id)
-    )
+    batch = _batch(agent, thread, truncate_batch(list(messages)))
     require_model(batch)
     max_time = len(FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
     with transaction.atomic():
@@ -412,8 +417,7 @@ def extract_unsaved_messages(
         The errors of `preview`.
     """
     thread = Thread(agent.id, user_id, "")
-    agent_id = None if agent._state.adding else agent.id
-    batch = Batch(agent, thread, messages, known_facts(agent_id, user_id) if user_id else [])
+    batch = _batch(agent, thread, messages)
     require_model(batch)
     run = build_run(batch, requested_by=requested_by)
     with request_slot():
@@ -431,7 +435,8 @@ def record_unsaved_extraction(
         messages: the stored messages, in the same order.
         **values: fields of each new fact, such as its metadata.
     """
-    batch = Batch(agent, Thread.of(messages[0]), messages, extraction.batch.known)
+    thread = Thread.of(messages[0])
+    batch = replace(extraction.batch, agent=agent, thread=thread, messages=messages)
     run = extraction.run
     run.message_ids = [message.id for message in messages]
     for name, value in batch.thread.as_filter.items():
@@ -475,7 +480,7 @@ def apply(run_id: UUID) -> ExtractionRun:
     if len(messages) < len(run.message_ids):
         raise ExtractionFailed(NOT_THERE)
     agent = Agent.objects.get(pk=run.agent_id)
-    batch = Batch(agent, thread, messages, known_facts(thread.agent_id, thread.user_id))
+    batch = _batch(agent, thread, messages)
     answer = parse_facts(run.output)
     with lock_windows([thread]):
         run = get_run(run_id, RunState.PREVIEW, is_locked=True)

@@ -134,6 +134,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "time_zone",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC.",
+                        max_length=64,
+                    ),
+                ),
+                (
                     "recall_mode",
                     models.CharField(
                         choices=[

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from konstruct.orchestrator.tool_catalog import validate_tool_names
-from memory.arguments import is_blank
+from memory.arguments import is_blank, time_zone_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import id_problem
 from memory.models import Message, server_now
@@ -207,6 +207,11 @@ class Agent(TenantModel):
         12,
         help_text="After this many hours without a message, a new conversation begins: earlier "
         "turns are recalled, instead of being turns of the prompt.",
+    )
+    time_zone = optional_char(
+        max_length=64,
+        help_text="Time zone of users without one of their own, such as Europe/Berlin: prompts "
+        "have times in it. Blank: UTC.",
     )
     recall_mode = _short_choice(RecallMode.HYBRID, help_text="How the agent searches memories.")
     recall_top_k = models.PositiveSmallIntegerField(
@@ -406,6 +411,10 @@ class Agent(TenantModel):
             raise ValidationError({"name": NAME_READS_AS_ID})
         if problem := id_problem(self.name):
             raise ValidationError({"name": f"This {problem}."})
+        try:
+            time_zone_argument("time_zone", self.time_zone)
+        except InvalidArgument as error:
+            raise ValidationError({"time_zone": f"{error}."}) from error
         validate_tool_names(self.tools)
         if any(is_blank(phrase) or "\0" in phrase for phrase in self.escalate_on):
             raise ValidationError(

@@ -251,6 +251,7 @@ def gather_context(
         exclude=[message.id, *exclude],
         instructions=instructions,
         pause=timedelta.max if session else timedelta(hours=agent.conversation_pause_hours),
+        time_zone=agent.time_zone,
     )
 
 
@@ -260,7 +261,8 @@ def build_prompt(agent: Agent, gathered: PromptParts, session: PromptTurns | Non
     The parts are cut to the budget first. Then `builder.build_messages_with_memory` builds the
     messages.
     """
-    clauses = (*(() if session is None else session.clauses), builder.date_clause())
+    date = builder.date_clause(zone=gathered.zone)
+    clauses = (*(() if session is None else session.clauses), date)
     system_prompt = builder.system_prompt_with(agent, clauses)
     prompt = context.fit(gathered, system_prompt, agent.model_tier)
     fitted = prompt.fitted

@@ -18,7 +18,7 @@ PRIVILEGES = {
     "audit_retentionrule": ["INSERT", "UPDATE", "DELETE"],
     "audit_messageerasure": ["INSERT"],
     # A lock of a row needs a privilege to update it.
-    "audit_person": ["INSERT", "UPDATE (erasures)"],
+    "audit_person": ["INSERT", "UPDATE (erasures, time_zone, channel_time_zone)"],
     "audit_listexport": ["INSERT", "UPDATE", "DELETE"],
     "audit_listexportpart": ["INSERT", "DELETE"],
 }
@@ -543,6 +543,24 @@ class Migration(migrations.Migration):
                         editable=False,
                         help_text="Random id of the user in the access log. It is deleted with this row.",
                         unique=True,
+                    ),
+                ),
+                (
+                    "time_zone",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The time zone that was chosen for the user, such as Asia/Tokyo.",
+                    ),
+                ),
+                (
+                    "channel_time_zone",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The time zone that the channel reports, if none was chosen.",
                     ),
                 ),
                 (

@@ -275,9 +275,9 @@ CASES: dict[tuple[str, str], Case] = {
     ("identity-link-identity", "DELETE"): Case(
         lambda seed: f"{V1}identities/{seed.identity}/link/", messages=9
     ),
-    ("session-list", "GET"): Case(at("sessions/"), messages=4),
-    ("session-detail", "GET"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=6),
-    ("session-detail", "DELETE"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=9),
+    ("session-list", "GET"): Case(at("sessions/"), messages=3),
+    ("session-detail", "GET"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=4),
+    ("session-detail", "DELETE"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", messages=7),
     ("memory-search-memories", "POST"): Case(
         at("memories/search/"),
         messages=8,
@@ -310,6 +310,10 @@ CASES: dict[tuple[str, str], Case] = {
     ("usage", "GET"): Case(at("usage/"), messages=11),
     ("user-list", "GET"): Case(at("users/", **OF_MARIA), messages=4),
     ("user-list-timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), messages=4),
+    ("user-get-time-zone", "GET"): Case(at("users/maria/time-zone/"), messages=3),
+    ("user-get-time-zone", "PUT"): Case(
+        at("users/vera/time-zone/"), messages=5, body=lambda seed: {"time_zone": "Asia/Tokyo"}
+    ),
     ("erasure-list", "GET"): Case(at("erasures/"), messages=5),
     ("erasure-list", "POST"): Case(
         at("erasures/"), messages=7, body=lambda seed: {"user_id": "maria", "agent": ada(seed)}

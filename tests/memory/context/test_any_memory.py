@@ -105,6 +105,7 @@ def test_facts_below_the_floor_are_left_out_and_those_without_a_score_are_not() 
 
 
 @pytest.mark.usefixtures("_no_embedding")
+@pytest.mark.django_db
 def test_memory_with_users_gets_the_user_of_the_facts() -> None:
     calls: list[dict[str, Any]] = []
 

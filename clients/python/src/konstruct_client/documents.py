@@ -55,6 +55,9 @@ class Agent(TypedDict):
     conversation_pause_hours: NotRequired[int]
     """After this many hours without a message, a new conversation begins: earlier turns are
     recalled, instead of being turns of the prompt."""
+    time_zone: NotRequired[str]
+    """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
+    in it. Blank: UTC."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
@@ -137,6 +140,9 @@ class NewAgent(TypedDict):
     conversation_pause_hours: NotRequired[int]
     """After this many hours without a message, a new conversation begins: earlier turns are
     recalled, instead of being turns of the prompt."""
+    time_zone: NotRequired[str]
+    """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
+    in it. Blank: UTC."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
@@ -1128,6 +1134,9 @@ class AgentChanges(TypedDict):
     conversation_pause_hours: NotRequired[int]
     """After this many hours without a message, a new conversation begins: earlier turns are
     recalled, instead of being turns of the prompt."""
+    time_zone: NotRequired[str]
+    """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
+    in it. Blank: UTC."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
     """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
@@ -1536,6 +1545,14 @@ class StoredFacts(TypedDict):
     created: int
     """The number of facts that are new."""
     results: list[StoredFact]
+
+
+class TimeZone(TypedDict):
+    """The time zone of a user."""
+
+    time_zone: str
+    """A name such as Asia/Tokyo. Empty: that of the user's channel, or else the agent's, or
+    else UTC."""
 
 
 class TimelineEntry(TypedDict):

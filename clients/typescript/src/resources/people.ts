@@ -16,6 +16,16 @@ export class Users extends Resource {
     return this.pages<"list_timeline">(pathOf("users", userId, "timeline"), params, options);
   }
 
+  /** Get the time zone of a user, in which prompts have times. */
+  timeZone(userId: string, options: CallOptions = {}) {
+    return this.call<"get_time_zone">("GET", pathOf("users", userId, "time-zone"), {}, options);
+  }
+
+  /** Set the time zone of a user, such as Asia/Tokyo; "": that of the channel or the agent. */
+  setTimeZone(userId: string, params: Params<"set_time_zone">, options: CallOptions = {}) {
+    return this.call<"set_time_zone">("PUT", pathOf("users", userId, "time-zone"), { body: params }, options);
+  }
+
   /** Search the messages of all people, facts and people, by words and by meaning. */
   search(params: Params<"search_everything">, options: CallOptions = {}) {
     return this.call<"search_everything">("GET", "search/", { query: params }, options);

@@ -216,8 +216,9 @@ class ContextViewSet(ApiViewSet):
             user_id=fields.get("user_id"),
             session_messages=fields.get("messages"),
             policy=agent.recall_policy,
+            time_zone=agent.time_zone,
         )
-        agent_prompt = system_prompt_with(agent, [date_clause()])
+        agent_prompt = system_prompt_with(agent, [date_clause(zone=gathered.zone)])
         system_prompt = fields.get("system_prompt", agent_prompt)
         prompt = manager.fit(gathered, system_prompt, tier)
         return Response(CompiledSerializer(_document(prompt)).data)

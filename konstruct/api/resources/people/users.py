@@ -21,6 +21,7 @@ from konstruct.api.http.bodies import (
     AgentUserQuery,
     AwareDateTimeField,
     ChannelIdField,
+    StrictCharField,
     StrictSerializer,
 )
 from konstruct.api.http.pagination import CursorPagination
@@ -35,10 +36,12 @@ from konstruct.orchestrator.identities.timeline import (
     Position,
     timeline,
 )
-from memory.arguments import id_argument
+from memory.arguments import id_argument, time_zone_argument
 from memory.browse.people import people, with_text
 from memory.exceptions import InvalidArgument
+from memory.ids import new_id_argument
 from tenants.audit.models import Action
+from tenants.audit.people import set_time_zone, time_zone_of
 
 # What concerns the whole tenant is not for keys that are bound to an agent or a user.
 TENANT_KINDS: Final = frozenset({EntryKind.ACCOUNT, EntryKind.ACCESS})
@@ -91,6 +94,21 @@ class UserSerializer(serializers.Serializer):
     )
     last_at = serializers.DateTimeField(allow_null=True, help_text="The time of the last message.")
     agents = AgentOfUserSerializer(many=True)
+
+
+class TimeZoneSerializer(StrictSerializer):
+    """The time zone of a user."""
+
+    time_zone = StrictCharField(
+        allow_blank=True,
+        max_length=64,
+        help_text="A name such as Asia/Tokyo. Empty: that of the user's channel, or else the "
+        "agent's, or else UTC.",
+    )
+
+    def validate_time_zone(self, name: str) -> str:
+        """Refuse a text that is no name of a time zone."""
+        return time_zone_argument("time_zone", name)
 
 
 class TimelineEntrySerializer(serializers.Serializer):
@@ -228,6 +246,35 @@ class UserViewSet(ApiViewSet):
             before=until and Position(until),
         )
         return self.page(events, TimelineEntrySerializer)
+
+    @action(detail=True, url_path="time-zone")
+    @operation(Action.VIEW, "time zone", returns=TimeZoneSerializer)
+    def get_time_zone(self, request: Request, user_id: str) -> Response:
+        """Read the time zone of a user.
+
+        Prompts have times in it.
+        """
+        self.log(people=[self.caller.user(user_id)])
+        return Response({"time_zone": time_zone_of(user_id).key})
+
+    @get_time_zone.mapping.put
+    @operation(
+        Action.EDIT,
+        "time zone",
+        permission="orchestrator.change_channelidentity",
+        body=TimeZoneSerializer,
+        returns=TimeZoneSerializer,
+        errors=(409,),
+    )
+    def set_time_zone(self, request: Request, user_id: str) -> Response:
+        """Set the time zone of a user.
+
+        It comes before the time zone that a channel reports.
+        """
+        user_id = self.caller.user(new_id_argument("user_id", user_id))
+        set_time_zone([user_id], self.fields["time_zone"])
+        self.log(people=[user_id], zone=self.fields["time_zone"])
+        return Response({"time_zone": time_zone_of(user_id).key})
 
     def _kinds(self) -> Sequence[EntryKind]:
         """Return the kinds that the request asks for and the caller may see."""

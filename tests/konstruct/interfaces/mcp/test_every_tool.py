@@ -64,12 +64,12 @@ CASES = {
     ),
     "search": Case(
         tool("search", agent=ada, user_id=vera, query=lambda seed: "What does Vera like?"),
-        messages=8,
+        messages=9,
         action="search",
     ),
-    "get": Case(tool("get", id=fact), messages=3, action="view"),
-    "get a message": Case(tool("get", id=lambda seed: seed.sent["id"]), messages=4, action="view"),
-    "list": Case(tool("list", agent=ada, user_id=vera), messages=4, action="list"),
+    "get": Case(tool("get", id=fact), messages=4, action="view"),
+    "get a message": Case(tool("get", id=lambda seed: seed.sent["id"]), messages=5, action="view"),
+    "list": Case(tool("list", agent=ada, user_id=vera), messages=5, action="list"),
     "correct": Case(
         tool("correct", id=fact, content=lambda seed: "Vera hates tea."),
         messages=15,

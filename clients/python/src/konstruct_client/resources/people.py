@@ -64,6 +64,17 @@ class Users(Resource[S]):
         return listing(path, agent=agent, kind=kind, until=until, limit=limit)
 
     @call
+    def time_zone(self, user_id: str) -> Call[documents.TimeZone]:
+        """Get the time zone of a user, in which prompts have times."""
+        return Call("GET", f"users/{segment(user_id)}/time-zone/")
+
+    @call
+    def set_time_zone(self, user_id: str, time_zone: str) -> Call[documents.TimeZone]:
+        """Set the time zone of a user, such as Asia/Tokyo; "": that of the channel or the agent."""
+        path = f"users/{segment(user_id)}/time-zone/"
+        return Call("PUT", path, body={"time_zone": time_zone})
+
+    @call
     def search(
         self,
         q: str,
