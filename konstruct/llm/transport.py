@@ -44,7 +44,7 @@ class Transport(httpx.BaseTransport):
             "max_connections": None,
             "max_keepalive_connections": 20,
             "keepalive_expiry": 5.0,
-            "network_backend": _Network(),
+            "network_backend": Network(),
         }
         self._pools = {"": httpcore.ConnectionPool(**options)}
         for scheme, url in urllib.request.getproxies().items():
@@ -118,7 +118,7 @@ class AnswerBody(httpx.SyncByteStream):
         self._answer.close()
 
 
-class _Network(httpcore.SyncBackend):
+class Network(httpcore.SyncBackend):
     """Opens connections. All timeouts are times of `time.monotonic`."""
 
     def connect_tcp(
@@ -126,13 +126,17 @@ class _Network(httpcore.SyncBackend):
     ) -> httpcore.NetworkStream:
         seconds = _seconds_until(timeout)
         executor = ThreadPoolExecutor(1, "connect")
-        opening = executor.submit(super().connect_tcp, host, port, seconds, *args, **options)
+        opening = executor.submit(self.open, host, port, seconds, *args, **options)
         executor.shutdown(wait=False)
         try:
             return _Connection(opening.result(seconds))
         except TimeoutError:
             opening.add_done_callback(_close)
             raise httpcore.ConnectTimeout("timed out") from None
+
+    def open(self, host: str, port: int, *args: Any, **options: Any) -> httpcore.NetworkStream:
+        """Open a connection, with a timeout in seconds. It runs in a separate thread."""
+        return super().connect_tcp(host, port, *args, **options)
 
 
 def _close(opening: Future[httpcore.NetworkStream]) -> None:

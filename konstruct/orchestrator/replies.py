@@ -40,6 +40,8 @@ from memory.models import Message, Role
 from memory.models.conversations import is_indexed
 from tenants import transaction
 from tenants.jobs import JobKind
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 from tenants.redis_keys import (
     any_partial_reply_pattern,
     any_reply_channel_pattern,
@@ -103,6 +105,7 @@ def release(message: KonstructMessage) -> bool:
 def close(message: KonstructMessage, reason: str) -> None:
     """Mark the reply as failed for good, because the message needs none any more."""
     REPLIES.give_up(message.id, code=CLOSED, reason=reason)
+    record_event(EventType.MESSAGE_CLOSED, message.id, about=message)
     announce_change(message)
 
 
@@ -124,6 +127,8 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
         pause = max(retry_after, REPLIES.first_backoff * 2.0 ** (job.attempts - 1))
         error.is_too_late = pause > left  # type: ignore[attr-defined]
     is_last = REPLIES.record_failure(message.id, error)
+    if is_last:
+        record_event(EventType.MESSAGE_FAILED, message.id, about=message)
     if is_last and retry_after:
         jobs.update(due_at=Now() + timedelta(seconds=retry_after))
     return is_last

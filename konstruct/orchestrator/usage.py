@@ -32,6 +32,8 @@ from tenants.limits.quotas import MONTHLY, Limit, Quota, QuotaExceeded, limits_o
 from tenants.metrics import counter
 from tenants.models import Tenant
 from tenants.outages import OUTAGES
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 from tenants.serving import tenant_of_request
 
 REFUSALS: Final = counter(
@@ -282,6 +284,8 @@ def measure(tenant: Tenant) -> dict[str, Any]:
     if is_new and reached:
         with tenant_scope(tenant.pk):
             notify(tenant.pk)
+            for quota in reached:
+                record_event(EventType.QUOTA_REACHED, tenant.pk, detail=quota)
     return tenant.usage
 
 

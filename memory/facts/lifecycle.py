@@ -51,6 +51,8 @@ from memory.models.facts import (
 )
 from tenants import transaction
 from tenants.context import execute
+from tenants.outbox import events as outbox
+from tenants.outbox.models import EventType
 
 CONFLICT: Final = "conflict"
 REJECTED_BEFORE: Final = "rejected before"
@@ -59,6 +61,13 @@ NO_REVIEW: Final = "no review required"
 MORE_EVIDENCE: Final = "more evidence"
 # Authors of decisions, as opposed to extraction runs.
 DECIDING_AUTHORS: Final = (AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR)
+
+EVENT_BY_STATE: Final[dict[str, EventType]] = {
+    FactState.PROPOSED: EventType.FACT_PROPOSED,
+    FactState.ACTIVE: EventType.FACT_ACTIVE,
+    FactState.SUPERSEDED: EventType.FACT_SUPERSEDED,
+    FactState.RETRACTED: EventType.FACT_RETRACTED,
+}
 
 _RECORD_EVENT: Final = """
 INSERT INTO memory_factevent
@@ -133,6 +142,10 @@ def record_event(
             "other_id": other_id,
         },
     )
+    fact = MemoryEntry.objects.filter(pk=memory_id)
+    agent_id, user_id, state = fact.values_list("agent_id", "user_id", "state").get()
+    if (event := EVENT_BY_STATE.get(state)) is not None and reason != MORE_EVIDENCE:
+        outbox.record_event(event, memory_id, agent_id=agent_id, user_id=user_id or "")
 
 
 # --- Candidates -----------------------------------------------------------------------------------

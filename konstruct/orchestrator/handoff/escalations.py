@@ -44,6 +44,8 @@ from memory.models import Message, Role
 from memory.text.folding import decompose
 from tenants import transaction
 from tenants.context import execute, required_tenant_id
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 from tenants.redis_keys import escalation_status_key
 
 NOTICE = "I have asked for a person: somebody will answer you here."
@@ -297,6 +299,7 @@ def open_escalation(
             # It is not held if a worker answers it at this moment.
             replies.hold(konstruct_message(pending.message), HeldFor.PERSON)
         notify(escalation.pk)
+        record_event(EventType.ESCALATION_OPENED, escalation.pk, about=thread)
     return escalation, True
 
 
@@ -359,6 +362,7 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
             else:
                 replies.close(message, f"Taken care of by a person: {by}.")
         end(escalation, Outcome.RESOLVED, by=by, note=note)
+        record_event(EventType.ESCALATION_RESOLVED, escalation.pk, about=thread)
     escalation.refresh_from_db()
     return escalation
 
@@ -468,8 +472,11 @@ def answer_as_person(
             idempotency_key=idempotency_key,
             appended=True,
         )
+        answered = EventType.ESCALATION_ANSWERED
+        record_event(answered, escalation.pk, about=turn, detail=str(turn.pk))
         if question is not None:
             replies.REPLIES.finish(question.id)
+            record_event(EventType.MESSAGE_ANSWERED, question.id, about=turn)
             replies.announce_change(question)
         else:
             replies.notify_person_message(turn, after=konstruct_message(last))

@@ -31,6 +31,8 @@ from memory.text.chunking import estimated_pieces
 from tenants import transaction
 from tenants.exceptions import reason_of
 from tenants.jobs import Lease, enqueue_task
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 
 
 @dataclass(frozen=True)
@@ -350,6 +352,7 @@ def finish(snapshot: Snapshot, reply: Message, lease: Lease) -> None:
     extracting = {agent.id for agent in agents if agent is not None and agent.extracts_facts}
     with transaction.atomic():
         lease.finish()
+        record_event(EventType.MESSAGE_ANSWERED, message.id, about=message)
         if snapshot.options or snapshot.instructions or snapshot.history is not None:
             AnswerOptions.objects.filter(pk=message.id).delete()
         replies.notify_changed(message)

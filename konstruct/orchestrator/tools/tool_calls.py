@@ -26,6 +26,8 @@ from memory.models import Message
 from tenants import traces, transaction
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.limits.quotas import QuotaExceeded
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 from tenants.redis_keys import pending_tool_confirm_key
 
 CONTINUED_WITHOUT_ANSWER = (
@@ -77,6 +79,9 @@ def record(
     with transaction.atomic():
         WAITING_CALLS.write_on_commit(message.tenant_id, message.thread_id)
         ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
+        for call in calls:
+            if call.state in HELD_FOR_BY_STATE:
+                record_event(EventType.TOOL_CALL_WAITING, call.pk, about=message)
         if held_for is not None:
             replies.hold(message, held_for)
         if held_for == HeldFor.CONSENT:

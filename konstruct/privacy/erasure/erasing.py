@@ -30,6 +30,8 @@ from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import ERASURE, owner_lock, schema_lock
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 from tenants.schemas.provisioning import drop_left_overs
 
 logger = logging.getLogger(__name__)
@@ -282,6 +284,7 @@ def _write_receipt(
                 earlier.user_id = pseudonym(earlier.user_id)
                 earlier.save(update_fields=["user_id"])
         request.save()
+        record_event(EventType.ERASURE_DONE, request.pk)
         end_erasure(person.user_ids, agent_id=person.agent_id)
     request.refresh_from_db()
     return request

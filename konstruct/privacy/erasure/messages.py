@@ -26,9 +26,11 @@ from memory.conversations.transcript import copy_id
 from memory.facts.exclusions import echoes_of_message
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message, RecallEvent
 from memory.models.facts import WITHOUT_OTHER_EVIDENCE
-from tenants import journal
+from tenants import journal, transaction
 from tenants.audit.models import ListExport, MessageErasure
 from tenants.context import required_tenant_id
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 from tenants.redis_keys import idempotency_key, partial_reply_key
 from tenants.schemas.provisioning import drop_left_overs
 
@@ -89,7 +91,9 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
         "journal": "written" if journal.is_enabled() else "none",
     }
     request.last_error, request.done_at = "", Now()
-    request.save(update_fields=["receipt", "last_error", "done_at"])
+    with transaction.atomic():
+        request.save(update_fields=["receipt", "last_error", "done_at"])
+        record_event(EventType.ERASURE_DONE, request.pk)
     request.refresh_from_db()
     return request
 

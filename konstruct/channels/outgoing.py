@@ -1,0 +1,130 @@
+"""Requests to addresses that members of a tenant's team chose.
+
+They reach no private, loopback or link-local address, unless the operator allows the host by
+WEBHOOK_HOSTS: the address that the name resolves to is checked, and the connection is opened to
+that address. Redirects are not followed. A request ends at its deadline.
+"""
+
+import ipaddress
+import socket
+import time
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpcore
+import httpx
+from django.conf import settings
+
+from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
+from konstruct.llm.transport import Network
+from tenants.context import release_connections
+
+PORTS: Final = {"https": 443, "http": 80}
+NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+# IPv6 has no other addresses of the public internet. Python 3.11 counts some of these as global.
+UNICAST: Final = ipaddress.ip_network("2000::/3")
+NOT_PUBLIC: Final = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("2001::/23"))
+
+
+def check_url(url: str) -> None:
+    """Refuse a URL that no request is sent to, without a lookup of its host.
+
+    Raises:
+        ChannelRefused: the URL has another scheme than https, user information, a fragment, no host
+            or the address of a private network; the message has the reason.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ChannelRefused(f"{url[:200]!r} is not a URL.") from None
+    if not host or any(character.isspace() for character in url):
+        raise ChannelRefused(f"{url[:200]!r} is not a URL with a host.")
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        raise ChannelRefused("A URL with a user, a password or a fragment is refused.")
+    if is_allowed(host):
+        if parts.scheme not in PORTS:
+            raise ChannelRefused("The URL must begin with https:// or http://.")
+        return
+    if parts.scheme != "https":
+        raise ChannelRefused("The URL must begin with https://.")
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return
+    refuse_private(host, str(address))
+
+
+def is_allowed(host: str) -> bool:
+    """Return whether the operator allows requests to this host, also in a private network."""
+    return host.lower().rstrip(".") in settings.WEBHOOK_HOSTS
+
+
+def refuse_private(host: str, address: str) -> None:
+    """Raise ChannelRefused if the address is not one of the public internet."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo or (None, None))[1]
+        if inner is None and found in NAT64:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        found = inner or found
+    is_public = found.is_global and not found.is_multicast
+    if found.version == 6:
+        is_public = is_public and found in UNICAST
+    if not is_public or any(found in network for network in NOT_PUBLIC):
+        raise ChannelRefused(
+            f"{host} is {address}, which is no address of the public internet: ask the operator to"
+            " allow the host (WEBHOOK_HOSTS)."
+        )
+
+
+class _PublicNetwork(Network):
+    """Opens connections to public addresses and to allowed hosts."""
+
+    def open(self, host: str, port: int, *args: Any, **options: Any) -> httpcore.NetworkStream:
+        addresses = [host]
+        if not is_allowed(host):
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+            for address in addresses:
+                refuse_private(host, address)
+        return super().open(addresses[0], port, *args, **options)
+
+
+def post(url: str, body: bytes, headers: dict[str, str], *, seconds: float) -> int:
+    """Send a POST request, and return the status of the response. Its body is not read.
+
+    Call it outside of a transaction.
+
+    Args:
+        url: as `check_url` accepts it.
+        body: of the request.
+        headers: beside the host and the length.
+        seconds: time of the whole request.
+
+    Raises:
+        ChannelRefused: the URL or the address of its host is refused.
+        ChannelUnavailable: the host was not found or not reached, or did not answer in time.
+    """
+    check_url(url)
+    deadline = time.monotonic() + seconds
+    timeouts = dict.fromkeys(("connect", "read", "write", "pool"), deadline)
+    try:
+        with (
+            release_connections(),
+            httpcore.ConnectionPool(
+                ssl_context=httpx.create_ssl_context(),
+                max_keepalive_connections=0,
+                network_backend=_PublicNetwork(),
+            ) as pool,
+            pool.stream(
+                "POST", url, headers=headers, content=body, extensions={"timeout": timeouts}
+            ) as response,
+        ):
+            return response.status
+    except (httpcore.TimeoutException, TimeoutError):
+        raise ChannelUnavailable(f"No response within {seconds:g} seconds.") from None
+    except (httpcore.NetworkError, httpcore.ProtocolError, OSError, UnicodeError) as error:
+        unreachable = ChannelUnavailable(f"It was not reached ({type(error).__name__}).")
+        unreachable.detail = str(error)
+        raise unreachable from error

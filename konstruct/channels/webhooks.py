@@ -1,0 +1,196 @@
+"""Webhooks: addresses of programs, to which events are sent as Standard Webhooks.
+
+A delivery has a job. The POST has the id of the event in `webhook-id`, the same at each attempt,
+and one signature by each secret that is valid. A status from 200 to 299 accepts the event. Attempts
+end after a day, and at once for a status of 410 and for an address that is refused.
+"""
+
+import json
+import os
+from base64 import b64encode
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+from standardwebhooks import Webhook as Signer
+
+from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
+from konstruct.channels.outgoing import check_url, post
+from konstruct.channels.slack.installations import decrypt, encrypt
+from konstruct.orchestrator.models import ToolCall
+from memory.arguments import text_argument
+from memory.models import MemoryEntry, Message
+from tenants import transaction
+from tenants.context import required_tenant_id
+from tenants.jobs import Lease
+from tenants.outbox.models import (
+    WEBHOOKS,
+    EventType,
+    OutboxEvent,
+    ReceiverRefused,
+    Webhook,
+    WebhookDelivery,
+)
+
+SECRET_BYTES: Final = 32
+# How long events are signed by the previous secret too.
+OVERLAP: Final = timedelta(days=1)
+# Time of a request. Standard Webhooks recommends 15 to 30 seconds.
+SECONDS: Final = 15.0
+GONE: Final = 410
+
+
+def create_webhook(
+    url: str, *, types: list[str], includes_content: bool = False, description: str = ""
+) -> tuple[Webhook, str]:
+    """Create a webhook.
+
+    Args:
+        url: address of the program.
+        types: types of events; empty: all.
+        includes_content: whether texts are sent.
+        description: for people.
+
+    Returns:
+        The webhook, and its secret, which is shown once.
+
+    Raises:
+        ChannelRefused: the URL is refused.
+        InvalidArgument: the description cannot be stored.
+    """
+    check_url(url)
+    webhook = Webhook(
+        url=url,
+        types=sorted(set(types)),
+        includes_content=includes_content,
+        description=text_argument("description", description),
+    )
+    secret = _new_secret()
+    webhook.secret = _encrypt(webhook, secret)
+    webhook.save()
+    return webhook, secret
+
+
+def rotate_secret(webhook_id: UUID) -> tuple[Webhook, str]:
+    """Replace the secret of a webhook; the previous one is valid for OVERLAP. Returns the new one.
+
+    Raises:
+        Webhook.DoesNotExist: no webhook has this id.
+    """
+    with transaction.atomic():
+        webhook = Webhook.objects.select_for_update().get(pk=webhook_id)
+        secret = _new_secret()
+        webhook.previous_secret, webhook.previous_until = webhook.secret, Now() + OVERLAP
+        webhook.secret = _encrypt(webhook, secret)
+        webhook.save(update_fields=["secret", "previous_secret", "previous_until"])
+    webhook.refresh_from_db()
+    return webhook, secret
+
+
+def send_again(delivery: WebhookDelivery) -> None:
+    """Send an event once more, also one that was delivered."""
+    with transaction.atomic():
+        WebhookDelivery.objects.filter(pk=delivery.pk).update(delivered_at=None)
+        WEBHOOKS.enqueue_again(delivery.pk)
+
+
+def send(job: UUID | Lease) -> None:
+    """Send an event to its webhook. One worker sends it at a time."""
+    WEBHOOKS.run(job, _send)
+
+
+def _send(lease: Lease) -> None:
+    rows = WebhookDelivery.objects.filter(pk=lease.key)
+    delivery = rows.select_related("webhook", "event").first()
+    if delivery is None or not delivery.webhook.is_active:
+        with lease.transaction():
+            lease.finish()
+        return
+    body = json.dumps(
+        document(delivery.event, includes_content=delivery.webhook.includes_content),
+        ensure_ascii=False,
+    )
+    try:
+        status = post(
+            delivery.webhook.url, body.encode(), _headers(delivery, body), seconds=SECONDS
+        )
+    except ChannelRefused as error:
+        raise ReceiverRefused(str(error)) from error
+    is_accepted = 200 <= status < 300
+    with lease.transaction():
+        rows.update(status=status, **({"delivered_at": Now()} if is_accepted else {}))
+        if is_accepted:
+            lease.finish()
+    if status == GONE:
+        raise ReceiverRefused("The receiver answered 410: it wants no more events.")
+    if not is_accepted:
+        raise ChannelUnavailable(f"The receiver answered with the status {status}.")
+
+
+def document(event: OutboxEvent, *, includes_content: bool = False) -> dict[str, Any]:
+    """Return an event as JSON: in webhooks, and in the API's list of events."""
+    data: dict[str, Any] = {
+        "id": str(event.subject_id),
+        "agent_id": None if event.agent_id is None else str(event.agent_id),
+        "user_id": event.user_id or None,
+        "thread_id": event.thread_id or None,
+    }
+    if event.detail:
+        data["quota" if event.type == EventType.QUOTA_REACHED else "message_id"] = event.detail
+    if includes_content:
+        data |= _content(event)
+    return {
+        "id": str(event.pk),
+        "type": event.type,
+        "timestamp": event.created_at.isoformat(),
+        "data": data,
+    }
+
+
+def _content(event: OutboxEvent) -> dict[str, Any]:
+    """Return the texts of the event's object as they are now; none of an erased one."""
+    values: Any = {}
+    match event.type:
+        case EventType.MESSAGE_ANSWERED:
+            messages = Message.objects.filter(pk=event.subject_id)
+            values = messages.values("content", reply_content=F("reply__content")).first()
+        case EventType.ESCALATION_ANSWERED:
+            answers = Message.objects.filter(pk=event.detail)
+            values = answers.values("content", "name").first()
+        case EventType.FACT_PROPOSED | EventType.FACT_ACTIVE | EventType.FACT_SUPERSEDED:
+            values = MemoryEntry.objects.filter(pk=event.subject_id).values("content").first()
+        case EventType.TOOL_CALL_WAITING:
+            calls = ToolCall.objects.filter(pk=event.subject_id)
+            values = calls.values("name", "arguments", "question").first()
+    return dict(values or {})
+
+
+def _headers(delivery: WebhookDelivery, body: str) -> dict[str, str]:
+    now = timezone.now()
+    webhook, event_id = delivery.webhook, str(delivery.event_id)
+    secrets = [webhook.secret]
+    if webhook.previous_until is not None and webhook.previous_until > now:
+        secrets.append(webhook.previous_secret)
+    signatures = [Signer(_decrypt(webhook, secret)).sign(event_id, now, body) for secret in secrets]
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "Konstruct",
+        "webhook-id": event_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": " ".join(signatures),
+    }
+
+
+def _new_secret() -> str:
+    return "whsec_" + b64encode(os.urandom(SECRET_BYTES)).decode()
+
+
+def _encrypt(webhook: Webhook, secret: str) -> str:
+    return encrypt(secret, tenant_id=required_tenant_id(), workspace=f"webhook {webhook.pk}")
+
+
+def _decrypt(webhook: Webhook, encrypted: str) -> str:
+    return decrypt(encrypted, tenant_id=required_tenant_id(), workspace=f"webhook {webhook.pk}")

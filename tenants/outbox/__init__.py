@@ -1,0 +1,1 @@
+"""The outbox: events that programs read or receive by webhooks."""

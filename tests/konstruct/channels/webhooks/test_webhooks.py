@@ -1,0 +1,290 @@
+"""Webhooks: events that real receivers get, refuse, delay or never answer."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+from standardwebhooks import Webhook as Receiver
+
+from konstruct.channels import webhooks
+from konstruct.channels.webhooks import create_webhook, rotate_secret, send_again
+from konstruct.orchestrator.handoff.escalations import answer_as_person, resolve
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.facts.lifecycle import confirm
+from memory.models import Message
+from memory.models.facts import Author, AuthorKind
+from tenants import transaction
+from tenants.context import tenant_scope
+from tenants.models import Job
+from tenants.outbox.events import events_after, record_event
+from tenants.outbox.models import WEBHOOKS, EventType, OutboxEvent, Webhook, WebhookDelivery
+from tests.jobs import expire_leases, work
+from tests.konstruct.channels.notifications.conftest import ask
+from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
+from tests.servers.llm import Answer, LLMServer
+
+
+@pytest.fixture
+def receiver(settings: Any) -> Iterator[LLMServer]:
+    """The program: a server on loopback, which the operator allows."""
+    settings.WEBHOOK_HOSTS = ["127.0.0.1"]
+    with LLMServer() as server:
+        yield server
+
+
+@pytest.fixture
+def inside_a(program_a: Program) -> Iterator[Program]:
+    """The program of tenant A; the test runs in its tenant."""
+    with tenant_scope(program_a.tenant.id):
+        yield program_a
+
+
+def add(receiver: LLMServer, *types: str, **options: Any) -> str:
+    """Create a webhook at the receiver; return its secret."""
+    return create_webhook(receiver.url, types=list(types), **options)[1]
+
+
+def types(receiver: LLMServer) -> list[str]:
+    return [request.body["type"] for request in receiver.requests]
+
+
+def job() -> Job:
+    return WEBHOOKS.jobs().get()
+
+
+def work_when_due() -> None:
+    """Run the jobs as if their pauses had passed."""
+    WEBHOOKS.jobs().update(due_at="2000-01-01T00:00:00Z", sweep_at="2000-01-01T00:00:00Z")
+    work("webhook")
+
+
+def test_events_of_a_conversation_arrive_signed_and_without_content(
+    inside_a: Program, receiver: LLMServer
+) -> None:
+    Agent.objects.update(escalate_on=["human"])
+    secret = add(receiver)
+    ask(inside_a, "I want a human", user_id="maria")
+    ask(inside_a, "Are you there?", user_id="maria")
+    escalation = Escalation.objects.get()
+    answer = answer_as_person(escalation.pk, "Yes, I am Eva.", name="Eva")
+    resolve(escalation.pk, by="Eva", let_agent_answer=False)
+    work("webhook")
+    assert sorted(types(receiver)) == sorted(
+        ["escalation.opened", "message.answered", "escalation.answered"]
+        + ["message.answered", "escalation.resolved"]
+    )
+    for request in receiver.requests:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        assert headers["webhook-id"] == request.body["id"]
+        assert request.body["data"]["user_id"] == "maria"
+        assert request.body["data"].keys() <= {
+            "id",
+            "agent_id",
+            "user_id",
+            "thread_id",
+            "message_id",
+        }
+    answered = next(r.body for r in receiver.requests if r.body["type"] == "escalation.answered")
+    assert answered["data"]["message_id"] == str(answer.pk)
+    assert answered["data"]["id"] == str(escalation.pk)
+    assert secret.startswith("whsec_")
+    assert not WEBHOOKS.jobs().exists()
+
+
+def test_a_receiver_verifies_the_signature_by_the_library(
+    inside_a: Program, receiver: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[bytes, dict[str, str]]] = []
+
+    def post(url: str, body: bytes, headers: dict[str, str], *, seconds: float) -> int:
+        sent.append((body, headers))
+        return 204
+
+    monkeypatch.setattr(webhooks, "post", post)
+    old = add(receiver)
+    _, new = rotate_secret(Webhook.objects.get().pk)
+    record_event(EventType.ERASURE_DONE, UUID(int=1))
+    work("webhook")
+    [(body, headers)] = sent
+    for secret in (old, new):
+        assert Receiver(secret).verify(body, headers)["type"] == "erasure.done"
+    Webhook.objects.update(previous_until=timezone.now() - timedelta(seconds=1))
+    record_event(EventType.ERASURE_DONE, UUID(int=2))
+    work("webhook")
+    body, headers = sent[-1]
+    assert Receiver(new).verify(body, headers)["data"]["id"] == str(UUID(int=2))
+    assert len(headers["webhook-signature"].split()) == 1
+
+
+def test_content_is_sent_on_request_as_it_is_now(inside_a: Program, receiver: LLMServer) -> None:
+    add(receiver, "message.answered", includes_content=True)
+    ask(inside_a, "My sister lives in Porto")
+    work("webhook")
+    [request] = receiver.requests
+    assert request.body["data"]["content"] == "My sister lives in Porto"
+    assert request.body["data"]["reply_content"]
+
+
+def test_facts_are_reported_when_proposed_active_and_superseded(
+    inside_a: Program, receiver: LLMServer
+) -> None:
+    add(receiver, "fact.proposed", "fact.active", includes_content=True)
+    ask(inside_a, "I live in Oslo")
+    fact_id = propose(Message.objects.get(role="user"), "Oslo", "Lives in Oslo").memory_id
+    confirm(fact_id, author=Author(AuthorKind.PERSON, "1", "eva"))
+    work("webhook")
+    assert types(receiver) == ["fact.proposed", "fact.active"]
+    assert {request.body["data"]["id"] for request in receiver.requests} == {str(fact_id)}
+
+
+def test_other_types_and_switched_off_webhooks_get_nothing(
+    inside_a: Program, receiver: LLMServer
+) -> None:
+    add(receiver, "fact.active")
+    add(receiver)
+    Webhook.objects.filter(types=[]).update(is_active=False)
+    ask(inside_a, "Hello")
+    assert OutboxEvent.objects.count() == 1
+    assert not WebhookDelivery.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer("", 500), "the status 500"),
+        (Answer("", 302, {"Location": "http://169.254.169.254/"}), "the status 302"),
+        (Answer("", 429), "the status 429"),
+    ],
+)
+def test_a_failed_attempt_is_repeated_with_the_same_id(
+    inside_a: Program, receiver: LLMServer, answer: Answer, reason: str
+) -> None:
+    add(receiver)
+    receiver.answers = [answer]
+    record_event(EventType.ERASURE_DONE, UUID(int=1))
+    work("webhook")
+    assert job().last_error.endswith(f"{reason}.")
+    assert WebhookDelivery.objects.get().status == answer.status
+    work_when_due()
+    first, second = (request.body for request in receiver.requests)
+    assert first == second
+    assert WebhookDelivery.objects.get().delivered_at is not None
+    assert not WEBHOOKS.jobs().exists()
+
+
+def test_a_hanging_receiver_ends_at_the_deadline(
+    inside_a: Program, receiver: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhooks, "SECONDS", 0.5)
+    add(receiver)
+    receiver.default = Answer("", wait=True)
+    record_event(EventType.ERASURE_DONE, UUID(int=1))
+    work("webhook")
+    assert job().last_error == "No response within 0.5 seconds."
+
+
+def test_attempts_end_for_a_receiver_that_is_gone_or_refused(
+    inside_a: Program, receiver: LLMServer, settings: Any
+) -> None:
+    add(receiver)
+    receiver.answers = [Answer("", 410)]
+    record_event(EventType.ERASURE_DONE, UUID(int=1))
+    work("webhook")
+    assert job().failed_at is not None
+    settings.WEBHOOK_HOSTS = []
+    WEBHOOKS.retry(job().key)
+    work("webhook")
+    assert job().failed_at is not None
+    assert "https://" in job().last_error
+    assert len(receiver.requests) == 1
+
+
+def test_attempts_go_on_for_a_day() -> None:
+    pauses = [
+        min(WEBHOOKS.first_backoff * 2**number, WEBHOOKS.max_backoff)
+        for number in range(WEBHOOKS.max_attempts - 1)
+    ]
+    assert timedelta(days=1) <= timedelta(seconds=sum(pauses)) < timedelta(days=1, hours=1)
+
+
+def test_a_worker_killed_before_or_after_the_post_loses_nothing(
+    inside_a: Program, receiver: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(receiver)
+    record_event(EventType.ERASURE_DONE, UUID(int=1))
+    assert WEBHOOKS.lease(job().key) is not None  # killed before the POST
+    expire_leases()
+
+    def killed(*args: Any, **options: Any) -> int:
+        original(*args, **options)
+        raise KeyboardInterrupt
+
+    original = webhooks.post
+    with monkeypatch.context() as patch:
+        patch.setattr(webhooks, "post", killed)
+        with pytest.raises(KeyboardInterrupt):
+            work("webhook")
+    work_when_due()  # a job whose worker died twice waits
+    work_when_due()
+    first, second = (request.body for request in receiver.requests)
+    assert first["id"] == second["id"]
+    assert WebhookDelivery.objects.get().delivered_at is not None
+
+
+def test_a_change_that_is_rolled_back_has_no_event(inside_a: Program, receiver: LLMServer) -> None:
+    add(receiver)
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        record_event(EventType.ERASURE_DONE, UUID(int=1))
+        raise ZeroDivisionError
+    assert not OutboxEvent.objects.exists()
+    assert not WEBHOOKS.jobs().exists()
+
+
+def test_a_delivered_event_is_sent_again_on_request(inside_a: Program, receiver: LLMServer) -> None:
+    add(receiver)
+    record_event(EventType.ERASURE_DONE, UUID(int=1))
+    work("webhook")
+    send_again(WebhookDelivery.objects.get())
+    work("webhook")
+    assert len(receiver.requests) == 2
+    assert len({request.body["id"] for request in receiver.requests}) == 1
+
+
+def test_webhooks_of_two_tenants_never_mix(
+    program_a: Program, program_b: Program, settings: Any
+) -> None:
+    settings.WEBHOOK_HOSTS = ["127.0.0.1"]
+    with LLMServer() as one, LLMServer() as other:
+        for program, receiver in ((program_a, one), (program_b, other)):
+            with tenant_scope(program.tenant.id):
+                add(receiver)
+                ask(program, "Hello")
+        with tenant_scope(program_a.tenant.id):
+            stolen = Webhook.objects.get()
+        with tenant_scope(program_b.tenant.id):
+            own = Webhook.objects.get()
+            Webhook.objects.update(secret=stolen.secret)
+            ask(program_b, "Hello again")
+        work("webhook")
+        with tenant_scope(program_b.tenant.id):
+            # A secret of another tenant cannot be read.
+            assert "another place" in WEBHOOKS.jobs().get().last_error
+            assert own.secret != stolen.secret
+        agents = {request.body["data"]["agent_id"] for request in one.requests}
+        assert agents == {str(program_a.agent.id)}
+        assert len(other.requests) == 1
+
+
+def test_numbers_follow_commits_and_grow_after_an_erasure(inside_a: Program) -> None:
+    for number in range(3):
+        record_event(EventType.ERASURE_DONE, UUID(int=number))
+    events = list(events_after(0))
+    assert [event.subject_id.int for event in events] == [0, 1, 2]
+    last = events[-1].number or 0
+    OutboxEvent.objects.all().delete()
+    record_event(EventType.ERASURE_DONE, UUID(int=3))
+    assert [event.subject_id.int for event in events_after(last)] == [3]
