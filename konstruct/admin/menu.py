@@ -33,10 +33,10 @@ TENANT_MENU = (
         _("Settings"),
         (
             (_("Team"), "badge", "auth.user"),
-            (_("Roles"), "admin_panel_settings", "auth.group"),
             (_("API keys"), "key", "api.apikey"),
             (_("Retention"), "auto_delete", "audit.retentionrule"),
             (_("Notifications"), "notifications", "orchestrator.notificationrecipient"),
+            (_("Webhooks"), "webhook", "outbox.webhook"),
             (_("Slack"), "tag", "channels.slackinstallation"),
         ),
     ),
@@ -104,6 +104,8 @@ RECORDS: Final = (
             ),
             "channels.arrival": _("What Slack sent and is not read yet."),
             "orchestrator.notification": _("Who was notified of what; failed ones can be retried."),
+            "outbox.outboxevent": _("What programs can read and receive."),
+            "outbox.webhookdelivery": _("Events sent to programs; failed ones can be retried."),
         },
     ),
     (
@@ -120,6 +122,7 @@ RECORDS: Final = (
             "audit.listexport": _("Files of lists, and who requested them."),
             "orchestrator.dailyusage": _("Quotas, messages and costs by day."),
             "orchestrator.modelcall": _("Each request to a language model."),
+            "auth.group": _("What members of the team may do."),
             "logins": _("Who is logged in, and until when."),
             "activity": _("The numbers of the charts of Today."),
         },

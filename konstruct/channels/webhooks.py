@@ -8,9 +8,10 @@ end after a day, and at once for a status of 410 and for an address that is refu
 import json
 import os
 from base64 import b64encode
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db.models import F
 from django.db.models.functions import Now
@@ -26,6 +27,7 @@ from memory.models import MemoryEntry, Message
 from tenants import transaction
 from tenants.context import required_tenant_id
 from tenants.jobs import Lease
+from tenants.models import Job
 from tenants.outbox.models import (
     WEBHOOKS,
     EventType,
@@ -44,7 +46,13 @@ GONE: Final = 410
 
 
 def create_webhook(
-    url: str, *, types: list[str], includes_content: bool = False, description: str = ""
+    url: str,
+    *,
+    types: Sequence[str] = (),
+    includes_content: bool = False,
+    description: str = "",
+    is_active: bool = True,
+    webhook_id: UUID | None = None,
 ) -> tuple[Webhook, str]:
     """Create a webhook.
 
@@ -53,6 +61,8 @@ def create_webhook(
         types: types of events; empty: all.
         includes_content: whether texts are sent.
         description: for people.
+        is_active: whether events are sent.
+        webhook_id: its id; by default a random one.
 
     Returns:
         The webhook, and its secret, which is shown once.
@@ -63,10 +73,12 @@ def create_webhook(
     """
     check_url(url)
     webhook = Webhook(
+        pk=webhook_id or uuid4(),
         url=url,
         types=sorted(set(types)),
         includes_content=includes_content,
         description=text_argument("description", description),
+        is_active=is_active,
     )
     secret = _new_secret()
     webhook.secret = _encrypt(webhook, secret)
@@ -88,6 +100,58 @@ def rotate_secret(webhook_id: UUID) -> tuple[Webhook, str]:
         webhook.save(update_fields=["secret", "previous_secret", "previous_until"])
     webhook.refresh_from_db()
     return webhook, secret
+
+
+def update_webhook(webhook: Webhook, **changes: Any) -> Webhook:
+    """Change a webhook that the caller's transaction has locked.
+
+    Args:
+        webhook: the webhook.
+        **changes: new values of `url`, `types`, `includes_content`, `description` or `is_active`.
+
+    Raises:
+        ChannelRefused: the URL is refused.
+        InvalidArgument: the description cannot be stored.
+    """
+    if "url" in changes:
+        check_url(changes["url"])
+    if "description" in changes:
+        text_argument("description", changes["description"])
+    for name, value in changes.items():
+        setattr(webhook, name, value)
+    webhook.save(update_fields=list(changes))
+    return webhook
+
+
+def delete_webhook(webhook: Webhook) -> None:
+    """Delete a webhook with its deliveries, in the caller's transaction."""
+    deliveries = WebhookDelivery.objects.filter(webhook=webhook)
+    WEBHOOKS.jobs().filter(key__in=deliveries.values("pk")).delete()
+    deliveries.delete()
+    webhook.delete()
+
+
+def with_jobs(deliveries: list[WebhookDelivery]) -> list[WebhookDelivery]:
+    """Read the jobs of deliveries in one query, for `job_of` and `state_of`."""
+    jobs = {job.key: job for job in WEBHOOKS.jobs([delivery.pk for delivery in deliveries])}
+    for delivery in deliveries:
+        delivery.job = jobs.get(delivery.pk)  # type: ignore[attr-defined]
+    return deliveries
+
+
+def job_of(delivery: WebhookDelivery) -> Job | None:
+    """Return the job of a delivery; None if it is delivered."""
+    if not hasattr(delivery, "job"):
+        with_jobs([delivery])
+    return delivery.job  # type: ignore[attr-defined,no-any-return]
+
+
+def state_of(delivery: WebhookDelivery) -> str:
+    """Return the state of a delivery: waiting, delivered or failed."""
+    job = job_of(delivery)
+    if job is None:
+        return "delivered"
+    return "waiting" if job.failed_at is None else "failed"
 
 
 def send_again(delivery: WebhookDelivery) -> None:

@@ -1,0 +1,83 @@
+"""Webhooks in a tenant's admin: the secret is shown once; deliveries are retried and repeated."""
+
+import re
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tenants.outbox.events import record_event
+from tenants.outbox.models import WEBHOOKS, EventType, Webhook, WebhookDelivery
+from tests.jobs import work
+from tests.konstruct.conftest import Program
+from tests.servers.llm import Answer, LLMServer
+
+WEBHOOKS_PAGE = "/admin/outbox/webhook/"
+DELIVERIES = "/admin/outbox/webhookdelivery/"
+SECRET = re.compile(r"whsec_[\w+/=]+")
+
+
+def create(admin: Client, url: str = "https://hooks.example.com/in", **fields: Any) -> Any:
+    form = {"url": url, "types": ["erasure.done"], "is_active": "on", **fields}
+    return admin.post(f"{WEBHOOKS_PAGE}add/", form, follow=True)
+
+
+def test_a_secret_is_shown_once_and_rotated(program_a: Program, admin: Client) -> None:
+    first = SECRET.search(create(admin).content.decode())
+    assert first is not None
+    with tenant_scope(program_a.tenant.id):
+        webhook = Webhook.objects.get()
+    assert (webhook.url, webhook.types) == ("https://hooks.example.com/in", ["erasure.done"])
+    for page in (WEBHOOKS_PAGE, f"{WEBHOOKS_PAGE}{webhook.pk}/change/"):
+        text = admin.get(page).text
+        assert webhook.url in text
+        assert not SECRET.search(text)
+    page = admin.post(WEBHOOKS_PAGE, {"action": "rotate", "_selected_action": [str(webhook.pk)]})
+    second = SECRET.search(page.text)
+    assert second is not None
+    assert second[0] != first[0]
+    assert "by the previous secret too" in page.text
+    with tenant_scope(program_a.tenant.id):
+        assert not any(SECRET.search(str(event.detail)) for event in AccessEvent.objects.all())
+
+
+@pytest.mark.parametrize("url", ["http://hooks.example.com/", "https://127.0.0.1/", "hooks"])
+def test_a_refused_url_is_an_error_of_the_form(
+    program_a: Program, admin: Client, url: str
+) -> None:
+    page = create(admin, url)
+    assert page.status_code == 200
+    assert "errorlist" in page.text or "must begin" in page.text or "is not a URL" in page.text
+    with tenant_scope(program_a.tenant.id):
+        assert not Webhook.objects.exists()
+
+
+def test_deliveries_are_listed_retried_and_sent_again(
+    program_a: Program, admin: Client, settings: Any
+) -> None:
+    settings.WEBHOOK_HOSTS = ["127.0.0.1"]
+    with LLMServer() as receiver:
+        create(admin, receiver.url)
+        receiver.answers = [Answer("", 410)]
+        with tenant_scope(program_a.tenant.id):
+            record_event(EventType.ERASURE_DONE, UUID(int=1))
+            delivery = WebhookDelivery.objects.get()
+        work("webhook")
+        assert "answered 410" in admin.get(DELIVERIES).text
+        admin.post(DELIVERIES, {"action": "retry", "_selected_action": [str(delivery.pk)]})
+        work("webhook")
+        assert "delivered" in admin.get(DELIVERIES).text
+        admin.post(DELIVERIES, {"action": "send_again", "_selected_action": [str(delivery.pk)]})
+        work("webhook")
+        assert len(receiver.requests) == 3
+    assert "An erasure is done" in admin.get("/admin/outbox/outboxevent/").text
+    with tenant_scope(program_a.tenant.id):
+        webhook = Webhook.objects.get()
+        record_event(EventType.ERASURE_DONE, UUID(int=2))
+    admin.post(f"{WEBHOOKS_PAGE}{webhook.pk}/delete/", {"post": "yes"})
+    with tenant_scope(program_a.tenant.id):
+        assert not WebhookDelivery.objects.exists()
+        assert not WEBHOOKS.jobs().exists()
