@@ -62,6 +62,7 @@ from tenants.audit.models import (
 )
 from tenants.context import connection, fetch_all, required_tenant_id, tenant_scope
 from tenants.jobs import KINDS, JobKind
+from tenants.outbox.models import WEBHOOKS, WebhookDelivery
 from tenants.redis_keys import memory_short_key, session_key, thread_windows_pattern
 
 LOST = "accepted message with neither a reply nor a job"
@@ -99,6 +100,7 @@ KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
     (EXPORTS, lambda: ListExport.objects.values_list("id")),
+    (WEBHOOKS, lambda: WebhookDelivery.objects.filter(delivered_at=None).values_list("id")),
 )
 
 _COUNTS = """

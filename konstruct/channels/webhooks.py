@@ -171,6 +171,7 @@ def _send(lease: Lease) -> None:
     delivery = rows.select_related("webhook", "event").first()
     if delivery is None or not delivery.webhook.is_active:
         with lease.transaction():
+            rows.delete()
             lease.finish()
         return
     body = json.dumps(

@@ -220,13 +220,14 @@ def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message
 
 
 def settled_messages(message_ids: Collection[UUID]) -> set[UUID]:
-    """Return the ids of those messages that are not queued, in one query.
+    """Return the ids of those messages for which a request does not wait any longer, in one query.
 
-    They are answered, failed, closed, held or deleted.
+    They are answered, failed, closed, held for consent or a program, or deleted. A request waits
+    for a person's answer too, but a completion does not: its program would time out.
     """
-    queued = PendingReply.objects.filter(
-        pk__in=message_ids, held_for=HeldFor.NOT_HELD, failed_at__isnull=True
-    )
+    is_completion = Q(message__channel=COMPLETIONS)
+    waits = Q(held_for=HeldFor.NOT_HELD) | Q(held_for=HeldFor.PERSON) & ~is_completion
+    queued = PendingReply.objects.filter(waits, pk__in=message_ids, failed_at__isnull=True)
     return set(message_ids) - set(queued.values_list("pk", flat=True))
 
 

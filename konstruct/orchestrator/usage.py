@@ -32,7 +32,7 @@ from tenants.limits.quotas import MONTHLY, Limit, Quota, QuotaExceeded, limits_o
 from tenants.metrics import counter
 from tenants.models import Tenant
 from tenants.outages import OUTAGES
-from tenants.outbox.events import record_event
+from tenants.outbox.events import record_event, remove_old_events
 from tenants.outbox.models import EventType
 from tenants.serving import tenant_of_request
 
@@ -260,6 +260,7 @@ def measure(tenant: Tenant) -> dict[str, Any]:
     now = timezone.now()
     today = now.astimezone(UTC).date()
     with tenant_scope(tenant.pk):
+        remove_old_events()
         values = {"exactly": MAX_EXACT_COUNT, "today": today}
         storage, memories, counted, keys = fetch_row(_MEASURE, values)
         tenant.usage = {

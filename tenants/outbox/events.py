@@ -10,13 +10,17 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
+from tenants import transaction
 from tenants.context import execute, fetch_value, required_tenant_id
-from tenants.outbox.models import WEBHOOKS, EventType, OutboxEvent
+from tenants.outbox.models import WEBHOOKS, EventType, OutboxEvent, WebhookDelivery
 from tenants.traces import traceparent
 
 # Events are kept for this time.
 RETENTION: Final = timedelta(days=30)
+# At once.
+MAX_REMOVED: Final = 10_000
 
 _RECORD: Final = """
 WITH event AS (
@@ -89,6 +93,17 @@ def record_event(
     }
     if execute(_RECORD, values):
         WEBHOOKS.wake_on_commit()
+
+
+def remove_old_events() -> None:
+    """Remove events that are older than RETENTION, with their deliveries."""
+    old = OutboxEvent.objects.filter(created_at__lt=timezone.now() - RETENTION)
+    ids = list(old.order_by("created_at").values_list("pk", flat=True)[:MAX_REMOVED])
+    deliveries = WebhookDelivery.objects.filter(event__in=ids)
+    with transaction.atomic():
+        WEBHOOKS.jobs().filter(key__in=deliveries.values("pk")).delete()
+        deliveries.delete()
+        OutboxEvent.objects.filter(pk__in=ids).delete()
 
 
 def events_after(number: int) -> QuerySet[OutboxEvent]:

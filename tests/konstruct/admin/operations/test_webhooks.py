@@ -45,9 +45,7 @@ def test_a_secret_is_shown_once_and_rotated(program_a: Program, admin: Client) -
 
 
 @pytest.mark.parametrize("url", ["http://hooks.example.com/", "https://127.0.0.1/", "hooks"])
-def test_a_refused_url_is_an_error_of_the_form(
-    program_a: Program, admin: Client, url: str
-) -> None:
+def test_a_refused_url_is_an_error_of_the_form(program_a: Program, admin: Client, url: str) -> None:
     page = create(admin, url)
     assert page.status_code == 200
     assert "errorlist" in page.text or "must begin" in page.text or "is not a URL" in page.text

@@ -19,7 +19,7 @@ from memory.models.facts import Author, AuthorKind
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.models import Job
-from tenants.outbox.events import events_after, record_event
+from tenants.outbox.events import events_after, record_event, remove_old_events
 from tenants.outbox.models import WEBHOOKS, EventType, OutboxEvent, Webhook, WebhookDelivery
 from tests.jobs import expire_leases, work
 from tests.konstruct.channels.notifications.conftest import ask
@@ -291,3 +291,16 @@ def test_numbers_follow_commits_and_grow_after_an_erasure(inside_a: Program) -> 
     OutboxEvent.objects.all().delete()
     record_event(EventType.ERASURE_DONE, UUID(int=3))
     assert [event.subject_id.int for event in events_after(last)] == [3]
+
+
+def test_old_events_are_removed_with_their_deliveries(
+    inside_a: Program, receiver: LLMServer
+) -> None:
+    add(receiver)
+    for number in range(2):
+        record_event(EventType.ERASURE_DONE, UUID(int=number))
+    old = OutboxEvent.objects.filter(subject_id=UUID(int=0))
+    old.update(created_at=timezone.now() - timedelta(days=31))
+    remove_old_events()
+    assert OutboxEvent.objects.get().subject_id == UUID(int=1)
+    assert job().key == WebhookDelivery.objects.get().pk
