@@ -252,6 +252,7 @@ SPECTACULAR_SETTINGS = {
         "RoleEnum": "memory.models.Role",
         "FactKindEnum": "memory.models.facts.FactKind",
         "FactStateEnum": "memory.models.facts.FactState",
+        "EventTypeEnum": "tenants.outbox.models.EventType",
         "RunStateEnum": "konstruct.orchestrator.models.RunState",
         "PrecisionEnum": "memory.models.facts.Precision",
     },

@@ -11,6 +11,12 @@ from uuid import uuid4
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from konstruct.api.http.views import ApiView
+from konstruct.orchestrator.handoff.escalations import last_user_message
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Escalation
+from memory.conversations.transcript import record_message
+from memory.models import Role
+from tenants.context import tenant_scope
 from tests.konstruct.api.case import Case, ada
 from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.interfaces import mem0_routes
@@ -35,6 +41,21 @@ def maria(seed: SeedData) -> str:
 def graph(seed: SeedData) -> str:
     """Return the thread of a LangGraph graph. Its name is the tenant's own."""
     return f"graph-{ada(seed)}"
+
+
+def _answerable(seed: SeedData) -> str:
+    """Return the address to answer the escalation, in which the user has written now."""
+    with tenant_scope(seed.program.tenant.id):
+        escalation = Escalation.objects.get(pk=seed.escalation)
+        if last_user_message(Thread.of(escalation)) is None:
+            record_message(
+                tenant_id=seed.program.tenant.id,
+                **Thread.of(escalation).as_filter,  # type: ignore[arg-type]  # the three names
+                channel="rest",
+                role=Role.USER,
+                content="Where is it?",
+            )
+    return f"{V1}escalations/{seed.escalation}/answer/"
 
 
 def line(seed: SeedData) -> dict[str, str]:
@@ -181,6 +202,11 @@ CASES: dict[tuple[str, str], Case] = {
         messages=6,
         body=lambda seed: {"assigned_to": ""},
     ),
+    ("escalation-answer-escalation", "POST"): Case(
+        _answerable,
+        messages=17,
+        body=lambda seed: {"content": "It is on its way."},
+    ),
     ("escalation-resolve-escalation", "POST"): Case(
         lambda seed: f"{V1}escalations/{seed.escalation}/resolution/",
         messages=8,
@@ -322,6 +348,30 @@ CASES: dict[tuple[str, str], Case] = {
         at("erasures/replies/", user_id=lambda seed: "maria"), messages=4
     ),
     ("erasure-detail", "GET"): Case(lambda seed: f"{V1}erasures/{seed.erasure}/", messages=4),
+    ("events", "GET"): Case(at("events/"), messages=6),
+    ("webhook-list", "GET"): Case(at("webhooks/"), messages=3),
+    ("webhook-list", "POST"): Case(
+        at("webhooks/"), messages=3, body=lambda seed: {"url": "https://hooks.example.com/"}
+    ),
+    ("webhook-detail", "GET"): Case(lambda seed: f"{V1}webhooks/{seed.webhook}/", messages=3),
+    ("webhook-detail", "PATCH"): Case(
+        lambda seed: f"{V1}webhooks/{seed.webhook}/",
+        messages=4,
+        body=lambda seed: {"is_active": False},
+    ),
+    ("webhook-detail", "DELETE"): Case(lambda seed: f"{V1}webhooks/{seed.webhook}/", messages=9),
+    ("webhook-rotate-secret", "POST"): Case(
+        lambda seed: f"{V1}webhooks/{seed.webhook}/secret/", messages=6, body=lambda seed: {}
+    ),
+    ("webhook-delivery-list", "GET"): Case(at("webhook-deliveries/"), messages=4),
+    ("webhook-delivery-detail", "GET"): Case(
+        lambda seed: f"{V1}webhook-deliveries/{seed.delivery}/", messages=4
+    ),
+    ("webhook-delivery-retry", "POST"): Case(
+        lambda seed: f"{V1}webhook-deliveries/{seed.delivery}/retry/",
+        messages=8,
+        body=lambda seed: {},
+    ),
     ("window", "GET"): Case(at("windows/", **OF_MARIA), messages=5),
     ("window", "DELETE"): Case(at("windows/", **OF_MARIA), messages=5),
     **mem0_routes.CASES,
@@ -352,6 +402,8 @@ LONG: dict[str, Callable[[SeedData], str]] = {
     "recall-event-list": at("recall-events/"),
     "tool-call-list": at("tool-calls/"),
     "user-list": at("users/"),
+    "webhook-list": at("webhooks/"),
+    "webhook-delivery-list": at("webhook-deliveries/"),
     "user-list-timeline": at("users/maria/timeline/"),
     "erasure-list": at("erasures/"),
     "erasure-list-affected-replies": at("erasures/replies/", user_id=lambda seed: "maria"),

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
+from konstruct.channels.webhooks import create_webhook
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.agents import create_agent, update_agent
@@ -33,6 +34,8 @@ from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from memory.models.facts import AuthorKind
 from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType, WebhookDelivery
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run, propose
 from tests.memory.recall_traces import fact_of, hit_of, store_trace
@@ -88,6 +91,8 @@ class SeedData:
     excluded: UUID
     exclusion: UUID
     question: UUID
+    webhook: UUID
+    delivery: UUID
 
 
 def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
@@ -161,10 +166,16 @@ def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
         preview = add_run(message, state=RunState.PREVIEW, output='{"facts": []}').pk
         for _ in range(2):
             _store_trace(program, fact, secret)
+        webhook, _ = [
+            create_webhook(f"https://{number}.example.com/", description=f"Bot.{secret}")[0].pk
+            for number in (1, 2)
+        ]
+        record_event(EventType.FACT_ACTIVE, fact, agent_id=program.agent.id, user_id="vera")
+        delivery = WebhookDelivery.objects.values_list("pk", flat=True)[0]
     return SeedData(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,
-        question,
+        question, webhook, delivery,
     )  # fmt: skip
 
 

@@ -2,18 +2,29 @@
 
 from uuid import UUID
 
+from django.conf import settings
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http import bodies, filters
+from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, idempotency_key, key_of_caller
 from konstruct.api.http.schema import LOCATION
 from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
-from konstruct.orchestrator.handoff.escalations import Thread, assign, open_escalation, resolve
+from konstruct.orchestrator.exceptions import IdempotencyKeyReused
+from konstruct.orchestrator.handoff.escalations import (
+    Thread,
+    answer_as_person,
+    assign,
+    open_escalation,
+    resolve,
+)
 from konstruct.orchestrator.handoff.handovers import hand_over
 from konstruct.orchestrator.models import Escalation
+from memory.models import Message
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
@@ -43,6 +54,35 @@ class ResolutionSerializer(bodies.StrictSerializer):
         "person has handled them."
     )
     note = bodies.OptionalTextField(help_text="The result, for the record.")
+
+
+class AnswerSerializer(bodies.StrictSerializer):
+    """The answer of a person."""
+
+    content = bodies.StrictCharField(
+        max_length=settings.MAX_MESSAGE_CHARACTERS,
+        validators=[bodies.NOT_BLANK],
+        help_text="The answer, which is sent to the user as it is.",
+    )
+    name = bodies.ChannelIdField(
+        required=False,
+        max_length=120,
+        help_text="Name of the person who answers. Default: that of the key.",
+    )
+
+
+class AnswerMessageSerializer(serializers.ModelSerializer):
+    """The message with a person's answer."""
+
+    in_reply_to = serializers.UUIDField(
+        source="in_reply_to_id",
+        allow_null=True,
+        help_text="The user's message that it replies to; empty if none waited.",
+    )
+
+    class Meta:
+        model = Message
+        fields = ["id", "content", "name", "in_reply_to", "created_at"]
 
 
 class AssignmentSerializer(bodies.StrictSerializer):
@@ -171,6 +211,47 @@ class EscalationViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         escalation = self.get_object()
         before = row_state(escalation)
         return self.changed(assign(escalation.pk, to=self.fields["assigned_to"]), before)
+
+    @action(detail=True, methods=["post"], url_path="answer")
+    @operation(
+        Action.ANSWER,
+        "conversation",
+        body=AnswerSerializer,
+        own_transaction=True,
+        returns={201: AnswerMessageSerializer, 200: AnswerMessageSerializer},
+        errors=(403, 409, 422),
+        headers=[IDEMPOTENCY_KEY],
+    )
+    def answer_escalation(self, request: Request, escalation_id: UUID) -> Response:
+        """Answer the user as a person.
+
+        The answer replies to the user's last message, and closes the earlier ones that wait. It is
+        sent to the user's channel. The escalation stays open until it is resolved. A key that is
+        bound to a user cannot answer.
+        """
+        if self.caller.user_id:
+            raise PermissionDenied("A key that is bound to a user cannot answer as a person.")
+        escalation = self.get_object()
+        sent, content = idempotency_key(request), self.fields["content"]
+        is_new = []
+
+        def log(turn: Message) -> None:
+            is_new.append(turn)
+            self.write_log_entry()
+
+        turn = answer_as_person(
+            escalation.pk,
+            content,
+            name=self.fields.get("name", self.caller.name),
+            idempotency_key=None if sent is None else key_of_caller(request, sent),
+            on_change=log,
+        )
+        if turn.content != content:
+            raise IdempotencyKeyReused(
+                f"You have sent Idempotency-Key {sent!r} with another answer. Send a new key."
+            )
+        document = self.document(turn, AnswerMessageSerializer)
+        return Response(document, status=201 if is_new else 200)
 
     @action(detail=True, methods=["post"], url_path="resolution")
     @operation(Action.RESOLVE, body=ResolutionSerializer, errors=(409,))

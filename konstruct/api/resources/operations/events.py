@@ -1,0 +1,329 @@
+"""Events for programs, webhooks, and the deliveries of events to webhooks."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.shortcuts import get_object_or_404
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http import bodies, filters
+from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.channels.exceptions import ChannelRefused
+from konstruct.channels.outgoing import check_url
+from konstruct.channels.webhooks import (
+    create_webhook,
+    delete_webhook,
+    document,
+    job_of,
+    rotate_secret,
+    send_again,
+    state_of,
+    update_webhook,
+    with_jobs,
+)
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+from tenants.outbox.events import events_after
+from tenants.outbox.models import (
+    WEBHOOKS,
+    EventType,
+    OutboxEvent,
+    Webhook,
+    WebhookDelivery,
+)
+
+MAX_EVENTS = 500
+
+
+class EventDataSerializer(serializers.Serializer):
+    """The object of an event."""
+
+    id = serializers.UUIDField(help_text="Id of the message, escalation, fact …")
+    agent_id = serializers.UUIDField(allow_null=True, help_text="The agent.")
+    user_id = serializers.CharField(allow_null=True, help_text="The user.")
+    thread_id = serializers.CharField(allow_null=True, help_text="The conversation.")
+    message_id = serializers.UUIDField(
+        required=False, help_text="The message with the answer, of `escalation.answered`."
+    )
+    quota = serializers.CharField(
+        required=False, help_text="The name of the quota, of `quota.reached`."
+    )
+
+
+class EventSerializer(serializers.Serializer):
+    """An event."""
+
+    id = serializers.UUIDField(help_text="Its id, which is `webhook-id` of a webhook.")
+    type = serializers.ChoiceField(choices=EventType.choices, help_text="The type.")
+    timestamp = serializers.DateTimeField(help_text="When it happened.")
+    data = EventDataSerializer(help_text="What it is about.")
+
+
+class EventsSerializer(serializers.Serializer):
+    """Events in their order."""
+
+    events = EventSerializer(many=True, help_text="The events after `after`, oldest first.")
+    after = serializers.IntegerField(help_text="The value of `after` for the next request.")
+    has_more = serializers.BooleanField(help_text="Whether there are more events already.")
+
+
+class EventsQuery(bodies.StrictSerializer):
+    """Query parameters of the events."""
+
+    after = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**63 - 1,
+        help_text="Only events after this place. Default: the oldest ones.",
+    )
+    limit = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_EVENTS,
+        help_text="Maximum number of events. Default: 100.",
+    )
+
+
+class EventViewSet(ApiViewSet):
+    """Events of the last 30 days. Bound keys have no access."""
+
+    queryset = OutboxEvent.objects.all()
+    serializer_class = EventsSerializer
+    subject = "event"
+
+    @operation(Action.LIST, "events", permission="outbox.view_outboxevent", query=EventsQuery)
+    def list_events(self, request: Request) -> Response:
+        """Read events in their order.
+
+        Store `after` of the response, and send it with the next request: no event is left out, and
+        none is returned twice. Events are kept for 30 days.
+        """
+        after, limit = self.query.get("after", 0), self.query.get("limit", 100)
+        events = list(events_after(after)[: limit + 1])
+        has_more, events = len(events) > limit, events[:limit]
+        self.log(people={event.user_id for event in events if event.user_id})
+        return Response(
+            {
+                "events": [document(event) for event in events],
+                "after": events[-1].number if events else after,
+                "has_more": has_more,
+            }
+        )
+
+
+class WebhookFields(bodies.StrictSerializer):
+    """The fields of a webhook."""
+
+    url = bodies.StrictCharField(
+        max_length=2000, help_text="Address of the program; it begins with https://."
+    )
+    types = bodies.BoundedListField(
+        child=serializers.ChoiceField(choices=EventType.choices),
+        required=False,
+        max_length=len(EventType),
+        help_text="Types of events that are sent. Empty: all.",
+    )
+    includes_content = bodies.StrictBooleanField(
+        required=False, help_text="Whether texts of messages and facts are sent too."
+    )
+    description = bodies.OptionalTextField(help_text="What the program does.")
+
+    def validate_url(self, url: str) -> str:
+        """Refuse addresses that no event is sent to."""
+        try:
+            check_url(url)
+        except ChannelRefused as error:
+            raise serializers.ValidationError(str(error)) from error
+        return url
+
+
+class WebhookChanges(WebhookFields):
+    """Changes of a webhook."""
+
+    url = bodies.StrictCharField(
+        required=False, max_length=2000, help_text="Address of the program."
+    )
+    is_active = bodies.StrictBooleanField(required=False, help_text="Whether events are sent.")
+
+
+class WebhookSerializer(serializers.ModelSerializer):
+    """An address of a program that gets events."""
+
+    types = serializers.ListField(
+        child=serializers.ChoiceField(choices=EventType.choices),
+        help_text="Types of events that are sent. Empty: all.",
+    )
+
+    class Meta:
+        model = Webhook
+        fields = [
+            *("id", "url", "types", "includes_content", "is_active", "description"),
+            *("previous_until", "created_at"),
+        ]
+
+
+class NewWebhookSerializer(WebhookSerializer):
+    """A webhook with its secret."""
+
+    secret = serializers.CharField(help_text="Verifies the signatures. It is shown once.")
+
+    class Meta(WebhookSerializer.Meta):
+        fields = [*WebhookSerializer.Meta.fields, "secret"]
+
+
+class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+    """Webhooks. Bound keys have no access."""
+
+    queryset = Webhook.objects.all()
+    serializer_class = WebhookSerializer
+    ordering = ("created_at", "id")
+    subject = "webhook"
+
+    @operation(
+        Action.CREATE,
+        body=WebhookFields,
+        returns={201: NewWebhookSerializer},
+        errors=(422,),
+        headers=[LOCATION],
+    )
+    def create(self, request: Request) -> Response:
+        """Create a webhook.
+
+        The response has the secret, which no later one shows. Events from now on are sent, as
+        Standard Webhooks describes.
+        """
+        webhook, secret = create_webhook(**self.fields)
+        self.log_created(webhook, is_new=True)
+        return self._with_secret(webhook, secret, status=201)
+
+    @operation(Action.EDIT, body=WebhookChanges, errors=(422,))
+    def partial_update(self, request: Request, webhook_id: UUID) -> Response:
+        """Change a webhook. Events that wait are sent to the new address."""
+        webhook = get_object_or_404(Webhook.objects.select_for_update(), pk=webhook_id)
+        before = row_state(webhook)
+        return self.changed(update_webhook(webhook, **self.fields), before)
+
+    @operation(Action.DELETE, returns={204: None})
+    def destroy(self, request: Request, webhook_id: UUID) -> Response:
+        """Delete a webhook, with its deliveries."""
+        webhook = get_object_or_404(Webhook.objects.select_for_update(), pk=webhook_id)
+        self.log(webhook, before=row_state(webhook))
+        delete_webhook(webhook)
+        return Response(status=204)
+
+    @action(detail=True, methods=["post"], url_path="secret")
+    @operation(
+        Action.EDIT,
+        permission="outbox.change_webhook",
+        id="rotate_webhook_secret",
+        returns=NewWebhookSerializer,
+    )
+    def rotate_secret(self, request: Request, webhook_id: UUID) -> Response:
+        """Replace the secret of a webhook.
+
+        For a day events are signed by each of the two secrets.
+        """
+        get_object_or_404(Webhook, pk=webhook_id)
+        webhook, secret = rotate_secret(webhook_id)
+        self.log(webhook)
+        return self._with_secret(webhook, secret)
+
+    def _with_secret(self, webhook: Webhook, secret: str, status: int = 200) -> Response:
+        shown = {**WebhookSerializer(webhook).data, "secret": secret}
+        location = self.reverse_action("detail", args=[webhook.pk])
+        return Response(shown, status=status, headers={"Location": location})
+
+
+class WebhookDeliverySerializer(serializers.ModelSerializer):
+    """An event that is, or was, sent to a webhook."""
+
+    type = serializers.CharField(source="event.type", help_text="The type of the event.")
+    state = serializers.SerializerMethodField(help_text="waiting, delivered or failed.")
+    attempts = serializers.SerializerMethodField(help_text="Attempts so far, of a waiting one.")
+    next_attempt_at = serializers.SerializerMethodField(help_text="When it is sent next.")
+    error = serializers.SerializerMethodField(help_text="Why the last attempt failed.")
+
+    class Meta:
+        model = WebhookDelivery
+        fields = [
+            *("id", "webhook_id", "event_id", "type", "state", "status", "attempts"),
+            *("next_attempt_at", "error", "created_at", "delivered_at"),
+        ]
+
+    def get_state(self, delivery: WebhookDelivery) -> str:
+        """Return the state in a word."""
+        return state_of(delivery)
+
+    def get_attempts(self, delivery: WebhookDelivery) -> int | None:
+        """Return the number of attempts; None of a delivered event."""
+        job = job_of(delivery)
+        return None if job is None else job.attempts
+
+    def get_next_attempt_at(self, delivery: WebhookDelivery) -> datetime | None:
+        """Return the time of the next attempt."""
+        job = job_of(delivery)
+        return None if job is None or job.failed_at is not None else job.due_at
+
+    def get_error(self, delivery: WebhookDelivery) -> str | None:
+        """Return the reason of the last failure."""
+        job = job_of(delivery)
+        return None if job is None else job.last_error or None
+
+
+class WebhookDeliveryFilter(filters.FilterSet):
+    """Filters of the list."""
+
+    webhook_id = filters.Filter(
+        serializers.UUIDField(required=False, help_text="Only of this webhook.")
+    )
+    event_id = filters.Filter(serializers.UUIDField(required=False, help_text="Only this event."))
+    state = filters.Filter(
+        serializers.ChoiceField(
+            choices=["waiting", "delivered", "failed"],
+            required=False,
+            help_text="Only deliveries in this state.",
+        ),
+        method="of_state",
+    )
+
+    def of_state(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Filter by the state."""
+        if value == "delivered":
+            return rows.filter(delivered_at__isnull=False)
+        jobs = WEBHOOKS.jobs().filter(key=OuterRef("pk"), failed_at__isnull=value == "waiting")
+        return rows.filter(Exists(jobs))
+
+
+class WebhookDeliveryViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
+    """Events that are, or were, sent to webhooks. Bound keys have no access."""
+
+    queryset = WebhookDelivery.objects.select_related("event")
+    serializer_class = WebhookDeliverySerializer
+    filterset_class = WebhookDeliveryFilter
+    subject = "webhook delivery"
+    subjects = "webhook deliveries"
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        """Return a page of deliveries with their jobs."""
+        return with_jobs(super().paginate_queryset(queryset))
+
+    @action(detail=True, methods=["post"], url_path="retry")
+    @operation(
+        Action.RETRY,
+        permission="outbox.change_webhookdelivery",
+        id="retry_webhook_delivery",
+        returns=WebhookDeliverySerializer,
+    )
+    def retry(self, request: Request, webhook_delivery_id: UUID) -> Response:
+        """Send an event to a webhook again, also one that was delivered."""
+        delivery = self.get_object()
+        send_again(delivery)
+        self.log(delivery)
+        return Response(self.document(WebhookDelivery.objects.get(pk=delivery.pk)))
