@@ -21,13 +21,15 @@ def collector() -> Iterator[Collector]:
 def shared_deployment(
     tmp_path_factory: pytest.TempPathFactory, collector: Collector
 ) -> Iterator[Deployment]:
-    """Processes that the tests of this package share. Half of the requests are traced."""
+    """Processes that the tests of this package share. Half of the requests are traced. Webhooks may
+    reach servers on loopback."""
     with LLMServer() as llm, slack_server() as slack:
         home = tmp_path_factory.mktemp("deployment") / "home"
         deployment = Deployment(home, llm, slack=slack)
         deployment.environment |= {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
             "OTEL_TRACES_SAMPLER_ARG": "0.5",
+            "WEBHOOK_HOSTS": "127.0.0.1",
         }
         with deployment.running():
             yield deployment
