@@ -54,6 +54,6 @@ def test_a_person_behind_another_program_answers_the_user(deployment: Deployment
                 desk.stdin.flush()
                 lines(desk, "answered")
                 said = second.communicate(timeout=120)[0]
-            assert said == "ada: I have found it.\n"
+            assert said == "Eva: I have found it.\n"
         finally:
             desk.terminate()
