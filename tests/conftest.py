@@ -405,6 +405,7 @@ def environment_of_processes(django_db_setup: None) -> dict[str, str]:
         "REDIS_URL": _cache_url(CACHE_DATABASE),
         "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
         "SECRET_KEY": settings.SECRET_KEY,
+        "CHANNEL_TOKEN_KEYS": ",".join(settings.CHANNEL_TOKEN_KEYS),
         "DEBUG": "0",
         "ALLOWED_HOSTS": ",".join(settings.ALLOWED_HOSTS),
         "DJANGO_SETTINGS_MODULE": "konstruct.settings",

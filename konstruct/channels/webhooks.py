@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -45,6 +46,20 @@ SECONDS: Final = 15.0
 GONE: Final = 410
 
 
+def check_address(url: str) -> None:
+    """Refuse a URL that no event can be sent to.
+
+    Raises:
+        ChannelRefused: as `check_url`; or the deployment has no keys for the secrets of webhooks.
+    """
+    check_url(url)
+    if not settings.CHANNEL_TOKEN_KEYS:
+        raise ChannelRefused(
+            "This deployment cannot keep secrets of webhooks: its operator has to set"
+            " CHANNEL_TOKEN_KEYS."
+        )
+
+
 def create_webhook(
     url: str,
     *,
@@ -71,7 +86,7 @@ def create_webhook(
         ChannelRefused: the URL is refused.
         InvalidArgument: the description cannot be stored.
     """
-    check_url(url)
+    check_address(url)
     webhook = Webhook(
         pk=webhook_id or uuid4(),
         url=url,

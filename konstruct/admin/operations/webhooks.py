@@ -20,8 +20,8 @@ from konstruct.admin.access import (
 from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
 from konstruct.channels.exceptions import ChannelRefused
-from konstruct.channels.outgoing import check_url
 from konstruct.channels.webhooks import (
+    check_address,
     create_webhook,
     delete_webhook,
     rotate_secret,
@@ -62,7 +62,7 @@ class WebhookForm(forms.ModelForm):
         """Refuse addresses that no event is sent to."""
         url: str = self.cleaned_data["url"].strip()
         try:
-            check_url(url)
+            check_address(url)
         except ChannelRefused as error:
             raise ValidationError(str(error)) from error
         return url

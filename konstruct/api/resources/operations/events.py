@@ -16,8 +16,8 @@ from konstruct.api.http import bodies, filters
 from konstruct.api.http.schema import LOCATION
 from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.channels.exceptions import ChannelRefused
-from konstruct.channels.outgoing import check_url
 from konstruct.channels.webhooks import (
+    check_address,
     create_webhook,
     delete_webhook,
     document,
@@ -138,7 +138,7 @@ class WebhookFields(bodies.StrictSerializer):
     def validate_url(self, url: str) -> str:
         """Refuse addresses that no event is sent to."""
         try:
-            check_url(url)
+            check_address(url)
         except ChannelRefused as error:
             raise serializers.ValidationError(str(error)) from error
         return url
