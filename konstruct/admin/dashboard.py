@@ -267,7 +267,7 @@ def first_steps(request: HttpRequest) -> dict[str, Any]:
 
 def _command(request: HttpRequest, agent: str) -> str:
     """Return a curl command; the name of the agent is quoted for a shell."""
-    address = request.build_absolute_uri(f"{reverse('messages')}?wait=30")
+    address = request.build_absolute_uri(f"{reverse('message-list')}?wait=30")
     body = {"agent": agent, "user_id": "maria", "thread_id": "first", "content": "Hello!"}
     return (
         f'KEY="ks_..."\ncurl -s {shlex.quote(address)} -H "Authorization: Bearer $KEY" \\\n'

@@ -17,7 +17,7 @@ from konstruct.api.resources.memory import (
     sessions,
     working_context,
 )
-from konstruct.api.resources.operations import escalations, events, tool_calls, usage
+from konstruct.api.resources.operations import escalations, tool_calls, usage
 from konstruct.api.resources.people import erasures, identities, users
 
 router = SimpleRouter(use_regex_path=False)
@@ -41,8 +41,6 @@ for prefix, viewset, basename in (
     ("tool-calls", tool_calls.ToolCallViewSet, "tool-call"),
     ("usage", usage.UsageByDayViewSet, "usage"),
     ("users", users.UserViewSet, "user"),
-    ("webhook-deliveries", events.WebhookDeliveryViewSet, "webhook-delivery"),
-    ("webhooks", events.WebhookViewSet, "webhook"),
 ):
     router.register(prefix, viewset, basename)
 
@@ -56,7 +54,6 @@ urlpatterns = [
         items.ItemViewSet.as_view({"delete": "destroy"}),
         name="item-detail",
     ),
-    path("events/", events.EventViewSet.as_view({"get": "list_events"}), name="events"),
     path("search/", search.SearchViewSet.as_view({"get": "search_everything"}), name="search"),
     path("usage/", usage.UsageViewSet.as_view({"get": "retrieve"}), name="usage"),
     path("windows/", working_context.WindowViewSet.as_view(WINDOW), name="window"),

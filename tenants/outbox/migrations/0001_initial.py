@@ -9,8 +9,7 @@ import django.db.models.functions.datetime
 from django.db import migrations, models
 
 import tenants.postgresql.expressions
-from tenants.operations.comments import CommentOnTables
-from tenants.operations.policies import protect_tables
+from tenants.operations import CommentOnTables, protect_tables
 
 # What the application may do besides SELECT.
 PRIVILEGES = {
@@ -74,6 +73,7 @@ class Migration(migrations.Migration):
                                 ("fact.proposed", "A fact waits for a review"),
                                 ("fact.active", "A fact is active"),
                                 ("fact.superseded", "A fact was superseded by a newer one"),
+                                ("fact.retracted", "A fact was retracted"),
                                 ("erasure.done", "An erasure is done"),
                                 ("quota.reached", "A quota is at its soft or hard limit"),
                             ]
@@ -194,6 +194,7 @@ class Migration(migrations.Migration):
                             ("fact.proposed", "A fact waits for a review"),
                             ("fact.active", "A fact is active"),
                             ("fact.superseded", "A fact was superseded by a newer one"),
+                            ("fact.retracted", "A fact was retracted"),
                             ("erasure.done", "An erasure is done"),
                             ("quota.reached", "A quota is at its soft or hard limit"),
                         ],
@@ -230,7 +231,10 @@ class Migration(migrations.Migration):
                 (
                     "detail",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="The name of the quota."
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Id of the message with an answer; or name of the quota.",
                     ),
                 ),
                 (

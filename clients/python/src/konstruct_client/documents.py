@@ -228,6 +228,20 @@ class AgentVersion(TypedDict):
     """When the agent changed."""
 
 
+class AnswerMessage(TypedDict):
+    """The message with a person's answer."""
+
+    id: str
+    content: str
+    """The text, verbatim."""
+    name: NotRequired[str]
+    """The speaker's display name."""
+    in_reply_to: str | None
+    """The user's message that it replies to; empty if none waited."""
+    created_at: str
+    """Time of the message; for imported turns, the original time."""
+
+
 class ChatMessage(TypedDict):
     """A message of a chat."""
 
@@ -489,6 +503,61 @@ class Escalation(TypedDict):
     """Note on the outcome, for the record."""
     outcome: Literal["resolved", "handed_on", "handed_back", "to_person"] | Literal[""]
     """How it ended; empty while it is open."""
+
+
+class Event(TypedDict):
+    """An event."""
+
+    id: str
+    """Its id, which is `webhook-id` of a webhook."""
+    type: Literal[
+        "message.answered",
+        "message.failed",
+        "message.closed",
+        "escalation.opened",
+        "escalation.answered",
+        "escalation.resolved",
+        "tool_call.waiting",
+        "fact.proposed",
+        "fact.active",
+        "fact.superseded",
+        "fact.retracted",
+        "erasure.done",
+        "quota.reached",
+    ]
+    """The type."""
+    timestamp: str
+    """When it happened."""
+    data: EventData
+    """What it is about."""
+
+
+class EventData(TypedDict):
+    """The object of an event."""
+
+    id: str
+    """Id of the message, escalation, fact …"""
+    agent_id: str | None
+    """The agent."""
+    user_id: str | None
+    """The user."""
+    thread_id: str | None
+    """The conversation."""
+    message_id: NotRequired[str]
+    """The message with the answer, of `escalation.answered`."""
+    quota: NotRequired[str]
+    """The name of the quota, of `quota.reached`."""
+
+
+class Events(TypedDict):
+    """Events in their order."""
+
+    events: list[Event]
+    """The events after `after`, oldest first."""
+    after: int
+    """The value of `after` for the next request."""
+    has_more: bool
+    """Whether there are more events already."""
 
 
 class Evidence(TypedDict):
@@ -1094,6 +1163,44 @@ class NearFact(TypedDict):
     content: str
     score: float
     """Cosine similarity."""
+
+
+class NewWebhook(TypedDict):
+    """A webhook with its secret."""
+
+    id: str
+    url: str
+    """Address of the program. It gets a POST for each event."""
+    types: list[
+        Literal[
+            "message.answered",
+            "message.failed",
+            "message.closed",
+            "escalation.opened",
+            "escalation.answered",
+            "escalation.resolved",
+            "tool_call.waiting",
+            "fact.proposed",
+            "fact.active",
+            "fact.superseded",
+            "fact.retracted",
+            "erasure.done",
+            "quota.reached",
+        ]
+    ]
+    """Types of events that are sent. Empty: all."""
+    includes_content: NotRequired[bool]
+    """Whether texts of messages and facts are sent too. Otherwise only ids are."""
+    is_active: NotRequired[bool]
+    """Whether events are sent."""
+    description: NotRequired[str]
+    """What the program does."""
+    previous_until: str | None
+    """Until then events are signed by the previous secret too."""
+    created_at: str
+    """Time of creation. Earlier events are not sent."""
+    secret: str
+    """Verifies the signatures. It is shown once."""
 
 
 class OpenEscalation(TypedDict):
@@ -1781,6 +1888,68 @@ class WaitsFor(TypedDict):
     """The same as a sentence, with the next step."""
     tool_calls: list[WaitingCall]
     escalation: OpenEscalation | None
+
+
+class Webhook(TypedDict):
+    """An address of a program that gets events."""
+
+    id: str
+    url: str
+    """Address of the program. It gets a POST for each event."""
+    types: list[
+        Literal[
+            "message.answered",
+            "message.failed",
+            "message.closed",
+            "escalation.opened",
+            "escalation.answered",
+            "escalation.resolved",
+            "tool_call.waiting",
+            "fact.proposed",
+            "fact.active",
+            "fact.superseded",
+            "fact.retracted",
+            "erasure.done",
+            "quota.reached",
+        ]
+    ]
+    """Types of events that are sent. Empty: all."""
+    includes_content: NotRequired[bool]
+    """Whether texts of messages and facts are sent too. Otherwise only ids are."""
+    is_active: NotRequired[bool]
+    """Whether events are sent."""
+    description: NotRequired[str]
+    """What the program does."""
+    previous_until: str | None
+    """Until then events are signed by the previous secret too."""
+    created_at: str
+    """Time of creation. Earlier events are not sent."""
+
+
+class WebhookDelivery(TypedDict):
+    """An event that is, or was, sent to a webhook."""
+
+    id: str
+    webhook_id: str
+    """The webhook."""
+    event_id: str
+    """The event."""
+    type: str
+    """The type of the event."""
+    state: str
+    """waiting, delivered or failed."""
+    status: NotRequired[int | None]
+    """HTTP status of the last response."""
+    attempts: int | None
+    """Attempts so far, of a waiting one."""
+    next_attempt_at: str | None
+    """When it is sent next."""
+    error: str | None
+    """Why the last attempt failed."""
+    created_at: str
+    """When it was enqueued."""
+    delivered_at: NotRequired[str | None]
+    """When the webhook accepted it."""
 
 
 class Window(TypedDict):

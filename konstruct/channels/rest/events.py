@@ -6,11 +6,13 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
 from django.shortcuts import get_object_or_404
+from django.urls import path
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.routers import SimpleRouter
 
 from konstruct.api.http import bodies, filters
 from konstruct.api.http.schema import LOCATION
@@ -280,17 +282,13 @@ class WebhookDeliverySerializer(serializers.ModelSerializer):
 class WebhookDeliveryFilter(filters.FilterSet):
     """Filters of the list."""
 
-    webhook_id = filters.Filter(
-        serializers.UUIDField(required=False, help_text="Only of this webhook.")
-    )
-    event_id = filters.Filter(serializers.UUIDField(required=False, help_text="Only this event."))
+    webhook_id = filters.Filter(serializers.UUIDField, "Only of this webhook.")
+    event_id = filters.Filter(serializers.UUIDField, "Only this event.")
     state = filters.Filter(
-        serializers.ChoiceField(
-            choices=["waiting", "delivered", "failed"],
-            required=False,
-            help_text="Only deliveries in this state.",
-        ),
+        serializers.ChoiceField,
+        "Only deliveries in this state.",
         method="of_state",
+        choices=["waiting", "delivered", "failed"],
     )
 
     def of_state(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
@@ -327,3 +325,12 @@ class WebhookDeliveryViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         send_again(delivery)
         self.log(delivery)
         return Response(self.document(WebhookDelivery.objects.get(pk=delivery.pk)))
+
+
+router = SimpleRouter(use_regex_path=False)
+router.register("webhook-deliveries", WebhookDeliveryViewSet, "webhook-delivery")
+router.register("webhooks", WebhookViewSet, "webhook")
+urlpatterns = [
+    path("events/", EventViewSet.as_view({"get": "list_events"}), name="events"),
+    *router.urls,
+]
