@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 4255bb8a91ce11198910ab97f6e72e2e23bad18d30517d0d5983a28ca0313294
+// Written by `make typescript` from docs/openapi.yaml, sha256 0fd22233a68bb0a35e8408fef654bad02766b908892a142fc205bcbc6d19b006
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -387,6 +387,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/escalations/{escalation_id}/answer/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer the user as a person
+         * @description The answer replies to the user's last message, and closes the earlier ones that wait. It is sent to the user's channel. The escalation stays open until it is resolved. A key that is bound to a user cannot answer.
+         */
+        post: operations["answer_escalation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/escalations/{escalation_id}/assignment/": {
         parameters: {
             query?: never;
@@ -421,6 +441,26 @@ export interface paths {
          * @description The conversation's own agent answers again.
          */
         post: operations["resolve_escalation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read events in their order
+         * @description Store `after` of the response, and send it with the next request: no event is left out, and none is returned twice. Events are kept for 30 days.
+         */
+        get: operations["list_events"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1293,6 +1333,117 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/webhook-deliveries/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List webhook deliveries */
+        get: operations["list_webhook_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-deliveries/{webhook_delivery_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a webhook delivery */
+        get: operations["get_webhook_delivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-deliveries/{webhook_delivery_id}/retry/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send an event to a webhook again, also one that was delivered */
+        post: operations["retry_webhook_delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List webhooks */
+        get: operations["list_webhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description The response has the secret, which no later one shows. Events from now on are sent, as Standard Webhooks describes.
+         */
+        post: operations["create_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a webhook */
+        get: operations["get_webhook"];
+        put?: never;
+        post?: never;
+        /** Delete a webhook, with its deliveries */
+        delete: operations["delete_webhook"];
+        options?: never;
+        head?: never;
+        /** Change a webhook. Events that wait are sent to the new address */
+        patch: operations["update_webhook"];
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/secret/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace the secret of a webhook
+         * @description For a day events are signed by each of the two secrets.
+         */
+        post: operations["rotate_webhook_secret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/windows/": {
         parameters: {
             query?: never;
@@ -1638,6 +1789,32 @@ export interface components {
              */
             previous: string | null;
             results: components["schemas"]["AgentVersion"][];
+        };
+        /** @description The answer of a person. */
+        Answer: {
+            /** @description The answer, which is sent to the user as it is. */
+            content: string;
+            /** @description Name of the person who answers. Default: that of the key. */
+            name?: string;
+        };
+        /** @description The message with a person's answer. */
+        AnswerMessage: {
+            /** Format: uuid */
+            readonly id: string;
+            /** @description The text, verbatim. */
+            content: string;
+            /** @description The speaker's display name. */
+            name?: string;
+            /**
+             * Format: uuid
+             * @description The user's message that it replies to; empty if none waited.
+             */
+            in_reply_to: string | null;
+            /**
+             * Format: date-time
+             * @description Time of the message; for imported turns, the original time.
+             */
+            created_at: string;
         };
         /** @description The member of the team to whom an escalation is assigned. */
         Assignment: {
@@ -2100,6 +2277,89 @@ export interface components {
          * @enum {string}
          */
         EscalationStateEnum: "open" | "resolved";
+        /** @description An event. */
+        Event: {
+            /**
+             * Format: uuid
+             * @description Its id, which is `webhook-id` of a webhook.
+             */
+            id: string;
+            /**
+             * @description The type.
+             *
+             *     * `message.answered` - A message was answered
+             *     * `message.failed` - The reply to a message failed for good
+             *     * `message.closed` - A message was closed without a reply of its own
+             *     * `escalation.opened` - A user waits for a person
+             *     * `escalation.answered` - A person answered a user
+             *     * `escalation.resolved` - An escalation was resolved
+             *     * `tool_call.waiting` - A tool call waits for consent, or for a program
+             *     * `fact.proposed` - A fact waits for a review
+             *     * `fact.active` - A fact is active
+             *     * `fact.superseded` - A fact was superseded by a newer one
+             *     * `fact.retracted` - A fact was retracted
+             *     * `erasure.done` - An erasure is done
+             *     * `quota.reached` - A quota is at its soft or hard limit
+             */
+            type: components["schemas"]["EventTypeEnum"];
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
+            timestamp: string;
+            /** @description What it is about. */
+            data: components["schemas"]["EventData"];
+        };
+        /** @description The object of an event. */
+        EventData: {
+            /**
+             * Format: uuid
+             * @description Id of the message, escalation, fact …
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description The agent.
+             */
+            agent_id: string | null;
+            /** @description The user. */
+            user_id: string | null;
+            /** @description The conversation. */
+            thread_id: string | null;
+            /**
+             * Format: uuid
+             * @description The message with the answer, of `escalation.answered`.
+             */
+            message_id?: string;
+            /** @description The name of the quota, of `quota.reached`. */
+            quota?: string;
+        };
+        /**
+         * @description * `message.answered` - A message was answered
+         *     * `message.failed` - The reply to a message failed for good
+         *     * `message.closed` - A message was closed without a reply of its own
+         *     * `escalation.opened` - A user waits for a person
+         *     * `escalation.answered` - A person answered a user
+         *     * `escalation.resolved` - An escalation was resolved
+         *     * `tool_call.waiting` - A tool call waits for consent, or for a program
+         *     * `fact.proposed` - A fact waits for a review
+         *     * `fact.active` - A fact is active
+         *     * `fact.superseded` - A fact was superseded by a newer one
+         *     * `fact.retracted` - A fact was retracted
+         *     * `erasure.done` - An erasure is done
+         *     * `quota.reached` - A quota is at its soft or hard limit
+         * @enum {string}
+         */
+        EventTypeEnum: "message.answered" | "message.failed" | "message.closed" | "escalation.opened" | "escalation.answered" | "escalation.resolved" | "tool_call.waiting" | "fact.proposed" | "fact.active" | "fact.superseded" | "fact.retracted" | "erasure.done" | "quota.reached";
+        /** @description Events in their order. */
+        Events: {
+            /** @description The events after `after`, oldest first. */
+            events: components["schemas"]["Event"][];
+            /** @description The value of `after` for the next request. */
+            after: number;
+            /** @description Whether there are more events already. */
+            has_more: boolean;
+        };
         /** @description A quote from a message as the evidence of a fact. */
         Evidence: {
             /**
@@ -3504,6 +3764,42 @@ export interface components {
             /** @description The conversation. */
             thread_id: string;
         };
+        /** @description A webhook with its secret. */
+        NewWebhook: {
+            /** Format: uuid */
+            readonly id: string;
+            /**
+             * Format: uri
+             * @description Address of the program. It gets a POST for each event.
+             */
+            url: string;
+            /** @description Types of events that are sent. Empty: all. */
+            types: components["schemas"]["EventTypeEnum"][];
+            /**
+             * Include content
+             * @description Whether texts of messages and facts are sent too. Otherwise only ids are.
+             */
+            includes_content?: boolean;
+            /**
+             * Active
+             * @description Whether events are sent.
+             */
+            is_active?: boolean;
+            /** @description What the program does. */
+            description?: string;
+            /**
+             * Format: date-time
+             * @description Until then events are signed by the previous secret too.
+             */
+            readonly previous_until: string | null;
+            /**
+             * Format: date-time
+             * @description Time of creation. Earlier events are not sent.
+             */
+            readonly created_at: string;
+            /** @description Verifies the signatures. It is shown once. */
+            secret: string;
+        };
         /** @description An open escalation: a person answers in the conversation. */
         OpenEscalation: {
             /** Format: uuid */
@@ -3665,6 +3961,19 @@ export interface components {
             reason?: string;
             /** @description The value of the fact's slot, such as Oslo. Default: the words of the new content that replace it, or it, if the content still has it. */
             value?: string;
+        };
+        /** @description Changes of a webhook. */
+        PatchedWebhookChanges: {
+            /** @description Address of the program. */
+            url?: string;
+            /** @description Types of events that are sent. Empty: all. */
+            types?: components["schemas"]["EventTypeEnum"][];
+            /** @description Whether texts of messages and facts are sent too. */
+            includes_content?: boolean;
+            /** @description What the program does. */
+            description?: string;
+            /** @description Whether events are sent. */
+            is_active?: boolean;
         };
         /**
          * @description * `` - moment
@@ -4863,6 +5172,119 @@ export interface components {
             detail: string;
             tool_calls: components["schemas"]["WaitingCall"][];
             escalation: components["schemas"]["OpenEscalation"] | null;
+        };
+        /** @description An address of a program that gets events. */
+        Webhook: {
+            /** Format: uuid */
+            readonly id: string;
+            /**
+             * Format: uri
+             * @description Address of the program. It gets a POST for each event.
+             */
+            url: string;
+            /** @description Types of events that are sent. Empty: all. */
+            types: components["schemas"]["EventTypeEnum"][];
+            /**
+             * Include content
+             * @description Whether texts of messages and facts are sent too. Otherwise only ids are.
+             */
+            includes_content?: boolean;
+            /**
+             * Active
+             * @description Whether events are sent.
+             */
+            is_active?: boolean;
+            /** @description What the program does. */
+            description?: string;
+            /**
+             * Format: date-time
+             * @description Until then events are signed by the previous secret too.
+             */
+            readonly previous_until: string | null;
+            /**
+             * Format: date-time
+             * @description Time of creation. Earlier events are not sent.
+             */
+            readonly created_at: string;
+        };
+        /** @description An event that is, or was, sent to a webhook. */
+        WebhookDelivery: {
+            /** Format: uuid */
+            readonly id: string;
+            /**
+             * Format: uuid
+             * @description The webhook.
+             */
+            readonly webhook_id: string;
+            /**
+             * Format: uuid
+             * @description The event.
+             */
+            readonly event_id: string;
+            /** @description The type of the event. */
+            type: string;
+            /** @description waiting, delivered or failed. */
+            readonly state: string;
+            /** @description HTTP status of the last response. */
+            status?: number | null;
+            /** @description Attempts so far, of a waiting one. */
+            readonly attempts: number | null;
+            /**
+             * Format: date-time
+             * @description When it is sent next.
+             */
+            readonly next_attempt_at: string | null;
+            /** @description Why the last attempt failed. */
+            readonly error: string | null;
+            /**
+             * Format: date-time
+             * @description When it was enqueued.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the webhook accepted it.
+             */
+            delivered_at?: string | null;
+        };
+        /** @description A page of a list. */
+        WebhookDeliveryPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["WebhookDelivery"][];
+        };
+        /** @description The fields of a webhook. */
+        WebhookFields: {
+            /** @description Address of the program; it begins with https://. */
+            url: string;
+            /** @description Types of events that are sent. Empty: all. */
+            types?: components["schemas"]["EventTypeEnum"][];
+            /** @description Whether texts of messages and facts are sent too. */
+            includes_content?: boolean;
+            /** @description What the program does. */
+            description?: string;
+        };
+        /** @description A page of a list. */
+        WebhookPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["Webhook"][];
         };
         /**
          * @description * `user` - user
@@ -6586,6 +7008,66 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    answer_escalation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                escalation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Answer"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnswerMessage"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnswerMessage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     assign_escalation: {
         parameters: {
             query?: never;
@@ -6667,6 +7149,44 @@ export interface operations {
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_events: {
+        parameters: {
+            query?: {
+                /** @description Only events after this place. Default: the oldest ones. */
+                after?: number;
+                /** @description Maximum number of events. Default: 100. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Events"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -9048,6 +9568,359 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
             422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_webhook_deliveries: {
+        parameters: {
+            query?: {
+                /** @description Pagination cursor: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Only this event. */
+                event_id?: string;
+                /** @description Rows per page. Default: 50. */
+                limit?: number;
+                /**
+                 * @description Only deliveries in this state.
+                 *
+                 *     * `waiting` - waiting
+                 *     * `delivered` - delivered
+                 *     * `failed` - failed
+                 */
+                state?: "waiting" | "delivered" | "failed";
+                /** @description Only of this webhook. */
+                webhook_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_webhook_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    retry_webhook_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_webhooks: {
+        parameters: {
+            query?: {
+                /** @description Pagination cursor: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Rows per page. Default: 50. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    create_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookFields"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    /** @description The URL of the row. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewWebhook"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    update_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchedWebhookChanges"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rotate_webhook_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewWebhook"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
