@@ -67,10 +67,10 @@ def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
     """The first message of a user and a thread reads tables that later ones find in the cache."""
     with committed():
         first = send_message(handled=False)
-    require(25, first)
+    require(26, first)
     with committed():
         second = send_message(handled=False)
-    require(24, second)
+    require(25, second)
     assert not PendingReply.objects.exists()
 
 
@@ -85,7 +85,7 @@ def test_a_reply_with_a_tool_call(
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
         message = send_message("Remember that I like tea.", handled=False)
-    require(18, message)
+    require(19, message)
     (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
         tool_calls.decide(message.tenant_id, call.id, True, by="maria")
@@ -122,5 +122,5 @@ def test_a_handed_over_thread(
         send_message()
     with committed():
         message = send_message(handled=False)
-    require(35, message)
+    require(36, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
