@@ -232,8 +232,9 @@ def fit(
 
     A logistic regression with the logit of the other signs as offset. Hard negatives count a third.
     """
+    from memory.embedding.model_files import model_files
     from memory.recall import recall
-    from memory.recall.policy import DEFAULT_POLICY, GATES, GateFeatures
+    from memory.recall.policy import DEFAULT_POLICY, GateFeatures, constants_of
 
     policy = replace(DEFAULT_POLICY, gate=False)
     rows = []
@@ -247,7 +248,7 @@ def fit(
             for hit in recall(*arguments, policy=policy, query_embedding=vectors[text]).hits:
                 if "fact" in hit.channels:
                     features = GateFeatures(*(hit.channels[n] for n in GateFeatures._fields))
-                    value = GATES["hybrid"].value(features)
+                    value = constants_of(model_files()).gates["hybrid"].value(features)
                     rows.append(
                         (
                             hit.channels["fact"],

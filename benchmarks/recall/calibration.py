@@ -10,7 +10,7 @@ conversations of long turns; and LongMemEval. The turns of LongMemEval have no l
 of a session with the answer counts as relevant. The gate is not fitted to it.
 
 The script prints the map from gate values to probabilities that all kinds give together with equal
-weights, for memory/recall/policy.py; how well the present map of the product fits each kind; and
+weights, for fitted_models.toml; how well the present map of the product fits each kind; and
 the results of each threshold on LoCoMo.
 """
 
@@ -116,10 +116,11 @@ def by_name(
 
 def reported(labelled: Labelled, mode: str) -> dict[str, Any]:
     """Fit the map to all kinds, and measure how well the map of the product fits each."""
-    from memory.recall.policy import CALIBRATIONS
+    from memory.embedding.model_files import model_files
+    from memory.recall.policy import constants_of
 
     used = {kind: labelled[kind] for kind in FITTED if kind in labelled}
-    present = CALIBRATIONS[mode]
+    present = constants_of(model_files()).calibrations[mode]
     kinds = {}
     for kind, pairs in labelled.items():
         signs, relevant = split(pairs)

@@ -6,8 +6,8 @@ LoCoMo alone has two named speakers, questions in the third person and hundreds 
 gate would overfit. Therefore every dialogue is also used in the form of a user without a name:
 whole; session by session, each as the whole memory of an agent; and the user's turns only, with
 short replies of an agent between them. The data also contain the conversations of the tests, in
-several languages, and composed conversations of long turns. Unanswerable questions are those of the
-other dialogues and users, and those that the conversations mark as such.
+several languages, those of languages.py, and composed conversations of long turns. Unanswerable
+questions are those of the other dialogues and users, and those that the conversations mark as such.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+from benchmarks.recall.languages import HELD_OUT, LANGUAGES, read_history
 from benchmarks.recall.long_turns import long_turns
 from benchmarks.tools.first_person import first_person
 from benchmarks.tools.locomo import Dialogue, Role, Turn, numbers, read_dialogues
@@ -34,7 +35,7 @@ REPLIES = (
 )
 # A dialogue has thousands of questions, half of them unanswerable from a dialogue of other people.
 # A conversation has twenty, and is the main use case of the product.
-WEIGHTS = {"conversation": 5.0}
+WEIGHTS = {"conversation": 5.0, "history": 5.0}
 UNANSWERABLE_WEIGHTS = {"named": 1.0}
 UNANSWERABLE_WEIGHT = 1.5
 LONG_TURNS_SEED = 1
@@ -65,7 +66,7 @@ def main() -> None:
     arguments = parser.parse_args()
     dialogues = read_dialogues(arguments.data, arguments.dialogues)
     long = long_turned(long_turns(LONG_TURNS_SEED))
-    scopes = [*named(dialogues), *nameless(dialogues), *conversations(), *long]
+    scopes = [*named(dialogues), *nameless(dialogues), *conversations(), *histories(), *long]
     set_up()
     with throwaway_tenant() as tenant_id, arguments.file.open("w") as file:
         record(tenant_id, scopes)
@@ -165,6 +166,26 @@ def conversations() -> Iterator[Scope]:
             )
 
 
+def histories() -> Iterator[Scope]:
+    """Return the histories of benchmarks/recall/languages, without those held out."""
+    for language in LANGUAGES:
+        if language not in HELD_OUT:
+            history = read_history(language)
+            said: list[Said] = [
+                (
+                    turn["id"],
+                    "user" if turn["role"] == "user" else "assistant",
+                    "",
+                    turn["id"].partition(".")[0],
+                    turn["text"],
+                    datetime.fromisoformat(turn["at"]).replace(tzinfo=UTC),
+                )
+                for turn in history.turns
+            ]
+            asked = [(asks["text"], frozenset(asks["evidence"])) for asks in history.questions]
+            yield Scope(f"history {language}", said, asked)
+
+
 def long_turned(data: dict[str, Any], kind: str = "long") -> Iterator[Scope]:
     """Return conversations of long turns, and the questions of their users and of other users.
 
@@ -232,14 +253,14 @@ def labelled(
     from memory.recall.policy import RecallPolicy
 
     texts = sorted({text for scope in scopes for text, _ in scope.asked})
-    vectors = dict(zip(texts, get_embedder().encode(texts), strict=True))
+    vectors = dict(zip(texts, get_embedder().encode(texts, is_query=True), strict=True))
     policy = RecallPolicy(mode=mode, gate=False, top_k=TOP)
     for scope in scopes:
         for number, (text, evidence) in enumerate(scope.asked):
             hits = recall(
                 tenant_id, scope.agent_id, "u", text, policy=policy, query_embedding=vectors[text]
             ).hits
-            weight = WEIGHTS.get(scope.kind, 1.0)
+            weight = WEIGHTS.get(scope.kind.partition(" ")[0], 1.0)
             if not evidence:
                 weight *= UNANSWERABLE_WEIGHTS.get(scope.kind, UNANSWERABLE_WEIGHT)
             for hit in hits:

@@ -108,7 +108,7 @@ def embed_questions(scopes: list[Scope]) -> dict[str, np.ndarray[Any, Any]]:
     from memory.embedding.embedder import get_embedder
 
     texts = sorted({text for scope in scopes for text, *_ in _asked_of(scopes, scope)})
-    return dict(zip(texts, get_embedder().encode(texts), strict=True))
+    return dict(zip(texts, get_embedder().encode(texts, is_query=True), strict=True))
 
 
 def _asked_of(scopes: list[Scope], scope: Scope) -> Iterator[tuple[str, str, Question]]:

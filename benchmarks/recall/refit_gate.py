@@ -1,10 +1,10 @@
 """Fit the coefficients of the gate: a logistic regression over labelled memories.
 
-    python -m benchmarks.recall.refit_gate [--mode hybrid] FILE
+    python -m benchmarks.recall.refit_gate [--mode hybrid] [--kind history] FILE
 
-The script prints the values for memory/recall/policy.py. FILE has a JSON object per line:
-{"features": {…}, "relevant": true}, and an optional "weight". The features are the channels of a
-recalled memory. gate_features.py writes the file to which the gate was fitted.
+The script prints the values for memory/embedding/fitted_models.toml. FILE has a JSON object per
+line: {"features": {…}, "relevant": true}, and an optional "weight". The features are the channels
+of a recalled memory. gate_features.py writes the file to which the gate was fitted.
 """
 
 import argparse
@@ -29,6 +29,7 @@ def main() -> None:
     """Print the gate."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mode", choices=("hybrid", "vector"), default="hybrid")
+    parser.add_argument("--kind", default="", help="only memories of such a kind: history")
     parser.add_argument("file", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     set_up()
@@ -36,19 +37,17 @@ def main() -> None:
 
     names = FEATURE_NAMES if arguments.mode == "hybrid" else ("cosine", "gap")
     try:
-        bias, slopes = fit(*read_labelled(arguments.file, names))
+        bias, slopes = fit(*read_labelled(arguments.file, names, arguments.kind))
     except (OSError, ValueError) as error:
         sys.exit(f"{arguments.file}: {error}")
-    print(f"Gate(\n    bias={bias:.3f},")
-    for name, slope in zip(names, slopes, strict=True):
-        print(f"    {name}={slope:.3f},")
-    print(")")
+    for name, value in zip(("bias", *names), (bias, *slopes), strict=True):
+        print(f"{name} = {value:.3f}")
 
 
 def read_labelled(
-    path: Path, names: Sequence[str]
+    path: Path, names: Sequence[str], kind: str = ""
 ) -> tuple[list[list[float]], list[bool], list[float]]:
-    """Return the named features of each memory, whether it was relevant, and its weight.
+    """Return the named features of each memory of a kind, its relevance, and its weight.
 
     Raises:
         ValueError: a line is no labelled memory, lacks a feature, or has a weight of 0 or less.
@@ -57,6 +56,8 @@ def read_labelled(
     for number, line in enumerate(path.read_text().splitlines(), start=1):
         try:
             record = json.loads(line)
+            if not record.get("kind", "").startswith(kind):
+                continue
             features.append([float(record["features"][name]) for name in names])
             relevant.append(bool(record["relevant"]))
             weights.append(float(record.get("weight", 1)))

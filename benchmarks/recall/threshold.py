@@ -68,7 +68,7 @@ def measure(
         texts = [texts_of(turn) for turn in dialogue.turns]
         owners = [number for number, own in enumerate(texts) for _ in own]
         vectors = embedder.encode([text for own in texts for text in own])
-        cosines = embedder.encode([q.text for q in dialogue.questions]) @ vectors.T
+        cosines = embedder.encode([q.text for q in dialogue.questions], is_query=True) @ vectors.T
         best = np.full((len(dialogue.questions), len(dialogue.turns)), -1.0)
         for number, column in zip(owners, cosines.T, strict=True):
             best[:, number] = np.maximum(best[:, number], column)

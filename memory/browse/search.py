@@ -215,7 +215,7 @@ def search_messages(
     """
     lexemes = lexical.alternatives(lexical.analyse(query), limit=MAX_TERMS)
     word_of = lexical.hashes(lexemes)
-    vector = embed([query])[0] if query_embedding is None else query_embedding
+    vector = embed([query], is_query=True)[0] if query_embedding is None else query_embedding
     values = {
         **message_filter.values(),
         "terms": list(word_of),

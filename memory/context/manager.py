@@ -317,7 +317,7 @@ class ContextManager:
         has_conversations = agent_id is not None and user_id is not None
         vector = None
         if has_conversations or _accepts_keyword(self.memory.search, "query_embedding"):
-            vector = embeddings.embed([query])[0]
+            vector = embeddings.embed([query], is_query=True)[0]
         recalled = empty_recall(query)
         if agent_id is not None and user_id is not None:
             recalled = recall.recall(

@@ -115,7 +115,7 @@ def search_memory(
         at: the state at this time.
         filters: conditions on the metadata.
     """
-    vector = embed([query])[0]
+    vector = embed([query], is_query=True)[0]
     messages = entries = None
     if policy is not None and agent_id is not None:
         messages = recall(

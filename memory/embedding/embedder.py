@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from memory.conf import EMBED_BATCH_PADDING, EMBED_BATCH_TOKENS, EMBEDDING_DIMENSIONS
+from memory.embedding.fitted_models import fitted_model
 from memory.embedding.model_files import ModelFiles, model_files
 from memory.embedding.text_model import TextModel, TokenizedText, Vectors
 from memory.exceptions import EmbeddingModelError, InvalidArgument
@@ -40,6 +42,7 @@ class Embedder:
                 f"the embedding model in {files.path} has {self._model.dimensions} dimensions; the"
                 f" tables hold {EMBEDDING_DIMENSIONS}"
             )
+        fitted_model(files)
         self.start_threads()
         # The first vector takes longer than the others. In this thread, since a fork may follow.
         self._model.embed(self._model.tokenize(["the first"]))
@@ -49,29 +52,40 @@ class Embedder:
         self._model.renew_locks()
         self._threads = ThreadPoolExecutor(_CORES, thread_name_prefix="embedder")
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
+    def encode(self, texts: Sequence[str], *, is_query: bool = False) -> Vectors:
         """Return unit vectors, one row for each text, shape (len(texts), 384).
 
         For any number of texts: equal ones are embedded once, and a batch has texts of similar
-        length. Text after the model's 256 word pieces is ignored.
+        length. Text after the model's 256 word pieces is ignored. A text of unknown word pieces has
+        a vector of its letters: the model would see the same text in all of them.
+
+        Args:
+            texts: the texts.
+            is_query: whether they look for others, from which some models distinguish them.
         """
         vectors = np.empty((len(texts), EMBEDDING_DIMENSIONS), dtype=np.float32)
-        for positions, batch in self.encode_batches(texts):
+        for positions, batch in self.encode_batches(texts, is_query=is_query):
             vectors[positions] = batch
         return vectors
 
-    def encode_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Vectors]]:
+    def encode_batches(
+        self, texts: Sequence[str], *, is_query: bool = False
+    ) -> Iterator[tuple[list[int], Vectors]]:
         """Yield the vectors in batches: the others are computed while the caller has the first.
 
         Yields:
             Positions in `texts` and their vectors; each position once, in any order.
         """
+        prompt = self._model.prompts["query" if is_query else "document"]
         positions_of: dict[str, list[int]] = {}
         for position, text in enumerate(_check_texts(texts)):
-            positions_of.setdefault(_clean(text), []).append(position)
+            positions_of.setdefault(prompt + _clean(text), []).append(position)
         batches = _batches(self._model.tokenize(list(positions_of)))
         for batch, vectors in self._compute(batches):
             positions = [positions_of[text.text] for text in batch]
+            for row, text in enumerate(batch):
+                if text.is_unknown:
+                    vectors[row] = letters_vector(text.text.removeprefix(prompt))
             rows = np.repeat(np.arange(len(batch)), [len(equal) for equal in positions])
             yield list(chain.from_iterable(positions)), vectors[rows]
 
@@ -100,7 +114,7 @@ class Embedder:
 
     def count_tokens(self, text: str) -> int:
         """Return the number of word pieces of `text`, with the two marks around them."""
-        return self._model.count_tokens(_clean(text))
+        return self._model.count_tokens(self._model.prompts["document"] + _clean(text))
 
 
 _embedder: Embedder | None = None
@@ -168,9 +182,24 @@ def _load() -> None:
         logger.exception("The embedding model could not be loaded")
 
 
-def embed(texts: Sequence[str]) -> list[list[float]]:
-    """Return unit vectors of 384 dimensions, one for each text."""
-    return get_embedder().encode(texts).tolist()
+def embed(texts: Sequence[str], *, is_query: bool = False) -> list[list[float]]:
+    """Return unit vectors of 384 dimensions, one for each text; see `Embedder.encode`."""
+    return get_embedder().encode(texts, is_query=is_query).tolist()
+
+
+def letters_vector(text: str) -> Vectors:
+    """Return a unit vector that is similar for texts with the same runs of one to three letters.
+
+    The signs are those of a digest: vectors of other texts, and of the model, are at right angles.
+    """
+    letters = " ".join(text.casefold().split())
+    runs = {letters[at : at + size] for size in (1, 2, 3) for at in range(len(letters) + 1 - size)}
+    digests = [
+        blake2b(run.encode(), digest_size=EMBEDDING_DIMENSIONS // 8).digest() for run in runs
+    ]
+    bits = np.unpackbits(np.frombuffer(b"".join(digests), np.uint8)).reshape(len(runs), -1)
+    total = (2.0 * bits - 1).sum(axis=0, dtype=np.float32)
+    return (total / np.linalg.norm(total)).astype(np.float32)
 
 
 def model_version() -> str:

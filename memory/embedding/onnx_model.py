@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # Read at import. Otherwise versions from 1.29 on store an id of this machine under HOME, and send
@@ -40,17 +40,26 @@ class OnnxModel:
         self.dimensions: int = self._session.get_outputs()[0].shape[1]
         limits = json.loads((folder / "sentence_bert_config.json").read_text())
         self.max_tokens: int = limits["max_seq_length"]
+        prompts = json.loads((folder / "config_sentence_transformers.json").read_text())
+        self.prompts: Mapping[str, str] = {
+            "query": "",
+            "document": "",
+            **prompts.get("prompts", {}),
+        }
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_truncation()  # tokenize() cuts, count_tokens() counts the whole text
         self._tokenizer.no_padding()
+        # The names of an unknown piece in BERT's and in SentencePiece's vocabularies.
+        marks = map(self._tokenizer.token_to_id, ("[UNK]", "<unk>"))
+        self._unknown = next((mark for mark in marks if mark is not None), None)
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
         """Return the texts with their word pieces, cut at `max_tokens`, with the end mark."""
-        return [TokenizedText(text, self._truncate(self._ids(text))) for text in texts]
+        return [self._tokenized(text) for text in texts]
 
     def count_tokens(self, text: str) -> int:
         """Return the word pieces of the whole text, with the two marks around them."""
-        return len(self._ids(text))
+        return len(self._tokenizer.encode(text).ids)
 
     def embed(self, batch: Sequence[TokenizedText]) -> Vectors:
         """Return unit vectors of one batch, computed in this thread, shape (len(batch),
@@ -68,9 +77,15 @@ class OnnxModel:
     def renew_locks(self) -> None:
         """This model has no locks."""
 
-    def _ids(self, text: str) -> list[int]:
+    def _tokenized(self, text: str) -> TokenizedText:
         # Not encode_batch(), whose threads do not survive a fork.
-        return self._tokenizer.encode(text).ids
+        pieces = self._tokenizer.encode(text)
+        ids, is_unknown = pieces.ids, False
+        if self._unknown in ids:
+            spans = zip(ids, pieces.offsets, strict=True)
+            unknown = sum(end - start for piece, (start, end) in spans if piece == self._unknown)
+            is_unknown = 2 * unknown >= len(text)
+        return TokenizedText(text, self._truncate(ids), is_unknown)
 
     def _truncate(self, ids: list[int]) -> list[int]:
         return ids if len(ids) <= self.max_tokens else [*ids[: self.max_tokens - 1], ids[-1]]

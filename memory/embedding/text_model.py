@@ -1,6 +1,6 @@
 """The interface of a sentence model, for any runtime."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +13,9 @@ class TokenizedText(NamedTuple):
 
     text: str
     ids: list[int]
+    is_unknown: bool = False
+    """Whether at least half of its characters are in no word piece, such as those of Amharic in an
+    English model."""
 
 
 class TextModel(Protocol):
@@ -21,6 +24,8 @@ class TextModel(Protocol):
     max_tokens: int
     """How many word pieces of a text the model reads, with the two marks around them."""
     dimensions: int
+    prompts: Mapping[str, str]
+    """The beginning of a "query" and of a "document" that the model was trained with, or "" """
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
         """Return the texts with their word pieces, cut at `max_tokens`."""

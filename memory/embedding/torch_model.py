@@ -4,7 +4,7 @@ Imported only for such a model: both packages come from requirements/models.txt.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -25,7 +25,11 @@ class TorchModel:
         self._model = SentenceTransformer(str(folder), device="cpu", local_files_only=True).eval()
         self.dimensions: int = self._model.get_embedding_dimension() or 0
         self.max_tokens: int = self._model.max_seq_length or 0
-        self._prompt = self._model.prompts.get(self._model.default_prompt_name or "")
+        prompts = self._model.prompts
+        default = prompts.get(self._model.default_prompt_name or "", "")
+        self.prompts: Mapping[str, str] = {
+            kind: prompts.get(kind) or default for kind in ("query", "document")
+        }
         torch.set_num_threads(1)
         self.renew_locks()
 
@@ -47,7 +51,7 @@ class TorchModel:
         dimensions).
         """
         with self._tokenizing:
-            features = self._model.preprocess([text.text for text in batch], prompt=self._prompt)
+            features = self._model.preprocess([text.text for text in batch], prompt="")
         with torch.inference_mode():
             embeddings = self._model(features)["sentence_embedding"]
             vectors: Vectors = torch.nn.functional.normalize(embeddings, dim=1).numpy()

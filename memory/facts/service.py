@@ -355,7 +355,7 @@ class LongTermMemory:
         elif query_embedding is not None:
             vector = vector_argument("query_embedding", query_embedding)
         else:
-            vector = embed([text_argument("query", query)])[0]
+            vector = embed([text_argument("query", query)], is_query=True)[0]
         with suppress(UnknownTenant), known_tenant(tenant_id, savepoint=False) as tenant:
             rows = filter_facts(
                 tenant,

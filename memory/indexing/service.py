@@ -19,6 +19,7 @@ from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
 from memory.text.folding import fold
+from memory.text.languages import Language
 from memory.text.questions import only_asks
 from tenants import transaction
 from tenants.context import execute, known_tenant
@@ -26,6 +27,8 @@ from tenants.context import execute, known_tenant
 Piece = tuple[Message, int, str]
 """A message, the position of one of its pieces, and the text of that."""
 
+# The number of turns that decide the language of a message that does not show it.
+TURNS_BEFORE = 6
 # The names of speakers without a name.
 UNNAMED = {"user": "User", "assistant": "Assistant"}
 
@@ -40,10 +43,12 @@ def subject_word(subject: str) -> str:
     return next(iter(lexical.words(subject)), "")
 
 
-def lexemes_of(name: str, role: str, content: str, created_at: datetime) -> list[str]:
+def lexemes_of(
+    name: str, role: str, content: str, created_at: datetime, latin: Language | None = None
+) -> list[str]:
     """Return the lexemes of a message, with repetitions: of its text, speaker and date."""
     return [
-        *lexical.lexemes(f"{subject_of(name, role)} {content}"),
+        *lexical.lexemes(f"{subject_of(name, role)} {content}", latin),
         lexical.SPEAKER_TERMS[role],
         *lexical.date_lexemes(created_at),
     ]
@@ -84,12 +89,30 @@ def index_messages(messages: Sequence[Message], embedded: Embedded | None = None
 def index_words(messages: Sequence[Message]) -> None:
     """Index the words of messages, sorted by number, inside the caller's transaction."""
     lexemes = [
-        lexemes_of(message.name, message.role, message.content, message.created_at)
+        lexemes_of(
+            *(message.name, message.role, message.content, message.created_at),
+            _language_before(message),
+        )
         for message in messages
     ]
     _write_scopes(messages)
     _write_features(messages, lexemes)
     _write_postings(messages, lexemes)
+
+
+def _language_before(message: Message) -> Language | None:
+    """Return the language of the turns before a message that does not show its own."""
+    if lexical.shows_language(message.content):
+        return None
+    earlier = Message.objects.filter(
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+        thread_id=message.thread_id,
+        created_at__lte=message.created_at,
+    ).exclude(pk=message.pk)
+    texts = earlier.order_by("-created_at", "-number").values_list("content", flat=True)
+    words = lexical.analyse(" ".join(texts[:TURNS_BEFORE]))
+    return lexical.language_of_latin_words(words)
 
 
 def _write_scopes(messages: Iterable[Message]) -> None:
@@ -249,7 +272,7 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgre
     """
     with known_tenant(tenant_id):
         total = Message.objects.count()
-        missing = _missing(embedder.version).count()
+        missing = without_vectors(embedder.version).count()
     done = total - missing
     yield ReembedProgress(done, total)
     after = 0
@@ -257,7 +280,7 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgre
     while True:
         # The tenant is entered again each time: between two batches the caller is in its own scope.
         with known_tenant(tenant_id):
-            following = _missing(embedder.version).filter(number__gt=after)
+            following = without_vectors(embedder.version).filter(number__gt=after)
             batch = list(following.order_by("number")[:BATCH])
         if not batch:
             return
@@ -311,7 +334,7 @@ def reindex_words(tenant_id: UUID | str) -> Iterator[ReembedProgress]:
         yield ReembedProgress(done, max(total, done))
 
 
-def _missing(version: str) -> MessageQuerySet:
-    """Return messages with text but without a vector of the model."""
+def without_vectors(version: str) -> MessageQuerySet:
+    """Return the tenant's messages with text but without a vector of the model."""
     embedded = ConversationEmbedding.objects.filter(message=OuterRef("pk"), embedding_model=version)
     return Message.objects.filter(~Exists(embedded), content__regex=r"\S")

@@ -5,12 +5,16 @@ calibrated from that value, so that a better calibration does not change recall.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from numbers import Real
 from operator import attrgetter, mul
 from typing import Final, Literal, NamedTuple
 
 from memory.arguments import count_argument
+from memory.embedding.fitted_models import fitted_model
+from memory.embedding.model_files import ModelFiles, model_files
 from memory.exceptions import InvalidArgument
 
 Mode = Literal["hybrid", "vector"]
@@ -83,22 +87,15 @@ class Gate:
     """Added for a message with evidence of a fact."""
     fact: float = 0.0
     """Of the best cosine of the facts with evidence in the message."""
-    other_language: float = 0.0
-    """Added for a question with words of another language than English."""
 
-    def value(
-        self, features: GateFeatures, fact: float | None = None, *, is_english: bool = True
-    ) -> float:
+    def value(self, features: GateFeatures, fact: float | None = None) -> float:
         """Return how well the memory fits, from 0 to 1. It is compared with the thresholds.
 
         Args:
             features: of the message.
             fact: the best cosine of the facts with evidence in it; None without facts.
-            is_english: whether all words of the question are English.
         """
         total = self.bias + sum(map(mul, _coefficients(self), features))
-        if not is_english:
-            total += self.other_language
         if fact is not None:
             total += self.cited + self.fact * fact
         return logistic(total)
@@ -106,35 +103,6 @@ class Gate:
 
 FEATURE_NAMES: Final = GateFeatures._fields
 _coefficients = attrgetter(*FEATURE_NAMES)
-
-# Printed by benchmarks/recall/refit_gate.py from the output of gate_features.py: LoCoMo's dialogues
-# 0-3 as they are, the same with a nameless user in memories of all sizes, the conversations of
-# tests/memory/data, and composed ones of long turns. docs/measurements.md has the curve.
-HYBRID: Final = Gate(
-    bias=-7.882,
-    cosine=7.964,
-    lexical=0.579,
-    coverage=1.837,
-    subject=0.592,
-    words=0.079,
-    time=0.302,
-    unknown=-0.709,
-    gap=-2.471,
-    mean_cosine=-5.903,
-    unknown_name=-1.584,
-    anonymous=0.664,
-    scarcity=0.673,
-    # Added for messages with facts: benchmarks/facts/recall_with_facts.py.
-    cited=-2.4,
-    fact=4.9,
-    # Chosen, not fitted: without it, 14 of 32 unanswerable questions in other languages of
-    # tests/memory/data return something, and the limit is .3.
-    other_language=-0.5,
-)
-# The same for ranking by vectors only, with the features of vectors only.
-VECTOR: Final = Gate(bias=-8.0, cosine=9.0, gap=-8.0)
-
-GATES: Final = {"hybrid": HYBRID, "vector": VECTOR}
 
 
 class Calibration(NamedTuple):
@@ -150,12 +118,39 @@ class Calibration(NamedTuple):
         return logistic(self.slope * logit(value) + self.shift + self.cited * is_cited)
 
 
-# Printed by benchmarks/recall/calibration.py. Decision 81 describes the data.
-CALIBRATIONS: Final = {
-    "hybrid": Calibration(slope=0.823, shift=0.501, cited=-0.52),
-    # Fitted to LoCoMo's dialogues 0-3 as they are.
-    "vector": Calibration(slope=0.833, shift=-0.22),
-}
+@dataclass(frozen=True, slots=True)
+class ModelConstants:
+    """The constants of recall that are fitted to an embedding model."""
+
+    languages: frozenset[str]
+    """Codes of the languages that it knows."""
+    cosine_weight: float
+    """Of the cosine in a message's score."""
+    gates: Mapping[str, Gate]
+    """Of each mode, and "foreign" for hybrid questions in a language that the model does not
+    know."""
+    calibrations: Mapping[str, Calibration]
+
+    def gate(self, mode: Mode, languages: frozenset[str]) -> Gate:
+        """Return the gate for a question in these languages."""
+        is_foreign = mode == "hybrid" and not languages <= self.languages
+        return self.gates["foreign" if is_foreign and "foreign" in self.gates else mode]
+
+
+@cache
+def constants_of(files: ModelFiles) -> ModelConstants:
+    """Return the constants of an embedding model.
+
+    Raises:
+        EmbeddingModelError: nothing is fitted to it.
+    """
+    fitted = fitted_model(files)
+    return ModelConstants(
+        frozenset(fitted["languages"]),
+        fitted["cosine_weight"],
+        {name: Gate(**gate) for name, gate in fitted["gates"].items()},
+        {mode: Calibration(**numbers) for mode, numbers in fitted["calibrations"].items()},
+    )
 
 
 class Thresholds(NamedTuple):
@@ -245,7 +240,8 @@ class RecallPolicy:
             value: of the gate.
             is_cited: whether a fact has evidence in the message.
         """
-        return CALIBRATIONS[self.mode].probability(value, is_cited=is_cited)
+        calibration = constants_of(model_files()).calibrations[self.mode]
+        return calibration.probability(value, is_cited=is_cited)
 
     @property
     def uses_facts(self) -> bool:

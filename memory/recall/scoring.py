@@ -69,8 +69,8 @@ class Question:
     """It has a pronoun of the agent, such as "you" or "your"."""
     asks_when: bool
     is_question: bool
-    is_english: bool
-    """No word of another language."""
+    languages: frozenset[str]
+    """Codes of the languages of its words."""
     proper_names: list[int]
     """Hashes of its lexemes that are capitalized like names."""
     words: int
@@ -109,7 +109,7 @@ class Question:
             asks_when=bool(WHEN.search(query))
             or any(word.text in word.language.when for word in words),
             is_question=is_question(query),
-            is_english=all(word.language is ENGLISH for word in words),
+            languages=frozenset(word.language.code for word in words),
             proper_names=[
                 lexical.lexeme_hash(n)
                 for n in proper_names(query, lexical.language_of_latin_words(words))[:MAX_TERMS]
@@ -253,9 +253,13 @@ def rank(
     *,
     echoes_last: bool,
     limit: int,
+    cosine_weight: float = 1.0,
     known: FactsAndExclusions = NO_FACTS_OR_EXCLUSIONS,
 ) -> Ranking:
-    """Return the `limit` best messages, best first; with `echoes_last` echoes follow all others."""
+    """Return the `limit` best messages, best first; with `echoes_last` echoes follow all others.
+
+    `cosine_weight` is that of the embedding model.
+    """
     nearest = _best_cosines(turns, words.by_id, pieces)
     for message_id, cosine_of_rest in known.remaining_cosines.items():
         nearest[_is_message(turns, message_id)] = cosine_of_rest
@@ -270,9 +274,10 @@ def rank(
     for message_id in known.excluded:
         counts &= ~_is_message(turns, message_id)
     cosine = np.where(has_vector, nearest, 0.0)[kept]
-    base = cosine + weights.lexical * words.shared[kept]
+    weighted = cosine_weight * cosine
+    base = weighted + weights.lexical * words.shared[kept]
     context = _weigh_context(
-        cosine, base, turns.session[kept], counts[kept], weights, is_large=turns.is_large
+        weighted, base, turns.session[kept], counts[kept], weights, is_large=turns.is_large
     )
     score = base + words.prior[kept] + _context_weight(turns.words[kept]) * context.total
     repeats = words.asks[kept] & (cosine >= NEAR_QUESTION_COSINE)
@@ -282,7 +287,7 @@ def rank(
         fact = _best_cosines(turns, words.by_id, known.fact_cosines)[kept]
     is_cited = fact > -np.inf
     fact = np.where(is_cited, fact, 0.0)
-    from_fact = weights.fact * fact
+    from_fact = weights.fact * cosine_weight * fact
     score += from_fact
     best = _best(score, turns.number[kept], words.is_echo[kept] & echoes_last, limit)
     at = np.flatnonzero(has_features)[best]

@@ -22,6 +22,7 @@ from memory.arguments import id_argument, uuid_argument, vector_argument
 from memory.conf import RESPONDER_MARK
 from memory.conversations.transcript import filter_by_metadata
 from memory.embedding.embedder import embed, model_version
+from memory.embedding.model_files import model_files
 from memory.exceptions import InvalidArgument
 from memory.models import Message
 from memory.recall.evidence import (
@@ -32,7 +33,13 @@ from memory.recall.evidence import (
     Text,
     read_evidence,
 )
-from memory.recall.policy import DEFAULT_POLICY, GATES, NO_WEIGHTS, GateFeatures, RecallPolicy
+from memory.recall.policy import (
+    DEFAULT_POLICY,
+    NO_WEIGHTS,
+    GateFeatures,
+    RecallPolicy,
+    constants_of,
+)
 from memory.recall.queries import LIMITS, PLAN_SETTINGS, Strategy
 from memory.recall.scoring import (
     NEAR_QUESTION_COST,
@@ -172,6 +179,8 @@ class RecallResult:
     """Duration of the embedding of the query; 0 if its vector was given."""
     facts: tuple[FactHit, ...] = ()
     """The facts that replace hits, each once."""
+    unknown_languages: tuple[str, ...] = ()
+    """Codes of languages of the query that the embedding model does not know."""
 
     @property
     def ranking(self) -> list[Hit | FactHit]:
@@ -253,7 +262,7 @@ def recall(
     started = time.perf_counter()
     model = model_version()
     if query_embedding is None:
-        vector = embed([query])[0]
+        vector = embed([query], is_query=True)[0]
     else:
         vector = vector_argument("query_embedding", query_embedding)
     embedded = time.perf_counter()
@@ -291,6 +300,7 @@ def recall(
         cut=cut,
         abstained=not hits,
         embedding_model=model,
+        unknown_languages=tuple(sorted(question.languages - constants_of(model_files()).languages)),
         milliseconds=1000 * (time.perf_counter() - embedded),
         embedding_milliseconds=0.0 if query_embedding is not None else 1000 * (embedded - started),
         facts=facts,
@@ -338,6 +348,7 @@ def _select(
         weights,
         echoes_last=policy.gate,
         limit=policy.top_k + MAX_CUT + len(excluded),
+        cosine_weight=constants_of(model_files()).cosine_weight,
         known=known,
     )
     judged = _apply_gate(ranking, policy, excluded, question=question)
@@ -470,7 +481,7 @@ def _rate(
     ranking: Ranking, policy: RecallPolicy, excluded: Mapping[UUID, Reason], *, question: Question
 ) -> list[_RatedMessage]:
     """Return the messages of a ranking with their values of the gate, in the same order."""
-    gate = GATES[policy.mode]
+    gate = constants_of(model_files()).gate(policy.mode, question.languages)
     best_score = max(
         (
             _gate_score(message)
@@ -497,9 +508,7 @@ def _rate(
             anonymous=float(not names_speaker),
             scarcity=math.log1p(PRIOR_MESSAGES / ranking.messages),
         )
-        value = gate.value(
-            features, message.fact if message.is_cited else None, is_english=question.is_english
-        )
+        value = gate.value(features, message.fact if message.is_cited else None)
         probability = policy.probability(value, is_cited=message.is_cited)
         all_rated.append(_RatedMessage(message, value, probability, _channels(message, features)))
     return all_rated

@@ -95,6 +95,8 @@ _FREQUENT_IN: Final[dict[str, list[Language]]] = {}
 for _latin in LATIN:
     for _word in FREQUENT_ENGLISH if _latin is ENGLISH else _latin.stop_words:
         _FREQUENT_IN.setdefault(_word, []).append(_latin)
+# Marks words of a text that does not show its language.
+UNKNOWN: Final = Language("", "english")
 # Words without their particles.
 HANGUL: Final = _LISTED["ko"]
 # Chinese and Japanese, and Thai and its neighbours, of which no words are listed.
@@ -111,15 +113,15 @@ _BY_SCRIPT: Final = (
 )
 
 
-def latin_language(words: Sequence[str], folded: Sequence[str]) -> Language:
+def latin_language(
+    words: Sequence[str], folded: Sequence[str], unknown: Language = ENGLISH
+) -> Language:
     """Return the language of the Latin words of a text, by its frequent words and its letters.
 
     Args:
         words: the words in lower case.
         folded: the same words, folded; the same object if all are ASCII.
-
-    Returns:
-        The language; English if it is not known.
+        unknown: the language of a text that does not show it.
     """
     counts = dict.fromkeys(LATIN, 0)
     letters = dict.fromkeys(LATIN, 0)
@@ -135,7 +137,7 @@ def latin_language(words: Sequence[str], folded: Sequence[str]) -> Language:
                 letters[language] += MIN_LETTERS
     # Of equal counts, English.
     likely = max(LATIN, key=counts.__getitem__)
-    return likely if letters[likely] >= MIN_LETTERS else ENGLISH
+    return likely if letters[likely] >= MIN_LETTERS else unknown
 
 
 @lru_cache(maxsize=CACHED_WORDS)

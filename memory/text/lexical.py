@@ -27,6 +27,7 @@ from memory.text.languages import (
     FREQUENT_ENGLISH,
     HANGUL,
     LATIN,
+    UNKNOWN,
     UNSPACED,
     Language,
     language_of,
@@ -122,25 +123,26 @@ def words(text: str) -> list[str]:
     return [word.text for word in analyse(text)]
 
 
-def analyse(text: str, latin: Language | None = None) -> list[Word]:
+def analyse(text: str, latin: Language | None = None, *, unknown: Language = ENGLISH) -> list[Word]:
     """Return the words of a text in any script, in order, each with its language and lexeme.
 
     Scripts without spaces give overlapping pairs of characters, the usual way to search them.
 
     Args:
         text: the text.
-        latin: the language of its Latin words; by default that of most of its frequent words, and
-            English if that is not known.
+        latin: the language of its Latin words; by default that of most of its frequent words.
+        unknown: their language if the text does not show it.
     """
     lower = text.casefold()
     if lower.isascii():
         tokens = [token[:MAX_WORD] for token in _ASCII_TOKEN.findall(lower)]
-        latin = latin or latin_language(tokens, tokens)
+        latin = latin or latin_language(tokens, tokens, unknown)
         return [_word(token, latin) for token in tokens]
     lower = unicodedata.normalize("NFC", decompose(_INVISIBLE.sub("", lower)))
     matches = list(_TOKEN.finditer(lower))
     spaced = [match[0] for match in matches if match.lastgroup is None]
-    latin = latin or latin_language(spaced, [fold_word(word) for word in spaced])
+    folded = [fold_word(word) for word in spaced]
+    latin = latin or latin_language(spaced, folded, unknown)
     is_japanese = bool(_KANA.search(lower))
     found: list[Word] = []
     for match in matches:
@@ -246,6 +248,11 @@ def alternatives(words: Sequence[Word], *, limit: int | None = None) -> dict[str
 def hashes(lexemes: Mapping[str, str]) -> dict[int, int]:
     """Return the hashes of `alternatives`."""
     return {lexeme_hash(lexeme): lexeme_hash(word) for lexeme, word in lexemes.items()}
+
+
+def shows_language(text: str) -> bool:
+    """Return whether the language of a text's Latin words is known from its frequent words."""
+    return all(word.language is not UNKNOWN for word in analyse(text, unknown=UNKNOWN))
 
 
 def language_of_latin_words(words: Iterable[Word]) -> Language:

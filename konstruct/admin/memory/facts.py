@@ -247,7 +247,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         query = search_term.strip()
         if not query:
             return queryset, False
-        vector, rows = embed([query])[0], cast(MemoryEntryQuerySet, queryset)
+        vector, rows = embed([query], is_query=True)[0], cast(MemoryEntryQuerySet, queryset)
         similar = nearest_facts(
             rows.order_by().defer("embedding"), vector, MAX_SEMANTIC_RESULTS, threshold=SEARCH_FLOOR
         )

@@ -133,7 +133,7 @@ def _people_in(found: Mapping[str, Any]) -> set[str]:
 
 def _results(request: HttpRequest, query: str, message_filter: MessageFilter) -> dict[str, Any]:
     """Return the results of each kind that the person may see."""
-    names, vector = agent_names(), embed([query])[0]
+    names, vector = agent_names(), embed([query], is_query=True)[0]
     facts = []
     if request.user.has_perm(VIEW_FACTS):
         facts = LongTermMemory().search(

@@ -169,7 +169,7 @@ class SearchView(Mem0View):
         threshold = fields.get("threshold")
         found = nearest_facts(
             rows,
-            embed([fields["query"]])[0],
+            embed([fields["query"]], is_query=True)[0],
             fields.get("top_k") or DEFAULT_TOP_K,
             threshold=-1.0 if threshold is None else threshold,
         )

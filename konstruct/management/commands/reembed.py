@@ -28,8 +28,8 @@ class Command(KonstructCommand):
             "--model",
             metavar="PATH_OR_NAME",
             help=(
-                "Directory or hub name of a sentence-transformers model with 384 dimensions "
-                "(default: EMBEDDING_MODEL)."
+                "Directory or hub name of a sentence-transformers model with 384 dimensions, to "
+                "which recall is fitted (default: EMBEDDING_MODEL)."
             ),
         )
 

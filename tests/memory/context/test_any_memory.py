@@ -60,7 +60,7 @@ class PlainSessions:
 def _no_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail if a text is embedded for a memory that searches by text."""
 
-    def refuse(texts: list[str]) -> Any:
+    def refuse(texts: list[str], **_: Any) -> Any:
         raise AssertionError(texts)
 
     monkeypatch.setattr(managers.embeddings, "embed", refuse)
@@ -133,9 +133,9 @@ def test_built_in_memory_embeds_the_text_once(
         queries.append(query)
         return search(self, tenant_id, query, *args, **kwargs)
 
-    def counted(texts: list[str]) -> Any:
+    def counted(texts: list[str], **arguments: Any) -> Any:
         embedded.append(texts)
-        return embed(texts)
+        return embed(texts, **arguments)
 
     monkeypatch.setattr(LongTermMemory, "search", spy)
     monkeypatch.setattr(managers.embeddings, "embed", counted)

@@ -1,22 +1,27 @@
 """Build the ONNX graph of a BERT sentence encoder: a few kilobytes, without the weights.
 
-    python -m tests.memory.embedding.bert_graph
+    python -m tests.memory.embedding.bert_graph [FOLDER]
 
-The script writes the graph of the packaged model into `memory/embedding/graphs/`, once for each
-release of the package. The graph refers to the bytes of each weight in `model.safetensors`: the
-weights have one copy on disk, which ONNX Runtime maps into memory. It needs `onnx`
+The script writes the graph of the packaged model, or of multilingual-e5-small in a folder that
+`memory.embedding.multilingual` has written, into `memory/embedding/graphs/`. All vectors of the
+latter have a cosine of .7 or more, so its graph subtracts their mean: that of the turns of
+benchmarks/recall/languages. The graph refers to the bytes of each weight in `model.safetensors`:
+the weights have one copy on disk, which ONNX Runtime maps into memory. It needs `onnx`
 (requirements/dev.txt), and no torch.
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from benchmarks.recall.languages import HELD_OUT, HISTORIES, LANGUAGES
 from memory.embedding.embedder import GRAPHS
 from memory.embedding.model_files import model_files
+from memory.embedding.onnx_model import OnnxModel
 
 WEIGHTS = "model.safetensors"
 OPSET = 20  # the first one with Gelu
@@ -86,7 +91,7 @@ class _Graph:
         return self.node(name, "LayerNormalization", x, scale, shift, axis=-1, epsilon=epsilon)
 
 
-def build_graph(model: Path) -> ModelProto:
+def build_graph(model: Path, mean: Any = None) -> ModelProto:
     """Build the graph of a BERT model, mean pooling and normalization.
 
     Inputs: `input_ids` and `attention_mask`, int64, shape (texts, word pieces). Output: `vectors`,
@@ -94,6 +99,7 @@ def build_graph(model: Path) -> ModelProto:
 
     Args:
         model: folder with `config.json` and `model.safetensors`.
+        mean: a vector that is subtracted before the last normalization.
 
     Raises:
         ValueError: the model is not a BERT of the usual kind, or its weights are not of 32 bits.
@@ -111,7 +117,7 @@ def build_graph(model: Path) -> ModelProto:
         x = _layer(
             graph, f"encoder.layer.{number}", x, length, config["num_attention_heads"], epsilon
         )
-    _pooled(graph, x)
+    _pooled(graph, x, mean)
     texts, hidden = ["texts", "pieces"], ["texts", config["hidden_size"]]
     return helper.make_model(
         helper.make_graph(
@@ -173,7 +179,7 @@ def _layer(graph: _Graph, layer: str, x: str, mask: str, heads: int, epsilon: fl
     return graph.norm(f"{layer}.normed", added, f"{layer}.output.LayerNorm", epsilon)
 
 
-def _pooled(graph: _Graph, x: str) -> str:
+def _pooled(graph: _Graph, x: str, mean_vector: Any) -> str:
     """Return the mean of a text's pieces without the padding, as a vector of length 1."""
     ones = graph.node("ones", "Cast", "attention_mask", to=TensorProto.FLOAT)
     last = graph.constant("last", np.array([2], np.int64))
@@ -184,16 +190,37 @@ def _pooled(graph: _Graph, x: str) -> str:
     count = graph.node("count", "ReduceSum", weights, pieces, keepdims=0)
     mean = graph.node("mean", "Div", total, count)
     length = graph.node("length", "ReduceL2", mean, pieces, keepdims=1)
-    return graph.node("vectors", "Div", mean, length)
+    if mean_vector is None:
+        return graph.node("vectors", "Div", mean, length)
+    unit = graph.node("unit", "Div", mean, length)
+    common = graph.constant("common", np.asarray(mean_vector, np.float32))
+    centred = graph.node("centred", "Sub", unit, common)
+    length = graph.node("centred_length", "ReduceL2", centred, pieces, keepdims=1)
+    return graph.node("vectors", "Div", centred, length)
 
 
-def write_graph(model: Path, digest: str) -> Path:
+def mean_of_histories(model: Path) -> Any:
+    """Return the mean vector of the turns of the histories that recall was developed with."""
+    graph = model / "uncentred.onnx"
+    graph.write_bytes(build_graph(model).SerializeToString())
+    served = OnnxModel(model, graph)
+    texts = [
+        served.prompts["document"] + turn["text"]
+        for language in LANGUAGES
+        if language not in HELD_OUT
+        for turn in json.loads((HISTORIES / f"{language}.json").read_text())["turns"]
+    ]
+    return np.mean([served.embed([text])[0] for text in served.tokenize(texts)], axis=0)
+
+
+def write_graph(model: Path, digest: str, mean: Any = None) -> Path:
     """Build the model's graph into `graphs/`, under the digest of its weights."""
     path = GRAPHS / f"{digest}.onnx"
-    path.write_bytes(build_graph(model).SerializeToString(deterministic=True))
+    path.write_bytes(build_graph(model, mean).SerializeToString(deterministic=True))
     return path
 
 
 if __name__ == "__main__":
-    packaged = model_files("")
-    print(f"{write_graph(packaged.path, packaged.digest)} written")  # noqa: T201  # the answer
+    files = model_files(*sys.argv[1:2] or [""])
+    mean = mean_of_histories(files.path) if sys.argv[1:2] else None
+    print(f"{write_graph(files.path, files.digest, mean)} written")  # noqa: T201  # the answer

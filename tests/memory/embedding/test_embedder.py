@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.embedding import embedder, model_files
+from memory.embedding import embedder, fitted_models, model_files
 from memory.embedding.embedder import Embedder, embed, get_embedder, model_version
 from memory.embedding.model_files import ModelFiles
 from memory.exceptions import EmbeddingModelError, InvalidArgument
@@ -152,6 +152,25 @@ def test_missing_library_of_another_model_is_named(tmp_path, monkeypatch):
         Embedder(ModelFiles(path=tmp_path, version="other@0"))
 
 
+ITS_CONSTANTS = """
+languages = ["en"]
+cosine_weight = 1.0
+gates = {hybrid = {bias = -8.0, cosine = 9.0}, vector = {bias = -8.0, cosine = 9.0}}
+calibrations = {hybrid = {slope = 1.0, shift = 0.0}, vector = {slope = 1.0, shift = 0.0}}
+"""
+
+
+@pytest.mark.parametrize(("text", "other"), [("😀😀🎉", "🍕🍕"), ("ሰላም ለዓለም", "የቡና ቤት")])
+def test_texts_of_unknown_word_pieces_are_compared_by_letters(text, other):
+    alone, again, query, another, english = get_embedder().encode(
+        [text, f"{text} ", text[:-1], other, "peace to the world"]
+    )
+    assert alone @ again > 0.99
+    assert alone @ query > 0.5
+    assert abs(alone @ another) < 0.3
+    assert abs(alone @ english) < 0.3
+
+
 @pytest.fixture(scope="module")
 def packaged():
     """The packaged model in sentence-transformers."""
@@ -166,6 +185,9 @@ def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, pa
     settings.EMBEDDING_MODEL = str(tmp_path / "another")
     files = model_files.model_files()
     assert embedder.needs_torch(files)
+    with pytest.raises(EmbeddingModelError, match=r"recall is not fitted .* docs/recall\.md"):
+        Embedder(files)
+    (tmp_path / "another" / fitted_models.FILE).write_text(ITS_CONSTANTS)
     texts = ["Hello", "", "word " * 400, *(f"{'word ' * n}{n}" for n in range(40))]
     other = Embedder(files)
     assert (other.max_tokens, other.count_tokens("word " * 400)) == (256, 402)

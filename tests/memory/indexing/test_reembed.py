@@ -82,6 +82,8 @@ def test_the_command_brings_facts_over_to_the_model_in_use(tenant_a: Tenant) -> 
         )
     assert memory.search(tenant_a.id, "apples") == []
     out = StringIO()
+    call_command("verify_memory", "--tenant", "tenant-a", stdout=out)
+    assert "0 messages, 300 facts: run reembed" in out.getvalue()
     call_command("reembed", "--tenant", "tenant-a", stdout=out)
     assert "tenant-a: 300 facts" in out.getvalue().splitlines()
     assert len(memory.search(tenant_a.id, "apples", limit=400)) == 300

@@ -34,3 +34,11 @@ def test_words_and_names_are_written_again(
     assert (hashes(tenant_a), hashes(tenant_b)) == written
     with tenant_scope(tenant_a.id):
         assert PersonName.objects.get().folded == "jorg"
+
+
+def test_a_message_without_frequent_words_has_the_language_of_the_turns_before(
+    tenant_a: Tenant,
+) -> None:
+    add_messages(tenant_a, "Wir haben gestern viele Katzen gesehen.", "Wohnungen!")
+    assert lexeme_hash("wohnung") in hashes(tenant_a)
+    assert lexeme_hash("wohnungen") not in hashes(tenant_a)

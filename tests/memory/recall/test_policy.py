@@ -4,13 +4,10 @@ from typing import Any
 
 import pytest
 
+from memory.embedding.model_files import model_files
 from memory.exceptions import InvalidArgument
 from memory.recall import recall
-from memory.recall.policy import (
-    CALIBRATIONS,
-    RecallPolicy,
-    RecallWeights,
-)
+from memory.recall.policy import RecallPolicy, RecallWeights, constants_of
 from tenants.models import Tenant
 from tests.memory.messages import AGENT, add_messages
 from tests.memory.recalled import SMALL_TALK
@@ -53,6 +50,13 @@ def test_probabilities_keep_the_order_of_the_gate(tenant_a: Tenant, mode: Any) -
     hits = recall(tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy).hits
     by_gate = sorted(hits, key=lambda hit: hit.gate_value)
     assert by_gate == sorted(hits, key=lambda hit: hit.probability)
-    assert all(
-        hit.probability == CALIBRATIONS[policy.mode].probability(hit.gate_value) for hit in hits
-    )
+    calibration = constants_of(model_files()).calibrations[mode]
+    assert all(hit.probability == calibration.probability(hit.gate_value) for hit in hits)
+
+
+def test_a_language_that_the_model_does_not_know_has_another_gate() -> None:
+    constants = constants_of(model_files())
+    english, german = frozenset({"en"}), frozenset({"de", "en"})
+    assert constants.gate("hybrid", english) is constants.gates["hybrid"]
+    assert constants.gate("hybrid", german) is constants.gates["foreign"]
+    assert constants.gate("vector", german) is constants.gates["vector"]

@@ -294,7 +294,7 @@ class SearchViewSet(ApiViewSet):
         fields = self.query
         agent_id, user_id = self.caller.agent_id_in(fields), self.caller.user_id_in(fields)
         query = fields["q"]
-        vector = embed([query])[0]
+        vector = embed([query], is_query=True)[0]
         narrowed = MessageFilter(
             agent_id=agent_id,
             user_id=user_id,
