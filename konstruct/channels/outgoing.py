@@ -118,7 +118,11 @@ def post(url: str, body: bytes, headers: dict[str, str], *, seconds: float) -> i
                 network_backend=_PublicNetwork(),
             ) as pool,
             pool.stream(
-                "POST", url, headers=headers, content=body, extensions={"timeout": timeouts}
+                "POST",
+                url,
+                headers=list(headers.items()),
+                content=body,
+                extensions={"timeout": timeouts},
             ) as response,
         ):
             return response.status

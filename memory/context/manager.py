@@ -182,8 +182,8 @@ class ContextManager:
         with tenant_scope(tenant_id, pinned=True) as tenant:
             if session_messages is None:
                 # Those of the thread's graph, or else of the window.
-                has_graphs = self.session is not None
-                session_messages = has_graphs and self.session.get_session_messages(thread_id)
+                if self.session is not None:
+                    session_messages = self.session.get_session_messages(thread_id)
                 if not session_messages and agent_id is not None and user_id is not None:
                     session_messages = short_term.get_recent_messages(tenant, agent_id, user_id)
             zone: tzinfo = UTC

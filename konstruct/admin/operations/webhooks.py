@@ -102,7 +102,7 @@ class WebhookAdmin(AuditedAdmin):
         """Name the webhooks alone: their deliveries need no further permission."""
         return [str(webhook) for webhook in objs], {}, set(), []
 
-    def delete_model(self, request: HttpRequest, obj: Webhook) -> None:
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete the webhook, with its deliveries and their jobs."""
         delete_webhook(obj)
 

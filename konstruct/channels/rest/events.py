@@ -65,7 +65,7 @@ class EventSerializer(serializers.Serializer):
     id = serializers.UUIDField(help_text="Its id, which is `webhook-id` of a webhook.")
     type = serializers.ChoiceField(choices=EventType.choices, help_text="The type.")
     timestamp = serializers.DateTimeField(help_text="When it happened.")
-    data = EventDataSerializer(help_text="What it is about.")
+    data = EventDataSerializer(help_text="Its object.")  # type: ignore[assignment]
 
 
 class EventsSerializer(serializers.Serializer):
@@ -310,7 +310,7 @@ class WebhookDeliveryViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
 
     def paginate_queryset(self, queryset: Any) -> Any:
         """Return a page of deliveries with their jobs."""
-        return with_jobs(super().paginate_queryset(queryset))
+        return with_jobs(super().paginate_queryset(queryset) or [])
 
     @action(detail=True, methods=["post"], url_path="retry")
     @operation(
