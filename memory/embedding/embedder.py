@@ -82,10 +82,10 @@ class Embedder:
             positions_of.setdefault(prompt + _clean(text), []).append(position)
         batches = _batches(self._model.tokenize(list(positions_of)))
         for batch, vectors in self._compute(batches):
-            positions = [positions_of[text.text] for text in batch]
-            for row, text in enumerate(batch):
-                if text.is_unknown:
-                    vectors[row] = letters_vector(text.text.removeprefix(prompt))
+            positions = [positions_of[tokenized.text] for tokenized in batch]
+            for row, tokenized in enumerate(batch):
+                if tokenized.is_unknown:
+                    vectors[row] = letters_vector(tokenized.text.removeprefix(prompt))
             rows = np.repeat(np.arange(len(batch)), [len(equal) for equal in positions])
             yield list(chain.from_iterable(positions)), vectors[rows]
 

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 0fd22233a68bb0a35e8408fef654bad02766b908892a142fc205bcbc6d19b006
+// Written by `make typescript` from docs/openapi.yaml, sha256 3864bd1ed421f029ed3ab8ebdaa32ebf9a1cd0bb65796f66a0d230817fb709c0
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -2307,7 +2307,7 @@ export interface components {
              * @description When it happened.
              */
             timestamp: string;
-            /** @description What it is about. */
+            /** @description Its object. */
             data: components["schemas"]["EventData"];
         };
         /** @description The object of an event. */

@@ -350,7 +350,8 @@ class BuiltOnce(serializers.ModelSerializer):
 class StrictModelSerializer(BuiltOnce, StrictSerializer):
     """A body with fields of a model."""
 
-    serializer_field_mapping: ClassVar[Any] = serializers.ModelSerializer.serializer_field_mapping | {
+    serializer_field_mapping: ClassVar[Any] = {
+        **serializers.ModelSerializer.serializer_field_mapping,
         models.CharField: StrictCharField,
         models.TextField: StrictCharField,
         models.PositiveIntegerField: StrictIntegerField,
