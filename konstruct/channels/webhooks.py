@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
-from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
+from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable, TokenUnreadable
 from konstruct.channels.outgoing import check_url, post
 from konstruct.channels.slack.installations import decrypt, encrypt
 from konstruct.orchestrator.models import ToolCall
@@ -115,6 +115,22 @@ def rotate_secret(webhook_id: UUID) -> tuple[Webhook, str]:
         webhook.save(update_fields=["secret", "previous_secret", "previous_until"])
     webhook.refresh_from_db()
     return webhook, secret
+
+
+def reencrypt_secrets() -> int:
+    """Encrypt the secrets of the current tenant's webhooks with the first key; return their number.
+
+    Raises TokenUnreadable, and then changes nothing.
+    """
+    with transaction.atomic():
+        webhooks = list(Webhook.objects.select_for_update())
+        for webhook in webhooks:
+            webhook.secret = _encrypt(webhook, _decrypt(webhook, webhook.secret))
+            if webhook.previous_secret:
+                previous = _decrypt(webhook, webhook.previous_secret)
+                webhook.previous_secret = _encrypt(webhook, previous)
+            webhook.save(update_fields=["secret", "previous_secret"])
+    return len(webhooks)
 
 
 def update_webhook(webhook: Webhook, **changes: Any) -> Webhook:
@@ -273,4 +289,10 @@ def _encrypt(webhook: Webhook, secret: str) -> str:
 
 
 def _decrypt(webhook: Webhook, encrypted: str) -> str:
-    return decrypt(encrypted, tenant_id=required_tenant_id(), workspace=f"webhook {webhook.pk}")
+    try:
+        return decrypt(encrypted, tenant_id=required_tenant_id(), workspace=f"webhook {webhook.pk}")
+    except TokenUnreadable:
+        raise TokenUnreadable(
+            f"The secret of {webhook.url} cannot be read with any of CHANNEL_TOKEN_KEYS: add the"
+            " key that encrypted it, or rotate the secret."
+        ) from None

@@ -6,6 +6,7 @@ from django.core.management import CommandError
 
 from konstruct.channels.exceptions import TokenUnreadable
 from konstruct.channels.slack.installations import reencrypt_tokens
+from konstruct.channels.webhooks import reencrypt_secrets
 from tenants import transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
@@ -15,11 +16,11 @@ from tenants.models import Tenant
 
 
 class Command(KonstructCommand):
-    """Encrypts every token of every tenant with the first key."""
+    """Encrypts every token and secret of every tenant with the first key."""
 
     help = (
-        "Encrypts the tokens of all workspaces with the first of CHANNEL_TOKEN_KEYS. Afterwards "
-        "the other keys can be removed."
+        "Encrypts the tokens of all workspaces and the secrets of all webhooks with the first of "
+        "CHANNEL_TOKEN_KEYS. Afterwards the other keys can be removed."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -27,7 +28,7 @@ class Command(KonstructCommand):
         for tenant in Tenant.objects.provisioned():
             try:
                 with tenant_scope(tenant.id), transaction.atomic():
-                    done = reencrypt_tokens()
+                    done = reencrypt_tokens() + reencrypt_secrets()
                     if done:
                         record_command(
                             self.name, Action.EDIT, "Slack workspaces", resealed_tokens=done

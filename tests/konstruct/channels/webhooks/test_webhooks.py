@@ -6,11 +6,18 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from cryptography.fernet import Fernet
 from django.utils import timezone
 from standardwebhooks import Webhook as Receiver
 
 from konstruct.channels import webhooks
-from konstruct.channels.webhooks import create_webhook, rotate_secret, send_again
+from konstruct.channels.exceptions import TokenUnreadable
+from konstruct.channels.webhooks import (
+    create_webhook,
+    reencrypt_secrets,
+    rotate_secret,
+    send_again,
+)
 from konstruct.orchestrator.handoff.escalations import answer_as_person, resolve
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.facts.lifecycle import confirm
@@ -275,11 +282,31 @@ def test_webhooks_of_two_tenants_never_mix(
         work("webhook")
         with tenant_scope(program_b.tenant.id):
             # A secret of another tenant cannot be read.
-            assert "another place" in WEBHOOKS.jobs().get().last_error
+            assert "cannot be read" in WEBHOOKS.jobs().get().last_error
             assert own.secret != stolen.secret
         agents = {request.body["data"]["agent_id"] for request in one.requests}
         assert agents == {str(program_a.agent.id)}
         assert len(other.requests) == 1
+
+
+def test_secrets_are_read_after_the_keys_are_rotated(
+    inside_a: Program, receiver: LLMServer, settings: Any
+) -> None:
+    add(receiver)
+    rotate_secret(Webhook.objects.get().pk)
+    old = settings.CHANNEL_TOKEN_KEYS
+    new = [Fernet.generate_key().decode()]
+    settings.CHANNEL_TOKEN_KEYS = [*new, *old]
+    assert reencrypt_secrets() == 1
+    settings.CHANNEL_TOKEN_KEYS = new
+    record_event(EventType.ERASURE_DONE, UUID(int=1))
+    work("webhook")
+    [request] = receiver.requests
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    assert len(headers["webhook-signature"].split()) == 2
+    settings.CHANNEL_TOKEN_KEYS = old
+    with pytest.raises(TokenUnreadable, match="rotate the secret"):
+        reencrypt_secrets()
 
 
 def test_numbers_follow_commits_and_grow_after_an_erasure(inside_a: Program) -> None:
