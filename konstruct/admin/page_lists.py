@@ -37,7 +37,8 @@ class RowPageAdmin(AgentRowsAdmin):
     def change_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
         """Show the page of a row."""
         row = self.get_object(request, object_id)
-        if row is None or not self.has_view_permission(request, row):
+        is_read = request.method in ("GET", "HEAD")
+        if row is None or not is_read or not self.has_view_permission(request, row):
             raise PermissionDenied
         log_row_access(request, Action.VIEW, row)
         context = {"title": self.title, **self.page_context(request, row)}
