@@ -3,7 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -115,7 +115,7 @@ class WebhookAdmin(AuditedAdmin):
     def rotate(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> HttpResponse | None:
         """Replace the secret of one webhook, and show the new one once."""
         if queryset.count() != 1:
-            self.message_user(request, gettext("Choose one webhook."), "error")
+            self.message_user(request, gettext("Choose one webhook."), messages.ERROR)
             return None
         webhook, secret = rotate_secret(queryset.get().pk)
         log_row_access(request, Action.EDIT, webhook)
@@ -164,4 +164,4 @@ class WebhookDeliveryAdmin(JobAdmin):
         for delivery in queryset:
             send_again(delivery)
             log_row_access(request, Action.SEND, delivery)
-        self.message_user(request, gettext("They are sent again."), "success")
+        self.message_user(request, gettext("They are sent again."), messages.SUCCESS)

@@ -51,7 +51,7 @@ PAGES = {
     "receipt_json": ("erasures/{erasure}/receipt.json", 8),
     "roll_key": ("api-keys/{key}/roll/", 8),
     "revoke_keys": ("api-keys/revoke/?key={key}", 8),
-    "sessions": ("sessions/", 7),
+    "sessions": ("sessions/", 8),
     "thread": ("conversations/{shared}/thread/", 12),
     "thread_window": ("conversations/{shared}/window/", 12),
     "search_page": ("search/?q=sister", 40),

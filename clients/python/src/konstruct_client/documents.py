@@ -529,7 +529,7 @@ class Event(TypedDict):
     timestamp: str
     """When it happened."""
     data: EventData
-    """What it is about."""
+    """Its object."""
 
 
 class EventData(TypedDict):
