@@ -1,5 +1,6 @@
 """docs/examples/support_bot.py: a user, a person behind another program, and real processes."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -56,4 +57,4 @@ def test_a_person_behind_another_program_answers_the_user(deployment: Deployment
                 said = second.communicate(timeout=120)[0]
             assert said == "Eva: I have found it.\n"
         finally:
-            desk.terminate()
+            desk.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 3864bd1ed421f029ed3ab8ebdaa32ebf9a1cd0bb65796f66a0d230817fb709c0
+// Written by `make typescript` from docs/openapi.yaml, sha256 894ff78dcaad94d1150d52e59e7e2290328798ec2c026d5623f2df7a7ada137d
 export interface paths {
     "/api/v1/agents/": {
         parameters: {

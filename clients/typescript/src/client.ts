@@ -3,6 +3,7 @@ import { Agents, Context, Questions, Sessions } from "./resources/agents.js";
 import { ExtractionRuns, Extractions, Facts } from "./resources/facts.js";
 import { Conversations, Memories, Messages, Windows } from "./resources/messages.js";
 import { Erasures, Escalations, Identities, ToolCalls, Users } from "./resources/people.js";
+import { Events, WebhookDeliveries, Webhooks } from "./resources/webhooks.js";
 import { Sender } from "./sending.js";
 
 export interface ClientOptions {
@@ -27,6 +28,7 @@ export class Client {
   readonly conversations: Conversations;
   readonly erasures: Erasures;
   readonly escalations: Escalations;
+  readonly events: Events;
   readonly extractionRuns: ExtractionRuns;
   readonly extractions: Extractions;
   readonly facts: Facts;
@@ -37,6 +39,8 @@ export class Client {
   readonly sessions: Sessions;
   readonly toolCalls: ToolCalls;
   readonly users: Users;
+  readonly webhookDeliveries: WebhookDeliveries;
+  readonly webhooks: Webhooks;
   readonly windows: Windows;
 
   constructor(options: ClientOptions = {}) {
@@ -54,6 +58,7 @@ export class Client {
     this.conversations = new Conversations(sender);
     this.erasures = new Erasures(sender);
     this.escalations = new Escalations(sender);
+    this.events = new Events(sender);
     this.extractionRuns = new ExtractionRuns(sender);
     this.extractions = new Extractions(sender);
     this.facts = new Facts(sender);
@@ -64,6 +69,8 @@ export class Client {
     this.sessions = new Sessions(sender);
     this.toolCalls = new ToolCalls(sender);
     this.users = new Users(sender);
+    this.webhookDeliveries = new WebhookDeliveries(sender);
+    this.webhooks = new Webhooks(sender);
     this.windows = new Windows(sender);
   }
 }

@@ -120,7 +120,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("dry-run-list", "POST"): Case(
         lambda seed: f"{V1}agents/{seed.other.pk}/dry-runs/",
-        messages=28,
+        messages=30,
         body=lambda seed: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
     ("question-list", "GET"): Case(
@@ -186,7 +186,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("escalation-list", "GET"): Case(at("escalations/", **OF_MARIA), messages=4),
     ("escalation-list", "POST"): Case(
         at("escalations/"),
-        messages=9,
+        messages=10,
         body=lambda seed: {
             "agent": ada(seed),
             "user_id": "maria",
@@ -209,24 +209,24 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("escalation-resolve-escalation", "POST"): Case(
         lambda seed: f"{V1}escalations/{seed.escalation}/resolution/",
-        messages=8,
+        messages=9,
         body=lambda seed: {"let_agent_answer": True},
     ),
     ("extraction-run-list", "GET"): Case(at(RUNS, **OF_MARIA), messages=4),
     ("extraction-run-list", "POST"): Case(
         at(RUNS),
-        messages=14,
+        messages=15,
         body=lambda seed: {"agent": ada(seed), "user_id": "maria", "thread_id": "t1"},
     ),
     ("extraction-run-detail", "GET"): Case(lambda seed: f"{V1}{RUNS}{seed.run}/", messages=4),
     ("extraction-run-apply-extraction-run", "POST"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.preview}/apply/", messages=12
+        lambda seed: f"{V1}{RUNS}{seed.preview}/apply/", messages=13
     ),
     ("extraction-run-roll-back-extraction-run", "POST"): Case(
         lambda seed: f"{V1}{RUNS}{seed.run}/roll-back/", messages=22
     ),
     ("extraction-run-replay-extraction-run", "POST"): Case(
-        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=13, body=lambda seed: {}
+        lambda seed: f"{V1}{RUNS}{seed.run}/replay/", messages=14, body=lambda seed: {}
     ),
     ("extraction-run-compare-extraction-runs", "GET"): Case(
         lambda seed: f"{V1}{RUNS}{seed.run}/comparison/?other={seed.preview}", messages=4
@@ -238,12 +238,12 @@ CASES: dict[tuple[str, str], Case] = {
     ("fact-list", "GET"): Case(at("facts/", agent=ada, user_id=lambda seed: "vera"), messages=4),
     ("fact-list", "POST"): Case(
         at("facts/"),
-        messages=11,
+        messages=13,
         body=lambda seed: {"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."},
     ),
     ("fact-create-facts", "POST"): Case(
         at("facts/batch/"),
-        messages=12,
+        messages=14,
         body=lambda seed: {
             "facts": [{"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."}]
         },
@@ -256,7 +256,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("fact-detail", "GET"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=5),
     ("fact-detail", "PATCH"): Case(
         lambda seed: f"{V1}facts/{seed.fact}/",
-        messages=17,
+        messages=21,
         body=lambda seed: {"content": "Vera hates tea."},
     ),
     ("fact-detail", "DELETE"): Case(lambda seed: f"{V1}facts/{seed.fact}/", messages=11),
@@ -272,10 +272,10 @@ CASES: dict[tuple[str, str], Case] = {
             body=lambda seed: {"reason": "Checked."},
         )
         for decision, fact, messages in (
-            ("confirm", "proposed", 11),
-            ("reject", "proposed", 8),
-            ("retract", "fact", 9),
-            ("restore", "rejected", 9),
+            ("confirm", "proposed", 13),
+            ("reject", "proposed", 9),
+            ("retract", "fact", 12),
+            ("restore", "rejected", 12),
         )
     },
     ("fact-list-fact-events", "GET"): Case(

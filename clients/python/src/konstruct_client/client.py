@@ -21,6 +21,7 @@ from konstruct_client.resources.people import (
     ToolCalls,
     Users,
 )
+from konstruct_client.resources.webhooks import Events, WebhookDeliveries, Webhooks
 
 
 class Resources(Generic[S]):
@@ -32,6 +33,7 @@ class Resources(Generic[S]):
         self.conversations = Conversations(sender)
         self.erasures = Erasures(sender)
         self.escalations = Escalations(sender)
+        self.events = Events(sender)
         self.extraction_runs = ExtractionRuns(sender)
         self.extractions = Extractions(sender)
         self.facts = Facts(sender)
@@ -42,6 +44,8 @@ class Resources(Generic[S]):
         self.sessions = Sessions(sender)
         self.tool_calls = ToolCalls(sender)
         self.users = Users(sender)
+        self.webhook_deliveries = WebhookDeliveries(sender)
+        self.webhooks = Webhooks(sender)
         self.windows = Windows(sender)
 
 

@@ -87,6 +87,12 @@ export class Escalations extends Resource {
     return this.call<"assign_escalation">("PUT", pathOf("escalations", escalationId, "assignment"), { body: params }, options);
   }
 
+  /** Answer the user as a person. */
+  answer(escalationId: string, params: Params<"answer_escalation">, options: OnceOptions = {}) {
+    const request = { body: params, headers: once(options) };
+    return this.call<"answer_escalation">("POST", pathOf("escalations", escalationId, "answer"), request, options);
+  }
+
   /** Resolve an escalation. With `let_agent_answer` the agent answers the waiting messages. */
   resolve(escalationId: string, params: Params<"resolve_escalation">, options: CallOptions = {}) {
     const request = { body: params, isRepeatable: false };

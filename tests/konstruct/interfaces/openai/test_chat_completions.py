@@ -250,7 +250,7 @@ def test_failed_reply_is_reported_once_and_retried_by_the_next_request(
         view_of = {"message": str(failure), "code": failure.code}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "konstruct.interfaces.openai.views._retry_if_failed", lambda message: None
+                "konstruct.interfaces.openai.views.retry_reply", lambda *args, **options: None
             )
             response = chat.ask("Hello", headers=KEY)
         assert error_of(response, status).items() >= view_of.items()
@@ -283,7 +283,9 @@ def test_a_completion_is_tried_again_only_within_the_time_of_the_language_model(
     llm_server.default, chat.answers = answer, False
     chat.ask("Hello", headers=KEY)
     pipeline.handle(tenant_id=chat.program.tenant.id, message_id=chat.accepted[0].id)
-    monkeypatch.setattr("konstruct.interfaces.openai.views._retry_if_failed", lambda message: None)
+    monkeypatch.setattr("konstruct.interfaces.openai.views.retry_reply", lambda *_, **__: None)
+        "konstruct.interfaces.openai.views.retry_reply", lambda *args, **options: None
+    )
     response = chat.ask("Hello", headers=KEY)
     assert error_of(response, 504 if code == "reply_late" else 503)["code"] == code
     given = response.headers.get("Retry-After")

@@ -160,7 +160,7 @@ def test_all_rows_of_the_person_are_deleted_and_none_of_others(
     tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
     bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
-    assert len(traces_of_maria(everything(tenant_a), full)) == 38
+    assert len(traces_of_maria(everything(tenant_a), full)) == 43
     capsys.readouterr()
     with database.as_owner():
         call_command("erase_user", "--tenant", "tenant-a", "--user", MARIA, "--yes", "--json")

@@ -233,6 +233,20 @@ class Escalations(Resource[S]):
         return Call("PUT", path, body={"assigned_to": assigned_to})
 
     @call
+    def answer(
+        self,
+        escalation_id: str,
+        *,
+        content: str,
+        name: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[documents.AnswerMessage]:
+        """Answer the user as a person."""
+        path = f"escalations/{segment(escalation_id)}/answer/"
+        body = given(content=content, name=name)
+        return Call("POST", path, body=body, headers=once(idempotency_key))
+
+    @call
     def resolve(
         self, escalation_id: str, *, let_agent_answer: bool, note: str | None = None
     ) -> Call[documents.Escalation]:

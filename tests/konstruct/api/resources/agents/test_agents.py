@@ -58,6 +58,7 @@ def test_an_agent_is_made(program_a: Program) -> None:
         "recall_keep_at": None,
         "recall_neighbours": None,
         "recall_weights": {},
+        "time_zone": "",
         "tools": [],
         "escalate_on": [],
         "escalate_after_failures": None,
