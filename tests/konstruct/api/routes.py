@@ -165,7 +165,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("item-detail", "DELETE"): Case(lambda seed: f"{V1}{ITEMS}{seed.item}/", messages=4),
     ("chat-completions", "POST"): Case(
         lambda seed: "/v1/chat/completions",
-        messages=10,
+        messages=9,
         body=lambda seed: {
             "model": ada(seed),
             "user": "maria",

@@ -121,7 +121,7 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
     assert " UTC" not in page
     client.cookies["django_language"] = "de"
     german, label = export_of(client, **{"as": "page"}), re.compile("<(?:dt|h2)>(.*?)</")
-    same = {"Agent", "Name", "Person", "Thread", "Type"}
+    same = {"Agent", "Name", "Person", "Thread"}
     assert {*label.findall(page)} & {*label.findall(german)} == same
     for shown in ("Letzte Beiträge", '<dt>Rolle</dt><dd dir="auto">Benutzer', "Gesundheit"):
         assert shown in german, shown

@@ -284,8 +284,6 @@ def test_a_completion_is_tried_again_only_within_the_time_of_the_language_model(
     chat.ask("Hello", headers=KEY)
     pipeline.handle(tenant_id=chat.program.tenant.id, message_id=chat.accepted[0].id)
     monkeypatch.setattr("konstruct.interfaces.openai.views.retry_reply", lambda *_, **__: None)
-        "konstruct.interfaces.openai.views.retry_reply", lambda *args, **options: None
-    )
     response = chat.ask("Hello", headers=KEY)
     assert error_of(response, 504 if code == "reply_late" else 503)["code"] == code
     given = response.headers.get("Retry-After")
