@@ -107,8 +107,8 @@ def delete_all_threads(tenant_id: UUID | str) -> None:
     """
     with tenant_scope(tenant_id):
         client = get_redis_connection("default")
-        for key in client.scan_iter(match=thread_windows_pattern(required_tenant_id()), count=1000):
-            window_store.delete(key.decode())
+        keys = client.scan_iter(match=thread_windows_pattern(required_tenant_id()), count=1000)
+        window_store.delete(*map(bytes.decode, keys))
 
 
 def get_thread_turns(
@@ -166,8 +166,8 @@ def delete_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
         RedisError: the cache is down.
     """
     with tenant_scope(tenant_id):
-        for thread_id in thread_ids:
-            window_store.delete(session_key(required_tenant_id(), thread_id))
+        tenant = required_tenant_id()
+        window_store.delete(*(session_key(tenant, thread_id) for thread_id in thread_ids))
 
 
 def threads_of(agent_id: UUID, user_id: str) -> list[str]:

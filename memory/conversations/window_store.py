@@ -341,9 +341,10 @@ def write(
     return bool(_run(WRITE_SCRIPT, key, window, digest, *entries))
 
 
-def delete(key: str) -> None:
-    """Delete the window: the next reader writes it from the transcript."""
-    _client().delete(key)
+def delete(*keys: str) -> None:
+    """Delete these windows: the next reader writes each from the transcript."""
+    if keys:
+        _client().delete(*keys)
 
 
 def _run(script: str, key: str, *arguments: str | bytes | int) -> int:
