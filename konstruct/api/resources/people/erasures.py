@@ -173,6 +173,7 @@ class ErasureSerializer(serializers.Serializer):
             "state": "done" if erasure.done_at else "running" if started else "requested",
             "progress": progress,
             "problem": erasure.last_error,
+            "all_replies": getattr(erasure, "all_replies", False),
         }
         stored = {
             name: getattr(erasure, name, None)
