@@ -274,19 +274,20 @@ def measure(tenant: Tenant) -> dict[str, Any]:
         }
         used = usage_of(tenant, Quota)
         levels = reached_limits(limits_of(tenant.quotas), used)
-        reached = _with_times(tenant.usage.get("reached", {}), levels, now)
-        is_new = reached != tenant.usage.get("reached", {})
+        before = tenant.usage.get("reached", {})
+        reached = _with_times(before, levels, now)
+        # Before the usage is stored: after a kill they are recorded again, not lost.
+        for quota in (quota for quota in reached if reached[quota] != before.get(quota)):
+            record_event(EventType.QUOTA_REACHED, tenant.pk, detail=quota)
         tenant.usage |= {
             "reached": reached,
             "month": {quota.value: f"{Decimal(used[quota] or 0):f}" for quota in MONTHLY},
         }
     with public_scope():
         Tenant.objects.filter(pk=tenant.pk).update(usage=tenant.usage)
-    if is_new and reached:
+    if reached and reached != before:
         with tenant_scope(tenant.pk):
             notify(tenant.pk)
-            for quota in reached:
-                record_event(EventType.QUOTA_REACHED, tenant.pk, detail=quota)
     return tenant.usage
 
 

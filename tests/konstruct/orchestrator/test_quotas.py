@@ -29,6 +29,7 @@ from tenants.context import execute, public_scope, tenant_connection, tenant_sco
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, next_month, set_limits
 from tenants.management.base import UsageError
 from tenants.models import Job, OperatorEvent, Tenant
+from tenants.outbox.models import EventType, OutboxEvent
 from tests.konstruct.conftest import Program, json_bytes
 from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.metered import counts_of_month, metered_call
@@ -398,3 +399,16 @@ def test_programs_read_quotas_and_bound_keys_do_not(program_a: Program) -> None:
     assert quotas["memories"]["hard_limit"] is None
     bound = program_a.with_key(user_id="maria")
     assert "quotas" not in bound.get("/api/v1/usage/").json()
+
+
+def test_a_newly_reached_quota_is_one_event(program_a: Program) -> None:
+    limit(program_a, Quota.MEMORIES, soft=1)
+    body = {"agent": "ada", "user_id": "maria", "content": "Maria has a dog."}
+    assert program_a.post(FACTS, body).status_code == 201
+    for _ in range(2):
+        assert measure(program_a)["reached"].keys() == {Quota.MEMORIES}
+    limit(program_a, Quota.API_KEYS, soft=1)
+    measure(program_a)
+    with tenant_scope(program_a.tenant.id):
+        events = OutboxEvent.objects.filter(type=EventType.QUOTA_REACHED)
+        assert sorted(events.values_list("detail", flat=True)) == ["api_keys", "memories"]
