@@ -7,7 +7,9 @@ that address. Redirects are not followed. A request ends at its deadline.
 
 import ipaddress
 import socket
+import ssl
 import time
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -91,6 +93,12 @@ class _PublicNetwork(Network):
         return super().open(addresses[0], port, *args, **options)
 
 
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Return the context of all requests: reading the authorities takes milliseconds."""
+    return httpx.create_ssl_context()
+
+
 def post(url: str, body: bytes, headers: dict[str, str], *, seconds: float) -> int:
     """Send a POST request, and return the status of the response. Its body is not read.
 
@@ -113,7 +121,7 @@ def post(url: str, body: bytes, headers: dict[str, str], *, seconds: float) -> i
         with (
             release_connections(),
             httpcore.ConnectionPool(
-                ssl_context=httpx.create_ssl_context(),
+                ssl_context=_ssl_context(),
                 max_keepalive_connections=0,
                 network_backend=_PublicNetwork(),
             ) as pool,

@@ -44,6 +44,8 @@ OVERLAP: Final = timedelta(days=1)
 # Time of a request. Standard Webhooks recommends 15 to 30 seconds.
 SECONDS: Final = 15.0
 GONE: Final = 410
+# Permissions to read what webhooks send: a person without them may not create one.
+READS: Final = ("memory.view_message", "memory.view_memoryentry")
 
 
 def check_address(url: str) -> None:
@@ -188,8 +190,9 @@ def state_of(delivery: WebhookDelivery) -> str:
 def send_again(delivery: WebhookDelivery) -> None:
     """Send an event once more, also one that was delivered."""
     with transaction.atomic():
-        WebhookDelivery.objects.filter(pk=delivery.pk).update(delivered_at=None)
+        # Workers lock the job first, too.
         WEBHOOKS.enqueue_again(delivery.pk)
+        WebhookDelivery.objects.filter(pk=delivery.pk).update(delivered_at=None)
 
 
 def send(job: UUID | Lease) -> None:

@@ -50,7 +50,7 @@ from memory.models.facts import (
     MemoryEntry,
 )
 from tenants import transaction
-from tenants.context import execute
+from tenants.context import fetch_row
 from tenants.outbox import events as outbox
 from tenants.outbox.models import EventType
 
@@ -69,10 +69,15 @@ EVENT_BY_STATE: Final[dict[str, EventType]] = {
     FactState.RETRACTED: EventType.FACT_RETRACTED,
 }
 
+# Returns whom the fact is about, and its state.
 _RECORD_EVENT: Final = """
-INSERT INTO memory_factevent
-    (memory_id, action, author_kind, author_id, author_name, reason, other_id)
-VALUES (%(memory_id)s, %(action)s, %(kind)s, %(id)s, %(name)s, %(reason)s, %(other_id)s)
+WITH event AS (
+    INSERT INTO memory_factevent
+        (memory_id, action, author_kind, author_id, author_name, reason, other_id)
+    VALUES (%(memory_id)s, %(action)s, %(kind)s, %(id)s, %(name)s, %(reason)s, %(other_id)s)
+)
+SELECT agent_id, coalesce(user_id, ''), state FROM memory_memoryentry
+WHERE memory_id = %(memory_id)s
 """
 
 
@@ -129,8 +134,8 @@ def record_event(
     reason: str = "",
     other_id: UUID | None = None,
 ) -> None:
-    """Record a change of a fact, in the transaction of the change."""
-    execute(
+    """Record a change of a fact, and its event for programs, in the transaction of the change."""
+    agent_id, user_id, state = fetch_row(
         _RECORD_EVENT,
         {
             "memory_id": memory_id,
@@ -142,10 +147,8 @@ def record_event(
             "other_id": other_id,
         },
     )
-    fact = MemoryEntry.objects.filter(pk=memory_id)
-    agent_id, user_id, state = fact.values_list("agent_id", "user_id", "state").get()
     if (event := EVENT_BY_STATE.get(state)) is not None and reason != MORE_EVIDENCE:
-        outbox.record_event(event, memory_id, agent_id=agent_id, user_id=user_id or "")
+        outbox.record_event(event, memory_id, agent_id=agent_id, user_id=user_id)
 
 
 # --- Candidates -----------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from tenants.traces import traceparent
 
 # Events are kept for this time.
 RETENTION: Final = timedelta(days=30)
-# At once.
-MAX_REMOVED: Final = 10_000
+# Events that are removed, or numbered, at once.
+MAX_AT_ONCE: Final = 10_000
 
 _RECORD: Final = """
 WITH event AS (
@@ -45,7 +45,10 @@ FROM (
         (SELECT max(number) FROM outbox_outboxevent),
         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     ) AS number
-    FROM outbox_outboxevent WHERE number IS NULL
+    FROM (
+        SELECT id, created_at FROM outbox_outboxevent WHERE number IS NULL
+        ORDER BY created_at, id LIMIT %(limit)s
+    ) AS oldest
 ) AS numbered
 WHERE event.id = numbered.id
 """
@@ -98,7 +101,9 @@ def record_event(
 def remove_old_events() -> None:
     """Remove events that are older than RETENTION, with their deliveries."""
     old = OutboxEvent.objects.filter(created_at__lt=timezone.now() - RETENTION)
-    ids = list(old.order_by("created_at").values_list("pk", flat=True)[:MAX_REMOVED])
+    ids = list(old.order_by("created_at").values_list("pk", flat=True)[:MAX_AT_ONCE])
+    if not ids:
+        return
     deliveries = WebhookDelivery.objects.filter(event__in=ids)
     with transaction.atomic():
         WEBHOOKS.jobs().filter(key__in=deliveries.values("pk")).delete()
@@ -112,5 +117,5 @@ def events_after(number: int) -> QuerySet[OutboxEvent]:
     Call it in a transaction.
     """
     if OutboxEvent.objects.filter(number=None).exists() and fetch_value(_TRY_LOCK):
-        execute(_NUMBER)
+        execute(_NUMBER, {"limit": MAX_AT_ONCE})
     return OutboxEvent.objects.filter(number__gt=number).order_by("number")

@@ -74,7 +74,12 @@ class OutboxEvent(TenantModel):
     detail = optional_text(help_text="Id of the message with an answer; or name of the quota.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it happened.")
 
-    personal_data = PersonalData(subject="user_id", agent="agent_id", key="id")
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        derived="subject_id = ANY(%(ids)s)",
+        key="id",
+    )
 
     class Meta:
         verbose_name = "event"
@@ -86,6 +91,7 @@ class OutboxEvent(TenantModel):
                 name="event_without_number",
             ),
             models.Index(fields=["user_id"], name="event_user"),
+            models.Index(fields=["subject_id"], name="event_subject"),
             models.Index(fields=["-created_at", "id"], name="event_newest"),
         ]
 
@@ -152,6 +158,10 @@ _OF_PERSON: Final = (
     f"event_id IN (SELECT id FROM outbox_outboxevent WHERE {OutboxEvent.personal_data.of_person})"  # noqa: S608
 )
 
+_OF_MESSAGES: Final = (
+    "event_id IN (SELECT id FROM outbox_outboxevent WHERE subject_id = ANY(%(ids)s))"
+)
+
 
 class WebhookDelivery(TenantModel):
     """An event for a webhook. Until it is delivered or given up, it has a job with its id."""
@@ -169,6 +179,7 @@ class WebhookDelivery(TenantModel):
 
     personal_data = PersonalData(
         where=_OF_PERSON,
+        derived=_OF_MESSAGES,
         key="id",
         merge=Merge(unchanged="the event has the user's id"),
     )

@@ -1,4 +1,4 @@
--- 9389d2ef514f3b2816e7de503d09aac7 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
+-- 54baa1f5075221625f64d9fa76ba440f admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -2528,6 +2528,7 @@ CREATE UNIQUE INDEX escalation_one_open ON __schema__.orchestrator_escalation US
 CREATE INDEX escalation_thread ON __schema__.orchestrator_escalation USING btree (thread_id) WHERE (resolved_at IS NULL);
 CREATE INDEX escalation_user ON __schema__.orchestrator_escalation USING btree (user_id, opened_at DESC);
 CREATE INDEX event_newest ON __schema__.outbox_outboxevent USING btree (created_at DESC, id);
+CREATE INDEX event_subject ON __schema__.outbox_outboxevent USING btree (subject_id);
 CREATE INDEX event_user ON __schema__.outbox_outboxevent USING btree (user_id);
 CREATE INDEX event_without_number ON __schema__.outbox_outboxevent USING btree (created_at, id) WHERE (number IS NULL);
 CREATE INDEX extraction_run_newest ON __schema__.orchestrator_extractionrun USING btree (created_at DESC, id);

@@ -21,6 +21,7 @@ from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.webhooks import (
+    READS,
     check_address,
     create_webhook,
     delete_webhook,
@@ -82,6 +83,18 @@ class WebhookAdmin(AuditedAdmin):
     ordering = ("created_at", "id")
     actions = ("rotate",)
     actions_by_row = ("rotate",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Require the permissions to read what a webhook sends."""
+        return super().has_add_permission(request) and request.user.has_perms(READS)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Require the permissions to read what a webhook sends."""
+        return super().has_change_permission(request, obj) and request.user.has_perms(READS)
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """Require the same to rotate the secret."""
+        return self.has_change_permission(request)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Create or change the webhook with the service that the API uses."""

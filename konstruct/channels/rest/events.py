@@ -9,16 +9,21 @@ from django.shortcuts import get_object_or_404
 from django.urls import path
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
+from konstruct.api.auth.keys import Program
+from konstruct.api.auth.permissions import caller_of
 from konstruct.api.http import bodies, filters
 from konstruct.api.http.schema import LOCATION
 from konstruct.api.http.views import ApiViewSet, operation
+from konstruct.api.models import KeyScope
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.webhooks import (
+    READS,
     check_address,
     create_webhook,
     delete_webhook,
@@ -180,8 +185,14 @@ class NewWebhookSerializer(WebhookSerializer):
         fields = [*WebhookSerializer.Meta.fields, "secret"]
 
 
+def require_read(request: Request) -> None:
+    """Refuse an API key without the scope read: a webhook would send it what it may not read."""
+    if isinstance(request.user, Program) and KeyScope.READ not in caller_of(request).scopes:
+        raise PermissionDenied("This key needs the scope `read` too: webhooks send what it reads.")
+
+
 class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
-    """Webhooks. Bound keys have no access."""
+    """Webhooks. Bound keys have no access. Changes need the scopes `read` and `write`."""
 
     queryset = Webhook.objects.all()
     serializer_class = WebhookSerializer
@@ -190,6 +201,7 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
 
     @operation(
         Action.CREATE,
+        permission=("outbox.add_webhook", *READS),
         body=WebhookFields,
         returns={201: NewWebhookSerializer},
         errors=(422,),
@@ -201,13 +213,20 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
         The response has the secret, which no later one shows. Events from now on are sent, as
         Standard Webhooks describes.
         """
+        require_read(request)
         webhook, secret = create_webhook(**self.fields)
         self.log_created(webhook, is_new=True)
         return self._with_secret(webhook, secret, status=201)
 
-    @operation(Action.EDIT, body=WebhookChanges, errors=(422,))
+    @operation(
+        Action.EDIT,
+        permission=("outbox.change_webhook", *READS),
+        body=WebhookChanges,
+        errors=(422,),
+    )
     def partial_update(self, request: Request, webhook_id: UUID) -> Response:
         """Change a webhook. Events that wait are sent to the new address."""
+        require_read(request)
         webhook = get_object_or_404(Webhook.objects.select_for_update(), pk=webhook_id)
         before = row_state(webhook)
         return self.changed(update_webhook(webhook, **self.fields), before)
@@ -223,7 +242,7 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     @action(detail=True, methods=["post"], url_path="secret")
     @operation(
         Action.EDIT,
-        permission="outbox.change_webhook",
+        permission=("outbox.change_webhook", *READS),
         id="rotate_webhook_secret",
         returns=NewWebhookSerializer,
     )
@@ -232,6 +251,7 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
 
         For a day events are signed by each of the two secrets.
         """
+        require_read(request)
         get_object_or_404(Webhook, pk=webhook_id)
         webhook, secret = rotate_secret(webhook_id)
         self.log(webhook)
@@ -321,6 +341,7 @@ class WebhookDeliveryViewSet(ListModelMixin, RetrieveModelMixin, ApiViewSet):
     )
     def retry(self, request: Request, webhook_delivery_id: UUID) -> Response:
         """Send an event to a webhook again, also one that was delivered."""
+        require_read(request)
         delivery = self.get_object()
         send_again(delivery)
         self.log(delivery)

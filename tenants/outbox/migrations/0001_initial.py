@@ -255,6 +255,7 @@ class Migration(migrations.Migration):
                         name="event_without_number",
                     ),
                     models.Index(fields=["user_id"], name="event_user"),
+                    models.Index(fields=["subject_id"], name="event_subject"),
                     models.Index(fields=["-created_at", "id"], name="event_newest"),
                 ],
             },

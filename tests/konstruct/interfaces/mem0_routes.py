@@ -31,7 +31,7 @@ BATCH = at("v1/batch/")
 
 CASES = {
     ("mem0-ping", "GET"): Case(at("v1/ping/"), messages=2),
-    ("mem0-add", "POST"): Case(at("v3/memories/add/"), messages=16, body=tall_vera),
+    ("mem0-add", "POST"): Case(at("v3/memories/add/"), messages=15, body=tall_vera),
     ("mem0-list", "POST"): Case(
         at("v3/memories/"),
         messages=6,
@@ -45,13 +45,13 @@ CASES = {
     ("mem0-memories", "DELETE"): Case(at("v1/memories/?agent_id={ada}&user_id=vera"), messages=12),
     ("mem0-memory", "GET"): Case(MEMORY, messages=4),
     ("mem0-memory", "PUT"): Case(
-        MEMORY, messages=20, body=lambda seed: {"text": "Vera hates tea."}
+        MEMORY, messages=19, body=lambda seed: {"text": "Vera hates tea."}
     ),
     ("mem0-memory", "DELETE"): Case(MEMORY, messages=11),
     ("mem0-history", "GET"): Case(at("v1/memories/{fact}/history/"), messages=5),
     ("mem0-batch", "PUT"): Case(
         BATCH,
-        messages=19,
+        messages=18,
         body=lambda seed: {"memories": [{"memory_id": str(seed.fact), "text": "Vera hates tea."}]},
     ),
     ("mem0-batch", "DELETE"): Case(

@@ -11,7 +11,7 @@ from tenants.context import tenant_scope
 from tenants.outbox.models import Webhook
 from tests.jobs import work
 from tests.konstruct.channels.notifications.conftest import ask
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, json_bytes
 from tests.servers.llm import Answer, LLMServer
 
 EVENTS = "/api/v1/events/"
@@ -83,6 +83,22 @@ def test_wrong_webhooks_are_refused(program_a: Program, fields: dict[str, Any]) 
     assert response.status_code in (400, 422)
     with tenant_scope(program_a.tenant.id):
         assert not Webhook.objects.exists()
+
+
+def test_a_key_that_may_only_write_gets_nothing_by_a_webhook(program_a: Program) -> None:
+    made = program_a.post(WEBHOOKS, {"url": URL}).json()
+    writer = program_a.with_key(scopes=[KeyScope.WRITE])
+    for method, address, body in (
+        ("POST", WEBHOOKS, {"url": URL, "includes_content": True}),
+        ("PATCH", f"{WEBHOOKS}{made['id']}/", {"url": "https://elsewhere.example.com/"}),
+        ("POST", f"{WEBHOOKS}{made['id']}/secret/", {}),
+    ):
+        response = writer.request(
+            method, address, data=json_bytes(body), content_type="application/json"
+        )
+        assert (response.status_code, "scope `read`" in response.text) == (403, True)
+    with tenant_scope(program_a.tenant.id):
+        assert Webhook.objects.get().url == URL
 
 
 def test_deliveries_are_listed_and_repeated(program_a: Program, settings: Any) -> None:

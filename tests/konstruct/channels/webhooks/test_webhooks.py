@@ -19,15 +19,19 @@ from konstruct.channels.webhooks import (
     send_again,
 )
 from konstruct.orchestrator.handoff.escalations import answer_as_person, resolve
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.privacy.erasure import carry_out
 from memory.facts.lifecycle import confirm
 from memory.models import Message
 from memory.models.facts import Author, AuthorKind
 from tenants import transaction
+from tenants.audit.access_log import Actor
 from tenants.context import tenant_scope
 from tenants.models import Job
 from tenants.outbox.events import events_after, record_event, remove_old_events
 from tenants.outbox.models import WEBHOOKS, EventType, OutboxEvent, Webhook, WebhookDelivery
+from tests import database
 from tests.jobs import expire_leases, work
 from tests.konstruct.channels.notifications.conftest import ask
 from tests.konstruct.conftest import Program
@@ -318,6 +322,21 @@ def test_numbers_follow_commits_and_grow_after_an_erasure(inside_a: Program) -> 
     OutboxEvent.objects.all().delete()
     record_event(EventType.ERASURE_DONE, UUID(int=3))
     assert [event.subject_id.int for event in events_after(last)] == [3]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_erasure_leaves_neither_events_nor_deliveries_of_the_person(
+    inside_a: Program, receiver: LLMServer
+) -> None:
+    add(receiver)
+    for user_id in ("maria", "bob"):
+        ask(inside_a, "Hello", user_id=user_id)
+    with database.as_owner(), tenant_scope(inside_a.tenant.id):
+        carry_out(request_erasure("maria", by=Actor.operator("olga")))
+    work("webhook")
+    assert {request.body["data"]["user_id"] for request in receiver.requests} == {"bob", None}
+    assert set(OutboxEvent.objects.values_list("user_id", flat=True)) == {"bob", ""}
+    assert not WEBHOOKS.jobs().exists()
 
 
 def test_old_events_are_removed_with_their_deliveries(

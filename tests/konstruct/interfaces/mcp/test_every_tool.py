@@ -59,7 +59,7 @@ def fact(seed: SeedData) -> str:
 CASES = {
     "remember": Case(
         tool("remember", agent=ada, user_id=vera, content=lambda seed: "Vera sings."),
-        messages=13,
+        messages=12,
         action="create",
     ),
     "search": Case(
@@ -72,7 +72,7 @@ CASES = {
     "list": Case(tool("list", agent=ada, user_id=vera), messages=5, action="list"),
     "correct": Case(
         tool("correct", id=fact, content=lambda seed: "Vera hates tea."),
-        messages=19,
+        messages=18,
         action="edit",
     ),
     "forget": Case(tool("forget", id=fact), messages=11, action="delete"),

@@ -89,7 +89,7 @@ def test_a_reply_with_a_tool_call(
     (call,) = tool_calls.calls_awaiting_consent(message.id)
     with committed():
         tool_calls.decide(message.tenant_id, call.id, True, by="maria")
-    require(40, message)
+    require(39, message)
     assert not PendingReply.objects.exists()
 
 
