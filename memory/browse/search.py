@@ -3,7 +3,7 @@
 Recall reads one agent's memory of one user. This search reads a whole tenant: candidates are the
 messages with the rarest words, by the index of words, and the messages with the nearest pieces, by
 the HNSW index; all candidates get a score of the same kind. Each statement has an index and ends
-after LIMIT_SECONDS: docs/decisions/0086.
+after LIMIT_SECONDS: docs/decisions/0017.
 """
 
 import math
