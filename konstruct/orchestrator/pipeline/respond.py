@@ -1,4 +1,4 @@
-"""Answers a message: decides the next step until there is a reply.
+"""Answers a message: does step after step until there is a reply.
 
 Every step may be killed and run again. A step finds the rows of an earlier attempt (a reply, its
 turns in the window), and the message stays queued until the last step is done. While it waits for a
@@ -9,7 +9,7 @@ consent, or for a program, can continue in any worker.
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -23,6 +23,7 @@ from django.utils import timezone
 from konstruct.llm.completions import Completion, OnText, total_usage
 from konstruct.orchestrator import builder, replies, runner
 from konstruct.orchestrator.builder import AgentForReply, instructions_for
+from konstruct.orchestrator.exceptions import AlreadyDecided
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, find_phrase
 from konstruct.orchestrator.handoff.handovers import PromptTurns
@@ -30,18 +31,7 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.accept import Snapshot, load_message, read_snapshot
-from konstruct.orchestrator.pipeline.write import (
-    AskModel,
-    DecideToolCall,
-    Decision,
-    Draft,
-    Escalate,
-    HandBack,
-    HandOver,
-    Hold,
-    escalation_notice,
-)
-from konstruct.orchestrator.replies import stream_reply
+from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.orchestrator.tool_catalog import tool_descriptions
 from konstruct.orchestrator.tools import tool_calls
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
@@ -54,7 +44,7 @@ from tenants.jobs import Lease, Outcome
 from tenants.metrics import histogram
 
 # A message may be handed from agent to agent, and back; each other change happens once.
-MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
+MAX_STEPS = 2 * handovers.MAX_AGENTS + 3
 
 # No session store: no channel has a graph, and the id of a channel's thread may equal that of a
 # graph's thread, which belongs to other users.
@@ -124,57 +114,106 @@ def answer(lease: Lease) -> None:
 
 def respond(snapshot: Snapshot, lease: Lease) -> Draft | None:
     """Return the reply to the message; None if it is held, for a person or for tool calls."""
-    for _ in range(MAX_DECISIONS):
-        decision = decide(snapshot)
-        if isinstance(decision, AskModel):
-            outcome = ask_language_model(snapshot, decision.agent, lease)
-        else:
-            outcome = write.apply_decision(decision, snapshot, lease)
-        if isinstance(outcome, Draft):
+    for _ in range(MAX_STEPS):
+        outcome = take_step(snapshot, lease)
+        if not isinstance(outcome, Snapshot):
             return outcome
-        if isinstance(outcome, Hold):
-            return None
         snapshot = outcome
-    write.escalate(snapshot, lease, "The conversation went from agent to agent.")
+    escalate(snapshot, lease, OpenedBy.RULE, "The conversation went from agent to agent.")
     return escalation_notice(snapshot)
 
 
-def decide(snapshot: Snapshot) -> Decision:
-    """Return the next step for the message, from the snapshot alone. Raises AgentNotFound."""
+def take_step(snapshot: Snapshot, lease: Lease) -> Draft | Snapshot | None:
+    """Do the next step for the message.
+
+    Returns:
+        The reply; or a new snapshot, for the next step; or None if the message is held.
+
+    Raises:
+        AgentNotFound: the agent of the message does not exist.
+        LeaseLost: another worker has the message. Nothing was written.
+        LLMError: the language model gives no usable answer.
+    """
     message, escalation = snapshot.message, snapshot.escalation
     if escalation is not None and escalation.is_to_person:
         if escalation.message_id == str(message.id):
             return escalation_notice(snapshot)
-        return Hold.FOR_PERSON
+        with lease.transaction():
+            is_held = escalations.hold_for_person(message)
+        # A person may have resolved the escalation since the snapshot.
+        return None if is_held else snapshot.without_handover()
     agent = snapshot.answering_agent
     if agent is None:
-        return Escalate(OpenedBy.RULE, "The agent to which this was handed is not active.")
-    reason = escalations.reason_to_escalate(message.content, agent)
+        reason = "The agent to which this was handed is not active."
+        return escalate(snapshot, lease, OpenedBy.RULE, reason)
+    escalate_for = escalations.reason_to_escalate(message.content, agent)
     # A person who resolved an escalation has handled the earlier messages.
-    if reason is not None and not snapshot.was_handled_by_person:
-        return Escalate(*reason)
+    if escalate_for is not None and not snapshot.was_handled_by_person:
+        return escalate(snapshot, lease, *escalate_for)
     if snapshot.can_hand_back and find_phrase(message.content, agent.hand_back_on):
-        return HandBack(agent)
+        with lease.transaction():
+            is_handed_back = handovers.hand_back(snapshot.thread, agent)
+        return (
+            read_snapshot(message.id) if is_handed_back else replace(snapshot, can_hand_back=False)
+        )
     handover = handovers.match_handover_rule(message.content, agent)
     # A rule that has handed the thread over for this message is not applied again.
     if handover is not None and agent.id not in snapshot.handed_over_by:
-        return HandOver(agent, *handover)
-    if snapshot.consent is not None:
-        return DecideToolCall(agent, snapshot.consent)
-    return AskModel(agent)
+        to_agent, reason = handover
+        with lease.transaction():
+            handovers.hand_over_by_agent(
+                message, agent, to_agent, opened_by=OpenedBy.RULE, reason=reason
+            )
+        return read_snapshot(message.id)
+    if snapshot.consent is None:
+        return ask_language_model(snapshot, agent, lease)
+    approve, call_id = snapshot.consent.approve, snapshot.consent.call_id
+    with lease.transaction():
+        if call_id is not None:
+            try:
+                tool_calls.decide_by_message(message, call_id, approve)
+            except AlreadyDecided:
+                return replace(snapshot, consent=None)
+    return Draft(
+        agent, tool_calls.CONSENT_GIVEN_REPLY if approve else tool_calls.CONSENT_DENIED_REPLY
+    )
 
 
-def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft | Hold | Snapshot:
+def escalate(
+    snapshot: Snapshot, lease: Lease, opened_by: OpenedBy, reason: str
+) -> Draft | Snapshot:
+    """Open an escalation to a person.
+
+    Returns:
+        The notice to the user; or a new snapshot if another message has opened an escalation.
+    """
+    message = snapshot.message
+    with lease.transaction():
+        opened = escalations.escalate_message(message, opened_by, reason)
+    if opened.message_id == message.id:
+        return escalation_notice(snapshot)
+    return read_snapshot(message.id)
+
+
+def escalation_notice(snapshot: Snapshot) -> Draft:
+    """Return the reply that tells the user that a person will answer."""
+    return Draft(snapshot.thread_agent, escalations.NOTICE)
+
+
+def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft | Snapshot | None:
     """Run approved tool calls, recall, and ask the language model.
 
     Returns:
-        The reply; or Hold if the message is held; or a new snapshot if the language model has
+        The reply; or None if the message is held; or a new snapshot if the language model has
         handed the thread over.
     """
     traces.set_attributes(agent_id=agent.id)
-    message, calls = snapshot.message, write.run_approved_calls(snapshot, lease)
-    if isinstance(calls, Hold):
-        return calls
+    message, calls = snapshot.message, snapshot.calls
+    if calls:
+        with lease.transaction():
+            calls = tool_calls.run_approved(calls)
+            if any(map(tool_calls.awaits_program, calls)) and tool_calls.hold_for_program(message):
+                return None
     with transaction.atomic():
         session = None
         if snapshot.history is not None:
@@ -184,46 +223,18 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
         instructions = instructions_for(agent, snapshot.instructions)
         gathered = gather_context(message, agent, session, instructions)
     prompt = build_prompt(agent, gathered, session)
-    has_tools = may_use_tools(agent, snapshot.thread)
-    with nullcontext() if has_tools else _streaming(message, agent, lease) as on_text:
-        if has_tools or calls or "tools" in snapshot.options:
-            completion = ask_with_tools(snapshot, agent, prompt.messages, calls, lease, on_text)
-        else:
-            asked = AgentForReply(
-                agent,
-                options=snapshot.options,
-                on_text=on_text,
-                timeout=_timeout(message, lease),
-                meter=_meter(message, agent),
-            )
-            completion = runner.complete(message, asked, prompt.messages)
+    # A tool call, or the introduction of an agent after a handover, may precede the reply.
+    may_stream = not (agent.tools or agent.hands_to or agent.id != message.agent_id)
+    on_progress = replies.partial_reply_callback(message)
+    with (
+        replies.stream_reply(message.tenant_id, message.id, lease.token, on_progress)
+        if may_stream
+        else nullcontext()
+    ) as on_text:
+        completion = ask_with_tools(snapshot, agent, prompt.messages, calls, lease, on_text)
     if isinstance(completion, Completion):
         return Draft(agent, completion.text, prompt, completion.usage, completion.finish_reason)
     return completion
-
-
-def _timeout(message: KonstructMessage, lease: Lease) -> float | None:
-    """Return the seconds for an answer of the language model; None: LLM_TIMEOUT."""
-    left = replies.seconds_left(message)
-    return None if lease.attempt == 1 else max(1.0, min(left, settings.LLM_TIMEOUT))
-
-
-def _meter(message: KonstructMessage, agent: Agent) -> dict[str, Any]:
-    return {"agent_id": agent.id, "agent_version": agent.version, "message_id": message.id}
-
-
-def _streaming(
-    message: KonstructMessage, agent: Agent, lease: Lease
-) -> AbstractContextManager[OnText | None]:
-    """Stream the reply to clients that watch it while it is written.
-
-    After a handover nothing is streamed, because `write.with_introduction` changes the text.
-    """
-    if agent.id != message.agent_id:
-        return nullcontext()
-    return stream_reply(
-        message.tenant_id, message.id, lease.token, replies.partial_reply_callback(message)
-    )
 
 
 def gather_context(
@@ -288,7 +299,7 @@ def ask_with_tools(
     message_calls: Sequence[ToolCall],
     lease: Lease,
     on_text: OnText | None = None,
-) -> Completion | Hold | Snapshot:
+) -> Completion | Snapshot | None:
     """Ask the language model until it answers without tool calls.
 
     Args:
@@ -300,7 +311,7 @@ def ask_with_tools(
         on_text: called with the text of each answer as it comes, including answers with calls.
 
     Returns:
-        The answer with the tokens of all rounds; or Hold if the message is held; or a new snapshot
+        The answer with the tokens of all rounds; or None if the message is held; or a new snapshot
         if the thread was handed over.
 
     Raises:
@@ -316,6 +327,7 @@ def ask_with_tools(
     program_tools = [tool for tool in options.pop("tools", ()) if _name(tool) not in agent_names]
     program_names = {_name(tool) for tool in program_tools}
     max_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
+    message = snapshot.message
     usages: list[Mapping[str, int] | None] = []
     # Ends: every round stores tool calls, and after MAX_PROGRAM_ROUNDS the model may make none.
     while True:
@@ -325,35 +337,31 @@ def ask_with_tools(
         rounds = {call.round for call in calls}
         agent_rounds = {call.round for call in calls if call.name not in program_names}
         messages = [*prompt, *exchanges(calls, max_tokens)]
+        seconds_left = max(1.0, min(replies.seconds_left(message), settings.LLM_TIMEOUT))
         asked = AgentForReply(
             agent,
             tools=[*agent_tools, *program_tools],
             may_call=len(agent_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
             options=options,
             on_text=on_text,
-            timeout=_timeout(snapshot.message, lease),
-            meter=_meter(snapshot.message, agent),
+            timeout=None if lease.attempt == 1 else seconds_left,
+            meter={"agent_id": agent.id, "agent_version": agent.version, "message_id": message.id},
         )
-        completion = runner.complete(snapshot.message, asked, messages)
+        completion = runner.complete(message, asked, messages)
         usages.append(completion.usage)
         if not completion.requested:
             return replace(completion, usage=total_usage(usages))
-        outcome = write.record_requested_calls(
-            snapshot,
-            agent,
-            completion,
-            lease,
-            round_number=round_number,
-            program_tools=program_names,
-        )
-        if isinstance(outcome, Hold | Snapshot):
-            return outcome
-        message_calls = outcome
-
-
-def may_use_tools(agent: Agent, thread: Thread) -> bool:
-    """Return whether the agent has a tool in the thread. Tools of programs do not count."""
-    return bool(agent.tools or agent.hands_to or agent.id != thread.agent_id)
+        with lease.transaction():
+            if any(call.name in handovers.TOOL_NAMES for call in completion.requested):
+                if handovers.run_handover_call(
+                    message, agent, completion, round_number=round_number
+                ):
+                    return read_snapshot(message.id)
+            elif tool_calls.record(
+                message, agent, completion, round_number=round_number, program_tools=program_names
+            ):
+                return None
+        message_calls = list(ToolCall.objects.of_message(message.id))
 
 
 def exchanges(calls: Sequence[ToolCall], max_tokens: int) -> Iterator[dict[str, Any]]:

@@ -1,24 +1,21 @@
-"""Writes the decisions about a message; the other modules of the pipeline only read.
+"""Writes the reply to a message, or the failure of an attempt.
 
 Each function may be killed and run again; existing rows are found and kept.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import partial
 from uuid import UUID
 
-from konstruct.llm.completions import Completion
 from konstruct.orchestrator import replies, usage
-from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
+from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OPEN_ESCALATION, EscalationState, OpenedBy
 from konstruct.orchestrator.messages import KonstructMessage, lock_windows
-from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
-from konstruct.orchestrator.pipeline.accept import Consent, Snapshot, read_snapshot
-from konstruct.orchestrator.tools import tool_calls
+from konstruct.orchestrator.models import Agent, AnswerOptions
+from konstruct.orchestrator.pipeline.accept import Snapshot
 from memory import short_term
 from memory import tasks as memory_tasks
 from memory.context.prompt import Prompt
@@ -51,191 +48,8 @@ class Draft:
     """Why the language model ended the text: "stop", "length" or "content_filter"; or ""."""
 
 
-@dataclass(frozen=True, slots=True)
-class Escalate:
-    """Escalate the thread to a person."""
-
-    opened_by: OpenedBy
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class HandOver:
-    """Hand the thread over to another agent."""
-
-    from_agent: Agent
-    to_agent: UUID
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class HandBack:
-    """Hand the thread back to its previous agent."""
-
-    from_agent: Agent
-
-
-@dataclass(frozen=True, slots=True)
-class DecideToolCall:
-    """Approve or deny a tool call, and confirm it to the user."""
-
-    agent: Agent
-    consent: Consent
-
-
-@dataclass(frozen=True, slots=True)
-class AskModel:
-    """Ask the agent's language model for the reply."""
-
-    agent: Agent
-
-
-class Hold(Enum):
-    """Keep workers from the message until it is released."""
-
-    FOR_PERSON = "a person answers in its thread"
-    FOR_TOOL_CALLS = "its tool calls wait for consent, or for the program whose tools they are"
-
-
-Decision = Draft | Escalate | HandOver | HandBack | DecideToolCall | AskModel | Hold
-
-
-def escalation_notice(snapshot: Snapshot) -> Draft:
-    """Return the reply that tells the user that a person will answer."""
-    return Draft(snapshot.thread_agent, escalations.NOTICE)
-
-
 # The beginning of the first reply of an agent that got the thread.
 INTRODUCTION = "This is {name}. This conversation was handed to me."
-
-
-# --- Who answers, and what may be done ------------------------------------------------------------
-
-
-def apply_decision(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draft | Hold | Snapshot:
-    """Write a decision.
-
-    Returns:
-        The draft of a reply; or Hold if the message is held; or a new snapshot, for the next
-        decision.
-
-    Raises:
-        LeaseLost: another worker has the message. Nothing was written.
-    """
-    if isinstance(decision, Draft):
-        return decision
-    if isinstance(decision, Escalate):
-        return escalate(snapshot, lease, decision.reason, decision.opened_by)
-    with lease.transaction():
-        match decision:
-            case Hold():
-                # A person may have resolved the escalation since the snapshot.
-                is_held = escalations.hold_for_person(snapshot.message)
-                return decision if is_held else snapshot.without_handover()
-            case HandBack():
-                if not handovers.hand_back(snapshot.thread, decision.from_agent):
-                    return replace(snapshot, can_hand_back=False)
-            case HandOver():
-                handovers.hand_over_by_agent(
-                    snapshot.message,
-                    decision.from_agent,
-                    decision.to_agent,
-                    opened_by=OpenedBy.RULE,
-                    reason=decision.reason,
-                )
-            case DecideToolCall(agent, consent):
-                if consent.call_id is not None:
-                    try:
-                        tool_calls.decide_by_message(
-                            snapshot.message, consent.call_id, consent.approve
-                        )
-                    except AlreadyDecided:
-                        return replace(snapshot, consent=None)
-                reply = (
-                    tool_calls.CONSENT_GIVEN_REPLY
-                    if consent.approve
-                    else tool_calls.CONSENT_DENIED_REPLY
-                )
-                return Draft(agent, reply)
-    return read_snapshot(snapshot.message.id)
-
-
-def escalate(
-    snapshot: Snapshot, lease: Lease, reason: str, opened_by: OpenedBy = OpenedBy.RULE
-) -> Draft | Snapshot:
-    """Open an escalation to a person.
-
-    Returns:
-        The notice to the user; or a new snapshot if another message has opened an escalation.
-
-    Raises:
-        LeaseLost: another worker has the message. Nothing was written.
-    """
-    message = snapshot.message
-    with lease.transaction():
-        opened = escalations.escalate_message(message, opened_by, reason)
-    return (
-        escalation_notice(snapshot)
-        if opened.message_id == message.id
-        else read_snapshot(message.id)
-    )
-
-
-def run_approved_calls(snapshot: Snapshot, lease: Lease) -> Hold | list[ToolCall]:
-    """Run the approved tool calls of a message.
-
-    Returns:
-        All its calls; or Hold, until a program sends the results of its tools.
-
-    Raises:
-        LeaseLost: another worker has the message. No tool was run.
-    """
-    if not snapshot.calls:
-        return []
-    with lease.transaction():
-        calls = tool_calls.run_approved(snapshot.calls)
-        is_held = any(map(tool_calls.awaits_program, calls)) and tool_calls.hold_for_program(
-            snapshot.message
-        )
-    return Hold.FOR_TOOL_CALLS if is_held else calls
-
-
-def record_requested_calls(
-    snapshot: Snapshot,
-    agent: Agent,
-    completion: Completion,
-    lease: Lease,
-    *,
-    round_number: int,
-    program_tools: Collection[str],
-) -> Hold | Snapshot | list[ToolCall]:
-    """Record the tool calls of the language model.
-
-    Args:
-        snapshot: the message.
-        agent: the agent that requests them.
-        completion: the answer with the calls.
-        lease: of the reply.
-        round_number: the round of tool calls.
-        program_tools: names of the tools of the program that sent the message.
-
-    Returns:
-        Hold if the message is held; or a new snapshot if the thread was handed over; or all tool
-        calls of the message, for the next request to the language model.
-
-    Raises:
-        LeaseLost: another worker has the message. Nothing was written.
-    """
-    message = snapshot.message
-    with lease.transaction():
-        if any(call.name in handovers.TOOL_NAMES for call in completion.requested):
-            if handovers.run_handover_call(message, agent, completion, round_number=round_number):
-                return read_snapshot(message.id)
-        elif tool_calls.record(
-            message, agent, completion, round_number=round_number, program_tools=program_tools
-        ):
-            return Hold.FOR_TOOL_CALLS
-    return list(ToolCall.objects.of_message(message.id))
 
 
 # --- The reply ------------------------------------------------------------------------------------
