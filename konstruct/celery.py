@@ -15,8 +15,6 @@ from celery.signals import (
     worker_init,
     worker_shutting_down,
 )
-from django.utils.module_loading import import_string
-from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import redis as kombu_redis
 from redis.exceptions import ConnectionError as BrokerDown
@@ -93,50 +91,22 @@ class Transport(kombu_redis.Transport):
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
 
-
-class KonstructCelery(Celery):
-    """Celery that calls settings.BROKER_BEFORE_CONNECT before it connects to its broker."""
-
-    def connection_for_read(self, url: str | None = None, **options: Any) -> Connection:
-        _prepare_broker()
-        return super().connection_for_read(url, **options)
-
-    def connection_for_write(self, url: str | None = None, **options: Any) -> Connection:
-        _prepare_broker()
-        return super().connection_for_write(url, **options)
-
-
-def _prepare_broker() -> None:
-    from django.conf import settings  # settings import konstruct, which imports this module
-
-    if settings.BROKER_BEFORE_CONNECT:
-        import_string(settings.BROKER_BEFORE_CONNECT)()
-
-
 TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "konstruct.celery:Transport"))
-app = KonstructCelery("konstruct")
+app = Celery("konstruct")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
 @worker_init.connect
-def _refuse_unsafe_role(**kwargs: Any) -> None:
-    """Stop a worker that could bypass row-level security."""
+def _prepare_worker(**kwargs: Any) -> None:
+    """Stop a worker that could bypass row-level security. Add its checks of the database."""
     from django.db import connections
 
-    from tenants.checks.at_start import (
-        refuse_unsafe_role,  # both need the settings, which import this
-    )
+    from konstruct.worker import DatabaseGate  # only workers need it
+    from tenants.checks.at_start import refuse_unsafe_role  # needs the settings, which import this
 
     refuse_unsafe_role()
     connections.close_all()
-
-
-@worker_init.connect
-def _require_database(**kwargs: Any) -> None:
-    """Make the worker take tasks only while it can use its database."""
-    from konstruct.worker import DatabaseGate  # only workers need it
-
     app.steps["consumer"].add(DatabaseGate)
 
 

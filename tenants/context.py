@@ -253,6 +253,16 @@ def release_connections() -> Iterator[None]:
     yield
 
 
+@contextmanager
+def statement_timeout(seconds: int) -> Iterator[None]:
+    """Have Postgres cancel statements that take longer, in transactions that begin meanwhile."""
+    _connections[MAIN].statement_timeout = f"{seconds}s"
+    try:
+        yield
+    finally:
+        _connections[MAIN].statement_timeout = ""
+
+
 def leave_tenant() -> None:
     """Go to the public schema of the main server, from any scope."""
     for wrapper in connections.all(initialized_only=True):

@@ -89,21 +89,9 @@ WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease 
   AND leased_until IS NOT NULL
 FOR UPDATE
 """
-# An interrupted attempt: it counts, and the job is due immediately, before later ones of its lane.
-_ABANDON = """
-UPDATE tenants_job SET worker = NULL, leased_until = NULL, sweep_at = least(due_at, now())
-WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease = %(token)s
-  AND leased_until IS NOT NULL
-"""
-_FINISH_LEASED = """
-DELETE FROM tenants_job
-WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease = %(token)s
-  AND leased_until IS NOT NULL
-"""
-
 
 # Leases of this process that could not be ended. Its heartbeat ends them.
-_abandoned: list[dict[str, Any]] = []
+_abandoned: list["Lease"] = []
 
 
 class LeaseLost(KonstructError):
@@ -168,7 +156,16 @@ class Lease:
         Raises:
             LeaseLost: the lease has ended.
         """
-        row = fetch_row(_CHECK, {**self._key_values(), "locks": list(locks)})
+        row = fetch_row(
+            _CHECK,
+            {
+                "tenant_id": self.tenant_id,
+                "kind": self.kind,
+                "key": self.key,
+                "token": self.token,
+                "locks": list(locks),
+            },
+        )
         if row is None:
             raise self.lost_error()
         return row[0] is not False
@@ -179,33 +176,35 @@ class Lease:
         Raises:
             LeaseLost: the lease has ended. Let it end the transaction.
         """
-        if not execute(_FINISH_LEASED, self._key_values()):
+        if not self._job().delete()[0]:
             raise self.lost_error()
         transaction.on_commit(partial(_count, self.kind, "done"))
 
     def abandon(self) -> None:
         """End the lease after an error interrupted the worker, unless it has ended already.
 
-        If Postgres is down, `end_abandoned` ends it later.
+        The attempt counts, and the job is due immediately, before later ones of its lane. If
+        Postgres is down, `end_abandoned` ends the lease later.
         """
-        values = self._key_values()
         try:
-            _abandon(values)
+            self.end()
         except OUTAGES as error:
             logger.warning("A lease will be ended later: %s", outage_reason(error))
-            _abandoned.append(values)
+            _abandoned.append(self)
+
+    def end(self) -> None:
+        """End the lease, as `abandon` does; raises one of OUTAGES if it cannot."""
+        connection.close_if_broken()
+        self._job().update(worker=None, leased_until=None, sweep_at=Least(F("due_at"), Now()))
 
     def lost_error(self) -> LeaseLost:
         """Return the error to raise when the lease has ended."""
         return LeaseLost(f"The {self.kind} of {self.key} is another worker's by now.")
 
-    def _key_values(self) -> dict[str, Any]:
-        return {
-            "tenant_id": self.tenant_id,
-            "kind": self.kind,
-            "key": self.key,
-            "token": self.token,
-        }
+    def _job(self) -> JobQuerySet:
+        """Return the job, unless the lease has ended."""
+        jobs = Job.objects.filter(tenant_id=self.tenant_id, kind=self.kind, key=self.key)
+        return jobs.filter(lease=self.token, leased_until__isnull=False)
 
 
 def key_of(job: UUID | Lease) -> UUID:
@@ -216,18 +215,13 @@ def key_of(job: UUID | Lease) -> UUID:
 def end_abandoned() -> None:
     """End the leases that `Lease.abandon` could not end; raises one of OUTAGES if it cannot."""
     while _abandoned:
-        values = _abandoned.pop()
+        lease = _abandoned.pop()
         try:
-            with tenant_scope(values["tenant_id"]):
-                _abandon(values)
+            with tenant_scope(lease.tenant_id):
+                lease.end()
         except BaseException:
-            _abandoned.append(values)
+            _abandoned.append(lease)
             raise
-
-
-def _abandon(values: dict[str, Any]) -> None:
-    connection.close_if_broken()
-    execute(_ABANDON, values)
 
 
 # --- Kinds ----------------------------------------------------------------------------------------
@@ -253,11 +247,6 @@ _OR_RESET = (
 """
 )
 
-_FINISH = """
-DELETE FROM tenants_job
-WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = ANY (%(keys)s::uuid[])
-"""
-_FINISH_BEGUN = _FINISH + "AND begun_at IS NOT NULL"
 # An attempt after which the job is given up is not counted again. An overdue lease keeps its lane
 # until the job itself is leased again.
 _LEASE = """
@@ -404,7 +393,7 @@ class JobKind:
 
     def enqueue_again(self, key: UUID) -> None:
         """Enqueue a job, or reset it: a failed job is retried, a leased job is done once more."""
-        self._execute(_OR_RESET, [key])
+        execute(_OR_RESET, self._values([key]))
         self.wake_on_commit()
 
     # --- Attempts --------------------------------------------------------------------------------
@@ -528,16 +517,17 @@ class JobKind:
             unless_requeued: keep a job that `enqueue_again` reset after it was begun, without its
                 lease.
         """
-        is_finished = self._execute(_FINISH_BEGUN if unless_requeued else _FINISH, [key])
-        if is_finished:
+        jobs = self.jobs([key])
+        finished, _ = (jobs.filter(begun_at__isnull=False) if unless_requeued else jobs).delete()
+        if finished:
             transaction.on_commit(partial(_count, self.name, "done"))
         elif unless_requeued:
-            self.jobs([key]).update(**NOT_BEGUN)
-        return is_finished
+            jobs.update(**NOT_BEGUN)
+        return bool(finished)
 
     def finish_many(self, keys: Collection[UUID]) -> None:
         """Remove jobs that are done."""
-        if keys and self._execute(_FINISH, keys):
+        if keys and self.jobs(keys).delete()[0]:
             transaction.on_commit(partial(_count, self.name, "done", len(keys)))
 
     def record_failure(self, key: UUID, error: Exception, *, unless_requeued: bool = False) -> bool:
@@ -693,9 +683,6 @@ class JobKind:
             "traceparent": traces.traceparent(),
         }
 
-    def _execute(self, statement: str, keys: Collection[UUID]) -> bool:
-        return bool(execute(statement, self._values(keys)))
-
 
 # Of a job that no worker does.
 NOT_BEGUN: Final[dict[str, Any]] = {
@@ -767,11 +754,6 @@ _BY_INDEXES = dict.fromkeys(
     ),
     "off",
 )
-# Delays a due job of a tenant that is not served.
-_DELAY = """
-UPDATE tenants_job SET sweep_at = statement_timestamp() + %(delay)s
-WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
-"""
 # The tenant of this process' last claim, by server and kind.
 _last: dict[tuple[str, str], UUID] = {}
 
@@ -812,7 +794,8 @@ def claim(
             if delay is None:
                 cache_server(lease.tenant_id, server)
                 return lease
-            execute(_DELAY, {**lease._key_values(), "delay": delay})
+            jobs = Job.objects.filter(tenant_id=lease.tenant_id, kind=kind.name, key=lease.key)
+            jobs.update(sweep_at=Now() + delay)
 
 
 def _ranges(last: UUID, exclude: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:

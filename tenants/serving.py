@@ -1,9 +1,7 @@
 """Tenants that are served, the base of their tasks, and their claims of workspaces."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +12,7 @@ from django.db import DatabaseError, IntegrityError, transaction  # noqa: TID251
 from psycopg.errors import UndefinedTable
 
 from tenants.context import (
+    connection,
     current_server,
     current_tenant_id,
     public_scope,
@@ -79,25 +78,13 @@ def refuse_unless_serving(tenant: Tenant) -> None:
         raise TenantBehind(tenant.slug)
 
 
-_of_request: ContextVar[Tenant | None] = ContextVar("tenant_of_request", default=None)
-
-
-@contextmanager
-def use_tenant_row(tenant: Tenant) -> Iterator[None]:
-    """Use this row for the limits and the measured usage of the tenant during the block.
-
-    For a request, which has read the row at its beginning.
-    """
-    token = _of_request.set(tenant)
-    try:
-        yield
-    finally:
-        _of_request.reset(token)
-
-
 def tenant_of_request() -> Tenant | None:
-    """Return the row of the request's tenant; None outside of requests."""
-    return _of_request.get()
+    """Return the row of the request's tenant, with its quotas; None outside of requests.
+
+    Middleware sets it as django-tenants' `connection.tenant`.
+    """
+    tenant = connection.tenant
+    return tenant if isinstance(tenant, Tenant) else None
 
 
 def as_tenant_moving(error: Exception) -> TenantMoving | None:
@@ -166,16 +153,6 @@ class TenantTask(Task):
     abstract = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return self._run_in_tenant(*args, **kwargs)
-        except OUTAGES as error:
-            if self.request.called_directly:
-                raise
-            # The job stays in its table. The traceback of an outage does not help.
-            logger.warning("task %s waits: %s", self.name, outage_reason(error))
-            raise Ignore from error
-
-    def _run_in_tenant(self, *args: Any, **kwargs: Any) -> Any:
         tenant_id = kwargs.get("tenant_id", args[0] if args else None)
         if tenant_id is None:
             raise InvalidTenantId(f"task {self.name} was called without a tenant_id")
@@ -183,10 +160,11 @@ class TenantTask(Task):
             with public_scope():
                 # First, because it gives the server on which the tenant is entered.
                 require_serving(as_tenant_id(tenant_id))
-        except (TenantNotServing, UnknownTenant) as refusal:
+            with tenant_scope(tenant_id, pinned=True):
+                return super().__call__(*args, **kwargs)
+        except (TenantNotServing, UnknownTenant, *OUTAGES) as error:
             if self.request.called_directly:
                 raise
-            logger.warning("task %s dropped: %s", self.name, refusal)
-            raise Ignore from refusal
-        with tenant_scope(tenant_id, pinned=True):
-            return super().__call__(*args, **kwargs)
+            # The job stays in its table. The traceback of an outage does not help.
+            logger.warning("task %s is not run: %s", self.name, outage_reason(error))
+            raise Ignore from error

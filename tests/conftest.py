@@ -117,6 +117,12 @@ def pytest_configure() -> None:
     sys.addaudithook(_refuse_processes_of_quick_tests)
 
 
+def pytest_runtestloop() -> None:
+    """Start the cache, which each test empties, also one without a connection to Postgres."""
+    if settings.EMBEDDED_CACHE:
+        embedded.ensure_valkey()
+
+
 def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> None:
     """Fail if a test without the marker slow starts a process."""
     may_start = ("slow", "data", "long")

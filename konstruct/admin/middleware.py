@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from memory.arguments import time_zones
-from tenants.postgresql.base import statement_limit
+from tenants.context import statement_timeout
 
 # A script sets it to the time zone of the browser.
 COOKIE: Final = "time_zone"
@@ -33,6 +33,6 @@ class AdminMiddleware:
         name = unquote(request.COOKIES.get(COOKIE, ""))
         zone = ZoneInfo(name) if name in time_zones() else None
         is_form = request.method == "POST"
-        limit = nullcontext() if is_form else statement_limit(PAGE_STATEMENT_SECONDS)
+        limit = nullcontext() if is_form else statement_timeout(PAGE_STATEMENT_SECONDS)
         with timezone.override(zone), limit:
             return self.get_response(request)

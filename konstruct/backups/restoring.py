@@ -23,8 +23,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.sessions.models import Session as LoginSession
-from django.core.exceptions import ValidationError
-from django.db import DatabaseError, IntegrityError
+from django.db import DatabaseError
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -45,7 +44,7 @@ from tenants.context import public_scope, required_tenant_id, server_scope, tena
 from tenants.exceptions import InvalidTenant, KonstructError, SchemaOutdated, WorkspaceTaken
 from tenants.jobs import NOT_BEGUN
 from tenants.locking import refuse_pooled_owner, schema_lock
-from tenants.models import Domain, Job, OperatorEvent, Tenant
+from tenants.models import Job, OperatorEvent, Tenant
 from tenants.moving import SETTLE_SECONDS
 from tenants.postgres_tools import (
     end_killed_restores,
@@ -58,7 +57,7 @@ from tenants.postgres_tools import (
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import known_migrations, schema_exists
-from tenants.schemas.provisioning import clear_tenant_cache, default_domain
+from tenants.schemas.provisioning import clear_tenant_cache, default_domain, register
 from tenants.servers import cache_server, require_server
 from tenants.serving import claim_workspace
 
@@ -176,23 +175,18 @@ def _find_or_register(entry: dict[str, Any], *, slug: str, server: str) -> Tenan
             state_before=state if state == Tenant.State.SUSPENDED else Tenant.State.ACTIVE,
             **({"server": server} if server else {}),
         )
-        domains = [] if slug else entry["domains"]
+        domains = (not slug and entry["domains"]) or [default_domain(tenant.slug)]
+
+        def complete(registered: Tenant) -> None:
+            cache_server(registered.pk, registered.server)
+            _claim_workspaces(registered, entry["claims"])
+            record_command("restore", "create", registered, after=state_of_tenant(registered))
+
         try:
-            tenant.clean_fields(exclude=["schema_name", "server"])
-            with transaction.atomic():
-                tenant.save(force_insert=True)
-                tenant.refresh_from_db()
-                cache_server(tenant.pk, tenant.server)
-                for position, name in enumerate(domains or [default_domain(tenant.slug)]):
-                    Domain.objects.create(domain=name, tenant=tenant, is_primary=position == 0)
-                _claim_workspaces(tenant, entry["claims"])
-                record_command("restore", "create", tenant, after=state_of_tenant(tenant))
-        except ValidationError as error:
-            raise InvalidTenant("; ".join(error.messages)) from error
-        except IntegrityError as error:
+            register(tenant, domains, complete)
+        except InvalidTenant as error:
             raise InvalidTenant(
-                f"another tenant has the name {tenant.slug!r} or one of its domains: pass --as SLUG"
-                " to restore it under another name"
+                f"{error}: pass --as SLUG to restore it under another name"
             ) from error
         journal.append(tenant.pk, journal.RESTORED)
         return tenant

@@ -63,7 +63,8 @@ def serving(
         if settings.METRICS_ADDRESS:
             _refuse_taken_port(*settings.METRICS_ADDRESS)
         try:
-            _ensure_embedded()
+            for start in settings.EMBEDDED_SERVICES:
+                start()
             _migrate(stdout=None if shows_logs else subprocess.DEVNULL)
             # Here, so that the reason is printed once and not in each process's log. The demo runs
             # as the owner, who provisions; its web and workers check the application's role.
@@ -178,7 +179,8 @@ class Processes:
             if status > 0:
                 raise ServingError(f"supervisord has ended: see {self._logs}")
         if time.monotonic() - self._services_checked_at > RESTART_CHECK_SECONDS:
-            _ensure_embedded()
+            for start in settings.EMBEDDED_SERVICES:
+                start()
             self._services_checked_at = time.monotonic()
 
     def _is_ready(self) -> bool:
@@ -223,14 +225,6 @@ def _refuse_taken_port(host: str, port: int) -> None:
                 f"cannot listen at {host}:{port} ({error.strerror}): "
                 f"choose another port, for example PORT={port % 65535 + 1}"
             ) from error
-
-
-def _ensure_embedded() -> None:
-    """Start the embedded services for URLs that are not configured."""
-    if settings.EMBEDDED_DATABASE:
-        embedded.ensure_postgres()
-    if settings.EMBEDDED_CACHE:
-        embedded.ensure_valkey()
 
 
 def _migrate(stdout: int | None) -> None:

@@ -163,11 +163,8 @@ def count_refusal(error: QuotaExceeded) -> QuotaExceeded:
 
 def tenant_row() -> Tenant:
     """Return the current tenant's row with its limits and its measured usage."""
-    tenant_id = required_tenant_id()
-    tenant = tenant_of_request()
-    if tenant is not None and tenant.pk == tenant_id:
-        return tenant
-    return Tenant.objects.only("quotas", "usage").get(pk=tenant_id)
+    rows = Tenant.objects.only("quotas", "usage")
+    return tenant_of_request() or rows.get(pk=required_tenant_id())
 
 
 def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | int | None]:

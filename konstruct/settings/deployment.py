@@ -14,7 +14,6 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from konstruct.local import embedded
-from konstruct.local.embedded.supervision import EmbeddedConnection
 from konstruct.settings.environment import (
     fernet_keys,
     flag,
@@ -249,8 +248,6 @@ for _server, _database in DATABASES.items():
     }
     if DATABASE_POOL_SIZE:
         _database["OPTIONS"]["pool"] = pool_options(_server, DATABASE_POOL_SIZE, _CONN_MAX_AGE)
-# Called before a connection is opened; starts the embedded Postgres where there is no URL.
-DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
 # django-tenants requires the second one, which has no effect after the first.
 DATABASE_ROUTERS = ["tenants.routers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
 # Called for the directory of pg_dump and pg_restore. None: wherever PATH finds them.
@@ -280,9 +277,11 @@ CACHES = {
             "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
             "SOCKET_CONNECT_TIMEOUT": 2,
             "SOCKET_TIMEOUT": 5,
-            "CONNECTION_POOL_KWARGS": (
-                {"connection_class": EmbeddedConnection} if EMBEDDED_CACHE else {}
-            ),
         },
     }
 }
+# Called before the first connection to a database: they start the services without a URL.
+EMBEDDED_SERVICES = [
+    *([embedded.ensure_postgres] if EMBEDDED_DATABASE else []),
+    *([embedded.ensure_valkey] if EMBEDDED_CACHE else []),
+]

@@ -51,8 +51,6 @@ if CELERY_BROKER_URL.startswith("unix:"):
 CELERY_BROKER_USE_SSL = (
     {"ssl_cert_reqs": ssl.CERT_REQUIRED} if CELERY_BROKER_URL.startswith("rediss:") else None
 )
-# Called before a connection is opened; starts the embedded Valkey where there is no URL.
-BROKER_BEFORE_CONNECT = "konstruct.local.embedded.ensure_valkey" if EMBEDDED_CACHE else None
 # JSON only: a writer to the broker must not run code in the worker.
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"

@@ -7,14 +7,13 @@ the event loop waits, and a second call in a thread completes the response.
 
 import asyncio
 import sys
-import tempfile
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from http import HTTPStatus
 from io import BytesIO
-from typing import IO, Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -35,7 +34,6 @@ from tenants.http.middleware import refuse
 P = ParamSpec("P")
 T = TypeVar("T")
 
-CHUNK_BYTES: Final = 64 * 1024
 # The caller of an open stream is verified again after this time.
 RECHECK_SECONDS: Final = 5.0
 # A comment of server-sent events, so that no proxy closes a silent connection.
@@ -228,7 +226,9 @@ class Handler(ASGIHandler):
             route = f"/{request.resolver_match.route}"
             traces.set_attributes(name=f"{traces.method_of(request.scope)} {route}", route=route)
         if response.streaming and not response.is_async:
-            _store_chunks(response, is_head=request.method == "HEAD")
+            # A static file. A thread that sent it would wait for the slowest client.
+            chunks = [] if request.method == "HEAD" else list(response)
+            response.streaming_content = _send_each(chunks)
         response.close()
         return response
 
@@ -258,25 +258,9 @@ def _find_settled(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[
         return settled_messages(list(message_ids))
 
 
-def _store_chunks(response: StreamingHttpResponse, *, is_head: bool) -> None:
-    """Write a streamed response to a file, which the event loop sends.
-
-    A thread that sent the response itself would wait for the slowest client.
-    """
-    file = tempfile.SpooledTemporaryFile(max_size=CHUNK_BYTES)  # noqa: SIM115
-    try:
-        file.writelines([] if is_head else response)
-        file.seek(0)
-    except BaseException:
-        file.close()
-        raise
-    response.streaming_content = _chunks(file)
-
-
-async def _chunks(file: IO[bytes]) -> AsyncGenerator[bytes]:
-    with file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
+async def _send_each(chunks: Sequence[bytes]) -> AsyncGenerator[bytes]:
+    for chunk in chunks:
+        yield chunk
 
 
 def _record_exception(**kwargs: Any) -> None:

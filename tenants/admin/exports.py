@@ -16,7 +16,6 @@ import logging
 import time
 import unicodedata
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Protocol
@@ -33,6 +32,7 @@ from django.db.models.functions import Now
 from django.http import (
     Http404,
     HttpRequest,
+    HttpResponse,
     HttpResponseBase,
     HttpResponseRedirect,
     QueryDict,
@@ -43,7 +43,7 @@ from django.urls import resolve, reverse
 from django.utils import timezone, translation
 from django.utils.http import content_disposition_header
 from django.utils.text import capfirst
-from django.utils.translation import activate, gettext
+from django.utils.translation import gettext
 
 from tenants import transaction
 from tenants.admin.recorded_admin import lock_form
@@ -320,10 +320,10 @@ def download(request: HttpRequest, export_id: UUID) -> HttpResponseBase:
         people_count=export.people_count,
     )
     name = f"{export.list_name.rpartition('.')[2]}-{export.created_at:%Y-%m-%d}.csv"
-    pieces: Any = _file(export_id, parts)
-    if isinstance(request, ASGIRequest):
-        pieces = _read_in_thread(required_tenant_id(), pieces)
-    return _csv_response(name, pieces)
+    pieces = _file(export_id, parts)
+    is_async = isinstance(request, ASGIRequest)
+    content: Any = _read_in_thread(required_tenant_id(), pieces) if is_async else list(pieces)
+    return StreamingHttpResponse(content, **_csv_headers(name))
 
 
 def _file(export_id: UUID, parts: int) -> Iterator[bytes]:
@@ -356,7 +356,7 @@ def _read(tenant_id: UUID, pieces: Iterator[bytes]) -> bytes | None:
 # --- CSV -----------------------------------------------------------------------------------------
 
 
-def export_response(name: str, columns: list[str], rows: Rows) -> StreamingHttpResponse:
+def export_response(name: str, columns: list[str], rows: Rows) -> HttpResponse:
     """Return a file of rows as CSV, for operators: their lists are short.
 
     Args:
@@ -364,31 +364,16 @@ def export_response(name: str, columns: list[str], rows: Rows) -> StreamingHttpR
         columns: the names of the columns.
         rows: the values of each row. Times get the offset of the current time zone.
     """
-    pieces = keep_locale(as_csv(columns, rows), "en")
-    return _csv_response(f"{name}-{timezone.localtime():%Y-%m-%d}.csv", pieces)
+    with translation.override("en"):
+        content = list(as_csv(columns, rows))
+    return HttpResponse(content, **_csv_headers(f"{name}-{timezone.localtime():%Y-%m-%d}.csv"))
 
 
-def _csv_response(name: str, content: Any) -> StreamingHttpResponse:
-    return StreamingHttpResponse(
-        content,
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": content_disposition_header(True, name) or ""},
-    )
-
-
-def keep_locale(pieces: Iterable[str], language: str | None = None) -> Iterator[str]:
-    """Return the pieces of a response, made in the time zone, language and addresses of now.
-
-    A response is sent in pieces after these were reset.
-
-    Args:
-        pieces: the pieces.
-        language: another language than that of now.
-    """
-    context, iterator = copy_context(), iter(pieces)
-    if language is not None:
-        context.run(activate, language)
-    return iter(partial(context.run, next, iterator, None), None)
+def _csv_headers(name: str) -> dict[str, Any]:
+    return {
+        "content_type": "text/csv; charset=utf-8",
+        "headers": {"Content-Disposition": content_disposition_header(True, name) or ""},
+    }
 
 
 class _Echo:

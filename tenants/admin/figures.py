@@ -28,7 +28,7 @@ from tenants.servers import servers
 # The view of the statistics of rows reads those of all tables of all tenants: with 224 tenants
 # three times as long.
 _SIZES = """
-SELECT n.nspname, count(*) FILTER (WHERE c.relkind IN ('r', 'p')),
+SELECT n.nspname,
        sum(current_setting('block_size')::bigint
            * (c.relpages + coalesce(long_values.relpages, 0)))::bigint,
        coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
@@ -52,7 +52,6 @@ _BACKLOGS = "SELECT tenant_id, waiting, failed, oldest FROM public.job_backlogs(
 class Size:
     """The size of one schema."""
 
-    tables: int = 0
     bytes: int = 0
     """Of tables and indexes, as of the last vacuum or analyze of each."""
     messages: int = 0

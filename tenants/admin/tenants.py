@@ -43,7 +43,7 @@ from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
-from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
+from tenants.schemas.migration_state import is_fitting
 
 
 class DomainInline(TabularInline):
@@ -324,12 +324,8 @@ class TenantAdmin(OperatorAdmin):
 
     @display(description=_("Why"))
     def why(self, obj: Any) -> str:
-        """The last error, or the progress of provisioning."""
-        is_made = obj.state == Tenant.State.PROVISIONING and obj.size.tables
-        if obj.provisioning_error or not is_made:
-            return obj.provisioning_error
-        numbers = {"tables": obj.size.tables, "number_of_tenant_tables": number_of_tenant_tables()}
-        return gettext("%(tables)s of about %(number_of_tenant_tables)s tables") % numbers
+        """The last error."""
+        return str(obj.provisioning_error)
 
     @display(description=_("Quotas reached"))
     def reached(self, obj: Tenant) -> str:

@@ -1,31 +1,29 @@
-"""Middleware: the tenant of a request by its host name, sessions, streamed responses, refusals."""
+"""Middleware: the tenant of a request by its host name, sessions, refusals."""
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, TypeVar, cast
-from uuid import UUID
+from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions import middleware
-from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.http.request import split_domain_port
-from django.http.response import StreamingHttpResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views import defaults
 from psycopg.errors import QueryCanceled
 
-from tenants.context import leave_tenant, require_server_up, tenant_scope
+from tenants.context import connection, leave_tenant, require_server_up, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.log_context import bind_request_ids, logged_path
 from tenants.models import Domain, Tenant
 from tenants.outages import is_outage, outage_reason
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import cache_server
-from tenants.serving import as_tenant_moving, refuse_unless_serving, use_tenant_row
+from tenants.serving import as_tenant_moving, refuse_unless_serving
 
 logger = logging.getLogger(__name__)
 
@@ -144,13 +142,13 @@ class TenantMiddleware:
                 remedy = _TO_BE_DELETED
             return refuse(request, status, text, remedy)
         bind_request_ids(request, tenant_id=tenant.id)
-        with tenant_scope(tenant.id, pinned=True), use_tenant_row(tenant):
+        with tenant_scope(tenant.id, pinned=True):
+            connection.set_tenant(tenant)
             try:
                 require_server_up()
             except ServerDown as error:
                 return refuse_later(request, error)
-            response = self._serve(request, tenant, settings.ROOT_URLCONF)
-            return stream_in_tenant(response, tenant.id)
+            return self._serve(request, tenant, settings.ROOT_URLCONF)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer an error of a view that enters the tenant itself, such as Slack's events."""
@@ -199,32 +197,3 @@ class SessionMiddleware(middleware.SessionMiddleware):
         if "\0" in request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""):
             del request.COOKIES[settings.SESSION_COOKIE_NAME]
         super().process_request(request)
-
-
-R = TypeVar("R", bound=HttpResponseBase)
-
-
-def stream_in_tenant(response: R, tenant_id: UUID) -> R:
-    """Return the response. If it is streamed, each chunk is made inside the tenant.
-
-    A file response is not changed: it needs no database.
-    """
-    if (
-        isinstance(response, StreamingHttpResponse)
-        and not isinstance(response, FileResponse)
-        and not response.is_async
-    ):
-        pieces = cast(Iterator[bytes], response.streaming_content)
-        response.streaming_content = _chunks_in_tenant(tenant_id, iter(pieces))
-    return response
-
-
-def _chunks_in_tenant(tenant_id: UUID, pieces: Any) -> Iterator[bytes]:
-    finished = object()
-    # Ends: with the chunks of the response.
-    while True:
-        with tenant_scope(tenant_id, pinned=True):
-            piece = next(pieces, finished)
-        if piece is finished:
-            return
-        yield cast(bytes, piece)

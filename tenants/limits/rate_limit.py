@@ -13,27 +13,26 @@ from tenants.redis_keys import rate_limit_key
 
 logger = logging.getLogger(__name__)
 
-# KEYS: buckets; ARGV: tokens to take of each, then capacity and tokens per second of each.
-# Returns: taken (0 or 1), then of each bucket the whole tokens left, and the microseconds until the
-# tokens are there. Tokens are taken of all buckets or of none, so a refusal uses none up.
+# KEYS: buckets; ARGV: capacity and tokens per second of each.
+# Returns: taken (0 or 1), then of each bucket the whole tokens left, and the microseconds until a
+# token is there. A token is taken of all buckets or of none, so a refusal uses none up.
 # The clock is the cache's, for all processes. An idle bucket expires when it is full.
 _TAKE = """
-local cost = tonumber(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local tokens, taken = {}, 1
 for i, key in ipairs(KEYS) do
-    local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+    local capacity, rate = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
     local bucket = redis.call('HMGET', key, 'tokens', 'at')
     local elapsed = math.max(0, now - (tonumber(bucket[2]) or now))
     tokens[i] = math.min(capacity, (tonumber(bucket[1]) or capacity) + elapsed * rate / 1000000)
-    if tokens[i] < cost then taken = 0 end
+    if tokens[i] < 1 then taken = 0 end
 end
 local answer = {taken}
 for i, key in ipairs(KEYS) do
-    local capacity, rate = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
-    local wait = math.max(0, math.ceil((cost - tokens[i]) / rate * 1000000))
-    tokens[i] = tokens[i] - taken * cost
+    local capacity, rate = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+    local wait = math.max(0, math.ceil((1 - tokens[i]) / rate * 1000000))
+    tokens[i] = tokens[i] - taken
     redis.call('HSET', key, 'tokens', string.format('%.6f', tokens[i]),
         'at', string.format('%.0f', now))
     redis.call('PEXPIRE', key, math.ceil(capacity / rate * 1000) + 1000)
@@ -62,7 +61,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class RateLimit:
-    """The state of a bucket after one attempt to take tokens."""
+    """The state of a bucket after one attempt to take a token."""
 
     allowed: bool
     limit: int  # tokens of a full bucket
@@ -71,23 +70,8 @@ class RateLimit:
     reset_after: float  # seconds until the bucket is full again
 
 
-def take(
-    tenant_id: UUID | str, channel: str, *, burst: int, per_second: float, cost: int = 1
-) -> RateLimit:
-    """Take tokens from a tenant's bucket for a channel: see `take_from`.
-
-    Args:
-        tenant_id: the tenant.
-        channel: the channel, such as rest or slack.
-        burst: size of the bucket.
-        per_second: tokens that are added per second.
-        cost: tokens to take.
-    """
-    return take_from(tenant_id, [Bucket(channel, burst, per_second)], cost=cost)
-
-
-def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket], *, cost: int = 1) -> RateLimit:
-    """Take tokens from all of these buckets of a tenant, or from none.
+def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket]) -> RateLimit:
+    """Take a token from each of these buckets of a tenant, or from none.
 
     While the cache is down, everything is allowed and logged: the service must not depend on it.
 
@@ -95,13 +79,13 @@ def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket], *, cost: int = 1
         The bucket with the fewest tokens left; after a refusal, the one with the longest wait.
     """
     for bucket in buckets:
-        if bucket.burst < 1 or bucket.per_second <= 0 or not 1 <= cost <= bucket.burst:
-            raise ValueError(f"{bucket} cannot give {cost}")
+        if bucket.burst < 1 or bucket.per_second <= 0:
+            raise ValueError(f"{bucket} has no tokens")
     keys = [rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
     sizes = [number for bucket in buckets for number in (bucket.burst, bucket.per_second)]
     try:
         client = get_redis_connection("default")
-        taken, *left = client.register_script(_TAKE)(keys=keys, args=[cost, *sizes])
+        taken, *left = client.register_script(_TAKE)(keys=keys, args=sizes)
     except (RedisError, ConnectionInterrupted) as error:
         logger.warning("rate limit of %s not checked, the cache is down: %s", keys[0], error)
         left = [number for bucket in buckets for number in (bucket.burst, 0)]

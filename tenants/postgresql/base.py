@@ -8,7 +8,6 @@ that no pooled session keeps a tenant (docs/decisions/0039).
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import Any, Final, cast
 from uuid import UUID
@@ -34,9 +33,9 @@ from tenants.naming import tenant_id_of
 from tenants.postgresql.operations import OwnSchemaIntrospection, TenantOperations
 from tenants.postgresql.pool import (
     abandon,
-    call_before_connect,
     connect_unless_down,
     is_alive,
+    start_embedded_services,
     take_from_pool,
 )
 from tenants.postgresql.statements import OUTSIDE_TRANSACTIONS, refuse_unless_allowed
@@ -58,21 +57,6 @@ POOL_WAITING: Final = gauge(
     server=tuple(settings.DATABASES),
 )
 
-_statement_limit: ContextVar[tuple[str, ...]] = ContextVar("statement_limit", default=())
-
-
-@contextmanager
-def statement_limit(seconds: int) -> Iterator[None]:
-    """Have Postgres cancel statements that take longer, in transactions that begin meanwhile.
-
-    With SET LOCAL, so that a pooled session keeps nothing of it. Applies to all servers.
-    """
-    token = _statement_limit.set((f"SET LOCAL statement_timeout = '{seconds}s'",))
-    try:
-        yield
-    finally:
-        _statement_limit.reset(token)
-
 
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection that is in one schema, and in a tenant only if the schema is the tenant's.
@@ -85,6 +69,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     # other tenant can be entered on any server; server is the thread's current server.
     pinned_tenant: UUID | None = None
     server: str = DEFAULT_DB_ALIAS
+    # Of transactions on every server, with SET LOCAL: a pooled session keeps nothing of it.
+    statement_timeout: str = ""
     ops_class = TenantOperations
     include_public_schema: bool
 
@@ -176,7 +162,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if status == TransactionStatus.IDLE:
             level = self.connection.isolation_level
             begin = f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}" if level else "BEGIN"
-            statements = [begin, *_statement_limit.get(), wanted, *further]
+            if limit := cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).statement_timeout:
+                begin += f"; SET LOCAL statement_timeout = '{limit}'"
+            statements = [begin, wanted, *further]
         elif status == TransactionStatus.INTRANS and wanted != self._entered:
             statements = [wanted, *further]
         if statements:
@@ -205,6 +193,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             super()._set_autocommit(True)
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        start_embedded_services()
         connect = partial(super().get_new_connection, conn_params)
         if self.pool is not None:
             waiting = POOL_WAITING.of(server=self.alias).track_inprogress()
@@ -214,7 +203,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         elif self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
             connection = connect_unless_down(self.alias, connect)
         else:
-            call_before_connect()
             connection = connect()
         return connection
 
@@ -309,8 +297,7 @@ def _run_in_tenant(
     if context["cursor"].cursor.connection is not connection.connection:
         raise InterfaceError("the cursor's connection was given back to its pool, or closed")
     text = statement if isinstance(statement, str) else statement.as_string(connection.connection)
-    is_explained, connection.ops.is_explaining = connection.ops.is_explaining, False
-    if not connection.is_owners and not is_explained:
+    if not connection.is_owners:
         with connection.wrap_database_errors:
             refuse_unless_allowed(text, params)
     if connection.is_in_transaction:

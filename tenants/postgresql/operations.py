@@ -12,16 +12,7 @@ MAX_VALUES: Final = 2**16 - 1
 
 
 class TenantOperations(DatabaseOperations):
-    """Splits statements with too many values, and lets `QuerySet.explain` send one EXPLAIN."""
-
-    is_explaining = False
-    """Whether the next statement may be an EXPLAIN, which the backend refuses from other code."""
-
-    def explain_query_prefix(self, format: str | None = None, **options: Any) -> str:
-        """Return the beginning of the next statement."""
-        prefix: str = super().explain_query_prefix(format, **options)
-        self.is_explaining = True
-        return prefix
+    """Splits statements with too many values."""
 
     def bulk_batch_size(self, fields: Sequence[Any], objs: Sequence[Any]) -> int:
         """Return how many objects with these fields one statement may have."""

@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import psycopg
 from django.conf import settings
-from django.utils.module_loading import import_string
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tenants.postgresql.exceptions import PoolExhausted, ServerDown
@@ -30,19 +29,14 @@ _down_until: dict[str, float] = {}
 _abandoned: deque[psycopg.Connection[Any]] = deque()
 
 
-class HookedConnection(psycopg.Connection[Any]):
-    """Calls the function of settings.DATABASE_BEFORE_CONNECT before it connects."""
+@cache
+def start_embedded_services() -> None:
+    """Start the services of settings.EMBEDDED_SERVICES, before the first connection of a process.
 
-    @classmethod
-    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
-        call_before_connect()
-        return super().connect(conninfo, **kwargs)
-
-
-def call_before_connect() -> None:
-    """Call the function of settings.DATABASE_BEFORE_CONNECT, if it is set."""
-    if dotted_path := getattr(settings, "DATABASE_BEFORE_CONNECT", None):
-        _import_hook(dotted_path)()
+    This process then counts as their user: they run until it ends.
+    """
+    for start in settings.EMBEDDED_SERVICES:
+        start()
 
 
 def pool_options(alias: str, size: int, max_lifetime: int) -> dict[str, Any]:
@@ -55,7 +49,6 @@ def pool_options(alias: str, size: int, max_lifetime: int) -> dict[str, Any]:
     """
     return {
         "name": alias,
-        "connection_class": HookedConnection,
         "min_size": 0,
         "max_size": size,
         "max_lifetime": max_lifetime,
@@ -140,9 +133,3 @@ def abandon(connection: psycopg.Connection[Any]) -> None:
     For finalizers: they may run inside the pool's own code, and must take no lock.
     """
     _abandoned.append(connection)
-
-
-@cache
-def _import_hook(dotted_path: str) -> Callable[[], None]:
-    hook: Callable[[], None] = import_string(dotted_path)
-    return hook

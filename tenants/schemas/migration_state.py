@@ -17,7 +17,6 @@ from typing import Final
 from uuid import UUID
 
 from django.apps import apps
-from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Exists, OuterRef, QuerySet
@@ -182,16 +181,3 @@ def require_migrated(tenant_id: UUID | None = None) -> None:
             f"tenant {', '.join(slugs[:5])}{more} lacks tables or columns of this version: run"
             " `manage.py migrate`"
         )
-
-
-@cache
-def number_of_tenant_tables() -> int:
-    """Return the number of tables of models in a complete schema of a tenant."""
-    labels = {apps.get_containing_app_config(f"{name}.models") for name in settings.TENANT_APPS}
-    return sum(
-        1
-        for config in labels
-        if config is not None
-        for model in config.get_models(include_auto_created=True)
-        if model._meta.managed and not model._meta.proxy
-    )

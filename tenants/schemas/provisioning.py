@@ -1,7 +1,7 @@
 """Functions that create, migrate, suspend and delete tenants."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
@@ -79,7 +79,7 @@ def create_tenant(
             if server:
                 require_server(server)
                 tenant.server = server
-            _register(tenant, domain or default_domain(slug), on_register)
+            register(tenant, [domain or default_domain(slug)], on_register)
         elif tenant.state != Tenant.State.PROVISIONING:
             raise InvalidTenant(f"tenant {slug!r} exists already")
         elif domain and not tenant.domains.filter(domain=domain).exists():
@@ -355,24 +355,35 @@ def clear_tenant_cache(tenant: Tenant) -> int:
     return len(keys)
 
 
-def _register(tenant: Tenant, domain: str, on_register: RecordChange) -> None:
+def register(tenant: Tenant, domains: Sequence[str], on_register: RecordChange) -> None:
+    """Store a new tenant with its host names, in one transaction.
+
+    Args:
+        tenant: the tenant.
+        domains: the host names; the first one is the primary one.
+        on_register: called with the tenant in the transaction.
+
+    Raises:
+        InvalidTenant: a name is invalid, or taken.
+    """
     try:
         # Postgres checks the rest, without a query for each constraint.
         tenant.clean_fields(exclude=["schema_name", "server"])
         with transaction.atomic():
-            tenant.save()
-            host = Domain(domain=domain, tenant=tenant)
-            host.clean_fields(exclude=["tenant"])
-            host.clean()
-            host.validate_unique()
-            host.save()
+            tenant.save(force_insert=True)
+            for position, domain in enumerate(domains):
+                host = Domain(domain=domain, tenant=tenant, is_primary=position == 0)
+                host.clean_fields(exclude=["tenant"])
+                host.clean()
+                host.validate_unique()
+                host.save()
             on_register(tenant)
     except ValidationError as error:
         problems = (f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items())
         raise InvalidTenant("; ".join(problems)) from error
     except IntegrityError as error:
         raise InvalidTenant(
-            f"tenant {tenant.slug!r} or domain {domain!r} exists already"
+            f"tenant {tenant.slug!r} or domain {', '.join(domains)!r} exists already"
         ) from error
 
 

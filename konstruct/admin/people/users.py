@@ -6,7 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
@@ -33,7 +33,6 @@ from konstruct.orchestrator.identities.erasure_requests import replies_to_others
 from memory.browse.people import people, similar_user_ids, with_text
 from memory.ids import as_code_points
 from memory.models import Message
-from tenants.admin.exports import keep_locale
 from tenants.admin.list_tools import DateRangeFilter
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest
@@ -126,11 +125,12 @@ def export(request: HttpRequest) -> HttpResponseBase:
     exported = PersonExport(user_ids, agent_names())
     if as_page:
         tenant = request.tenant  # type: ignore[attr-defined]  # set by TenantMiddleware
-        pieces = exported.as_page(tenant=tenant, user_ids=user_ids, made_at=timezone.now())
-        return StreamingHttpResponse(keep_locale(pieces))
+        return HttpResponse(
+            exported.as_page(tenant=tenant, user_ids=user_ids, made_at=timezone.now())
+        )
     disposition = content_disposition_header(True, f"{user_id[:80]}.json")
-    return StreamingHttpResponse(
-        keep_locale(exported.as_json()),
+    return HttpResponse(
+        exported.as_json(),
         content_type="application/json",
         headers={"Content-Disposition": disposition or "attachment"},
     )

@@ -31,6 +31,7 @@ from tenants.exceptions import UnknownTenant
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import count_anonymous_request
 from tenants.models import Tenant
+from tenants.naming import schema_name_of
 from tenants.servers import MAIN
 from tenants.serving import find_tenant, refuse_unless_serving, require_serving
 
@@ -83,7 +84,7 @@ def look_up_key(text: KeyText, *, agent: str = "", tenant: Tenant | None = None)
     if server == MAIN:
         slug, state, moving_to, migrated_to, quotas, usage = tenant_values
         tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
-        tenant.moving_to = moving_to
+        tenant.schema_name, tenant.moving_to = schema_name_of(text.tenant_id), moving_to
         tenant.quotas, tenant.usage = json.loads(quotas), json.loads(usage)
     elif tenant is None:
         tenant = find_tenant(text.tenant_id)

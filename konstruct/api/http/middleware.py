@@ -23,12 +23,12 @@ from konstruct.api.http.problems import (
     current_request_id,
     problem_response,
 )
-from tenants.context import current_tenant_id, tenant_scope
+from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
-from tenants.http.middleware import refuse_later, stream_in_tenant
+from tenants.http.middleware import refuse_later
 from tenants.log_context import PATH_IN_SCOPE, bind_request_ids, logged_path
 from tenants.postgresql.exceptions import ServerDown
-from tenants.serving import find_tenant, use_tenant_row
+from tenants.serving import find_tenant
 
 HEADER = "X-Request-ID"
 # An id that is sent back in a header and written into log lines has no line breaks.
@@ -151,7 +151,7 @@ class ApiKeyTenantMiddleware:
                 scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
                 key_lookup = look_up_key(key, agent=_requested_agent(request), tenant=tenant)
                 request.key_lookup = key_lookup  # type: ignore[attr-defined]
-                scope.enter_context(use_tenant_row(key_lookup.tenant))
+                connection.set_tenant(key_lookup.tenant)
                 if key_lookup.key is not None:
                     bind_request_ids(request, tenant_id=key.tenant_id, key_id=key_lookup.key.pk)
             except (TenantPaused, ServerDown) as error:
@@ -161,7 +161,7 @@ class ApiKeyTenantMiddleware:
                 return self.get_response(request)
             except TenantNotServing:
                 return problem_response(request, Problem.of_status(403, SUSPENDED))
-            return stream_in_tenant(self.get_response(request), key.tenant_id)
+            return self.get_response(request)
 
 
 def _requested_agent(request: HttpRequest) -> str:

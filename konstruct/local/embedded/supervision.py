@@ -20,9 +20,7 @@ from typing import Any
 from xmlrpc.client import Fault, ServerProxy
 
 import psutil
-from redis.connection import UnixDomainSocketConnection
 
-from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.local.embedded.paths import EmbeddedError
 from konstruct.local.embedded.postgres import Postgres
@@ -274,17 +272,3 @@ def _pause_until(deadline: float, error: str) -> None:
     if time.monotonic() > deadline:
         raise EmbeddedError(error)
     time.sleep(POLL_SECONDS)
-
-
-class EmbeddedConnection(UnixDomainSocketConnection):
-    """redis-py's connection, used only without REDIS_URL."""
-
-    def connect_check_health(self, *args: Any, **kwargs: Any) -> None:
-        """Start stopped services, then connect; also before a reconnect.
-
-        redis-py calls it before each command. Checking Valkey takes 2 ms, which is done only for a
-        connection that is to be opened.
-        """
-        if self._sock is None:
-            embedded.ensure_valkey()
-        super().connect_check_health(*args, **kwargs)

@@ -1,6 +1,5 @@
 """manage.py verify_backup: check that a backup is complete, unchanged and readable."""
 
-import json
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,9 @@ class Command(KonstructCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("path", type=Path, metavar="BACKUP", help="The folder of the backup.")
-        parser.add_argument("--json", action="store_true", help="Print the manifest.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         manifest = verify_backup(options["path"])
-        if options["json"]:
-            self.stdout.write(json.dumps(manifest, indent=2))
-            return
         for entry in manifest["tenants"]:
             dump = dump_name(UUID(entry["id"]))
             self.stdout.write(

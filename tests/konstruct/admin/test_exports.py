@@ -105,20 +105,8 @@ def test_the_page_of_an_export_waits_then_downloads_once(
     assert client.get(f"/admin/exports/{export_id}/download/").status_code == 302
 
 
-def test_a_download_that_is_cut_off_can_be_repeated(
-    program: Program, browser: Callable[..., Client], small_parts: None
-) -> None:
-    client = browser(program.tenant)
-    export_id = request_export(client, MESSAGES)
-    write(client, export_id)
-    answer: Any = client.get(f"/admin/exports/{export_id}/download/")
-    assert next(answer.streaming_content).startswith(b"agent_id,user_id,")
-    assert stored(program) == (1, 11, 1)
-    assert download(client, export_id).count("\n") == 11
-
-
 @pytest.mark.django_db(transaction=True)
-def test_a_web_process_sends_one_part_after_the_other(
+def test_a_web_process_sends_one_part_after_the_other_again_after_a_lost_connection(
     program: Program, browser: Callable[..., Client], small_parts: None
 ) -> None:
     client = browser(program.tenant)
@@ -132,17 +120,31 @@ def test_a_web_process_sends_one_part_after_the_other(
         "headers": [(b"host", b"tenant-a.localhost"), (b"cookie", cookie.encode())],
     }  # fmt: skip
     sent: list[Any] = []
-
-    received = [{"type": "http.request", "body": b"", "more_body": False}]
-
-    async def receive() -> Any:
-        return received.pop() if received else await asyncio.Future()
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
     application = Application()
-    asyncio.run(asyncio.wait_for(application(scope, receive, send), 60))
+
+    async def request(*, leaves: bool) -> None:
+        has_left = asyncio.Event()
+        received = [{"type": "http.request", "body": b"", "more_body": False}]
+        sent.clear()
+
+        async def receive() -> Any:
+            if received:
+                return received.pop()
+            await has_left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            if leaves and message.get("body"):
+                has_left.set()
+                await asyncio.Future()
+
+        await asyncio.wait_for(application(dict(scope), receive, send), 60)
+
+    asyncio.run(request(leaves=True))
+    assert [message.get("body", b"").count(b"\n") for message in sent] == [0, 1]
+    assert stored(program) == (1, 11, 1)
+    asyncio.run(request(leaves=False))
     threads = application.handler.threads
     together = threading.Barrier(len(threads._threads))
     list(threads.map(lambda _: (together.wait(), connections.close_all()), range(together.parties)))

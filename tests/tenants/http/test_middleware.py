@@ -1,12 +1,8 @@
 """Host name -> tenant: which host serves which tenant, and the reset afterwards."""
 
-from collections.abc import Iterator
-
 import pytest
-from django.contrib.auth.models import User
 from django.core.exceptions import DisallowedHost
-from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
-from django.http.response import StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client, RequestFactory
 
 from tenants.context import connection, current_tenant_id, tenant_scope
@@ -96,30 +92,6 @@ def test_code_that_serves_a_request_cannot_enter_another_tenant(
         serve(get("tenant-a.localhost"), reach_over)
     assert connection.pinned_tenant is None
     assert current_tenant_id() is None
-
-
-def test_a_streamed_body_is_made_inside_the_tenant(tenant_a: Tenant) -> None:
-    with tenant_scope(tenant_a.id):
-        User.objects.create(username="ada")
-
-    def pieces() -> Iterator[str]:
-        for user in User.objects.all():
-            yield user.username
-        yield f" {current_tenant_id()}"
-
-    response = serve(get("tenant-a.localhost"), lambda request: StreamingHttpResponse(pieces()))
-    body = iter(response)  # type: ignore[call-overload]
-    assert next(body) == b"ada"
-    assert current_tenant_id() is None
-    assert next(body) == f" {tenant_a.id}".encode()
-    assert list(body) == []
-
-
-def test_file_field_is_stored_as_a_file(tenant_a: Tenant, tmp_path: object) -> None:
-    with open(__file__, "rb") as file:
-        response = serve(get("tenant-a.localhost"), lambda request: FileResponse(file))
-        assert response.file_to_stream is file  # type: ignore[attr-defined]
-        response.close()
 
 
 def test_one_query_finds_the_tenant(tenant_a: Tenant, django_assert_num_queries: object) -> None:

@@ -273,16 +273,16 @@ def test_no_tenant_reaches_workers_and_other_tenants_leases(
 
 
 def test_every_abandoned_lease_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = {"tenant_id": uuid4(), "key": 1}, {"tenant_id": uuid4(), "key": 2}
+    first, second = (jobs.Lease(uuid4(), "reply", uuid4(), 1, False, 1, "", "") for _ in range(2))
     ended = []
 
-    def end(values: dict[str, Any]) -> None:
+    def end(lease: jobs.Lease) -> None:
         if not ended:
             jobs._abandoned.append(second)  # another thread fails at the same time
-        ended.append(values)
+        ended.append(lease)
 
     monkeypatch.setattr(jobs, "_abandoned", [first])
-    monkeypatch.setattr(jobs, "_abandon", end)
+    monkeypatch.setattr(jobs.Lease, "end", end)
     monkeypatch.setattr(jobs, "tenant_scope", lambda _: nullcontext())
     jobs.end_abandoned()
     assert ended == [first, second]

@@ -2,17 +2,21 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import override_settings
 from django_redis import get_redis_connection
 
-from tenants.limits.rate_limit import Bucket, RateLimit, take, take_from
+from tenants.limits.rate_limit import Bucket, RateLimit, take_from
 from tenants.redis_keys import rate_limit_key
 
 # So slow that no token is refilled during a test.
 SLOW = 0.001
+
+
+def take(tenant: UUID, channel: str, *, burst: int, per_second: float) -> RateLimit:
+    return take_from(tenant, [Bucket(channel, burst, per_second)])
 
 
 def test_a_full_bucket_gives_its_burst_and_then_no_more() -> None:
@@ -47,13 +51,6 @@ def test_tokens_are_refilled_over_time() -> None:
         time.sleep(refused.retry_after)
         refused = take(tenant, "rest", burst=1, per_second=50)
     assert refused.remaining == 0
-
-
-def test_a_request_may_cost_several_tokens() -> None:
-    tenant = uuid4()
-    assert take(tenant, "rest", burst=5, per_second=SLOW, cost=4).remaining == 1
-    assert not take(tenant, "rest", burst=5, per_second=SLOW, cost=2).allowed
-    assert take(tenant, "rest", burst=5, per_second=SLOW, cost=1).allowed
 
 
 def test_requests_at_the_same_time_take_each_token_once() -> None:

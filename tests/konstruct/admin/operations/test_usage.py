@@ -25,7 +25,7 @@ OF_TENANTS = "/admin/usage/"
 
 
 def downloaded(answer: Any) -> list[dict[str, str]]:
-    text = b"".join(answer.streaming_content).decode()
+    text = answer.content.decode()
     return list(csv.DictReader(io.StringIO(text)))
 
 

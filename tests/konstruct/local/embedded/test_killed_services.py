@@ -11,7 +11,7 @@ import redis
 
 from konstruct.local import embedded
 from konstruct.local.embedded import paths
-from konstruct.local.embedded.supervision import SERVICES, EmbeddedConnection
+from konstruct.local.embedded.supervision import SERVICES
 from konstruct.processes import is_alive
 from tests.konstruct.local.embedded.services import postmaster, sql, supervisor, valkey_server
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
@@ -44,17 +44,6 @@ def test_a_killed_valkey_is_replaced_with_its_data(home: Path) -> None:
     assert valkey_server() != before
     with redis.Redis.from_url(embedded.redis_url()) as client:
         assert client.get("before") == b"the kill"
-
-
-def test_reconnecting_to_the_cache_starts_a_killed_service(home: Path) -> None:
-    url = embedded.redis_url()
-    pool = redis.ConnectionPool.from_url(url, connection_class=EmbeddedConnection)
-    with redis.Redis(connection_pool=pool) as client:
-        client.set("before", "the kill")
-        kill(psutil.Process(supervisor()))
-        eventually(lambda: processes_in(home) == [])
-        assert client.get("before") == b"the kill"
-    pool.disconnect()
 
 
 def test_a_killed_supervisor_is_replaced_by_the_next_user(home: Path) -> None:
