@@ -36,53 +36,15 @@ WITH finished AS (
         prompt_tokens = %(prompt_tokens)s, completion_tokens = %(completion_tokens)s,
         cost = %(cost)s
     WHERE id = %(id)s AND outcome = ''
-    RETURNING created_at
+    RETURNING created_at, outcome
 )
 """
 _FINISHED: Final = """
 SELECT (created_at AT TIME ZONE 'UTC')::date, 0, 0, 0, 1,
-       %(failed)s, %(prompt_tokens)s, %(completion_tokens)s, %(cost)s
+       (outcome = 'failed')::int, %(prompt_tokens)s, %(completion_tokens)s, %(cost)s
 FROM finished
 """
 _FINISH: Final = _RECORD + ADD.format(rows=_FINISHED)
-
-
-@dataclass(slots=True)
-class Call:
-    """A running call of a language model."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    requests: int = 1
-    error: str = ""
-    """The reason of a failure."""
-
-    @property
-    def cost(self) -> Decimal:
-        """The price of the tokens."""
-        return cost(self.prompt_tokens, self.completion_tokens)
-
-    def count(self, messages: Sequence[Mapping[str, Any]], completion: Completion) -> None:
-        """Set the tokens of the answer: those that the server reports, or else an estimate."""
-        self.requests = completion.requests
-        if completion.usage is None:
-            self.prompt_tokens = estimated_tokens(messages)
-            self.completion_tokens = tokens.count(completion.text)
-        else:
-            self.prompt_tokens = completion.usage["prompt_tokens"]
-            self.completion_tokens = completion.usage["completion_tokens"]
-
-    def count_failure(self, messages: Sequence[Mapping[str, Any]], error: LLMError) -> None:
-        """Set the tokens of an answer that cannot be used; those of a refused request are 0.
-
-        Of an answer without an end, only the prompt's are known.
-        """
-        self.requests = error.requests
-        if error.usage is not None:
-            self.prompt_tokens = error.usage["prompt_tokens"]
-            self.completion_tokens = error.usage["completion_tokens"]
-        elif isinstance(error, LLMTimeout | LLMReplyTooLong):
-            self.prompt_tokens = estimated_tokens(messages)
 
 
 def cost(prompt_tokens: int, completion_tokens: int) -> Decimal:
@@ -99,17 +61,47 @@ def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
     return sum(tokens.count(str(message["content"])) for message in messages)
 
 
-def finish_call(call_id: UUID, outcome: CallOutcome, call: Call, *, cost: Decimal) -> None:
-    """Record the outcome of a call and count it. Without effect if it has an outcome already."""
+def tokens_of(
+    messages: Sequence[Mapping[str, Any]], answer: Completion | LLMError
+) -> tuple[int, int]:
+    """Return the tokens of a prompt and its answer, as the server reports them, or an estimate.
+
+    Without a report, those of a refused request are 0, and only the prompt's are known of an answer
+    without an end.
+    """
+    if answer.usage is not None:
+        return answer.usage["prompt_tokens"], answer.usage["completion_tokens"]
+    if isinstance(answer, Completion):
+        return estimated_tokens(messages), tokens.count(answer.text)
+    has_ended = not isinstance(answer, LLMTimeout | LLMReplyTooLong)
+    return 0 if has_ended else estimated_tokens(messages), 0
+
+
+def finish_call(
+    call_id: UUID,
+    outcome: CallOutcome,
+    used: tuple[int, int] = (0, 0),
+    *,
+    error: str = "",
+    requests: int = 1,
+) -> None:
+    """Record the outcome of a call and count it. Without effect if it has an outcome already.
+
+    Args:
+        call_id: the id of the row of `ModelCall`.
+        outcome: DONE or FAILED.
+        used: the tokens, from `tokens_of`.
+        error: the reason of a failure.
+        requests: the number of requests that were sent.
+    """
     values = {
         "id": call_id,
         "outcome": outcome.value,
-        "failed": int(outcome == CallOutcome.FAILED),
-        "error": call.error,
-        "requests": call.requests,
-        "prompt_tokens": call.prompt_tokens,
-        "completion_tokens": call.completion_tokens,
-        "cost": cost,
+        "error": error,
+        "requests": requests,
+        "prompt_tokens": used[0],
+        "completion_tokens": used[1],
+        "cost": cost(*used),
     }
     execute(_FINISH, values)
 

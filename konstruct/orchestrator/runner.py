@@ -4,8 +4,7 @@
 changes the replies of all agents.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,46 +55,39 @@ def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None
         may_call=asked.may_call,
         options=limited_options(agent, asked.options),
     )
-    if settings.LLM_POOL_URL and current_tenant_id() is not None:
-        with _record_call(
-            messages,
-            model=agent.model or settings.LLM_MODEL or agent.model_tier,
-            endpoint=host_of(settings.LLM_POOL_URL),
-            **{"purpose": metering.REPLY, **asked.meter},
-        ) as call:
-            completion = language_model(asked.timeout).complete(request, asked.on_text)
-            call.count(messages, completion)
-    else:
-        completion = language_model(asked.timeout).complete(request, asked.on_text)
+    completion = _ask(request, asked, agent)
     if asked.on_completion is not None:
         asked.on_completion(completion)
     return completion.text
 
 
-@contextmanager
-def _record_call(messages: Sequence[Mapping[str, Any]], **fields: Any) -> Iterator[metering.Call]:
-    """Record a call of a language model in the block.
+def _ask(request: CompletionRequest, asked: AgentForReply, agent: Any) -> Completion:
+    """Ask the language model, and record the call with its outcome.
 
-    Call it outside of a transaction, so that a rollback does not remove the record. The block sets
-    the tokens of the answer with `Call.count`. If it raises, the call has failed.
-
-    Args:
-        messages: the prompt.
-        fields: the fields of `ModelCall` that are known before the call.
+    Call it outside of a transaction, so that a rollback does not remove the record.
     """
+    if not settings.LLM_POOL_URL or current_tenant_id() is None:
+        return language_model(asked.timeout).complete(request, asked.on_text)
+    fields = {
+        "model": agent.model or settings.LLM_MODEL or agent.model_tier,
+        "endpoint": host_of(settings.LLM_POOL_URL),
+        "purpose": metering.REPLY,
+        **asked.meter,
+    }
     call_id = ModelCall.objects.create(**fields).pk
-    call = metering.Call()
-    outcome = CallOutcome.FAILED
+    answer: Completion | LLMError | None = None
+    outcome, reason = CallOutcome.FAILED, ""
     try:
-        yield call
+        answer = language_model(asked.timeout).complete(request, asked.on_text)
         outcome = CallOutcome.DONE
     except Exception as error:
-        call.error = reason_of(error)
-        if isinstance(error, LLMError):
-            call.count_failure(messages, error)
+        answer, reason = error if isinstance(error, LLMError) else None, reason_of(error)
         raise
     finally:
-        metering.finish_call(call_id, outcome, call, cost=call.cost)
+        used = metering.tokens_of(request.messages, answer) if answer else (0, 0)
+        requests = answer.requests if answer else 1
+        metering.finish_call(call_id, outcome, used, error=reason, requests=requests)
+    return answer
 
 
 _run_agent = run_agent

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
 from django.db.models import Sum
 
 from konstruct.orchestrator import metering, usage
@@ -27,8 +28,10 @@ def metered_call(
     when: dict[str, Any] = {} if created_at is None else {"created_at": created_at}
     row = ModelCall.objects.create(agent_id=agent_id, purpose=purpose, model=model, **when)
     if outcome != CallOutcome.UNKNOWN:
-        call = metering.Call(prompt_tokens, completion_tokens)
-        metering.finish_call(row.pk, CallOutcome(outcome), call, cost=cost)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(metering, "cost", lambda *used: cost)
+            used = (prompt_tokens, completion_tokens)
+            metering.finish_call(row.pk, CallOutcome(outcome), used)
     return row
 
 

@@ -189,18 +189,17 @@ def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Complet
         timeout=timeout,
         meter={"purpose": PURPOSE, "agent_id": batch.agent.id if is_saved else None},
     )
-    call = metering.Call()
+    answer: Completion | LLMError | None = None
     try:
-        completion = runner.complete(message, asked, messages)
-        call.count(messages, completion)
+        return (answer := runner.complete(message, asked, messages))
     except LLMError as error:
-        call.count_failure(messages, error)
+        answer = error
         raise
     finally:
-        run.prompt_tokens += call.prompt_tokens
-        run.completion_tokens += call.completion_tokens
-        run.cost += call.cost
-    return completion
+        used = metering.tokens_of(messages, answer) if answer else (0, 0)
+        run.prompt_tokens += used[0]
+        run.completion_tokens += used[1]
+        run.cost += metering.cost(*used)
 
 
 @dataclass(frozen=True, slots=True)
