@@ -61,31 +61,16 @@ def pending_tool_confirm_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
     return _key(tenant_id, "tool_confirm", _id(thread_id))
 
 
-def reply_channel_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
-    """Return the publish/subscribe channel that announces the reply to a message."""
-    return _key(tenant_id, "reply", _id(message_id))
-
-
-def any_reply_channel_pattern() -> str:
-    """Return the pattern for PSUBSCRIBE that matches the reply channels of all tenants.
-
-    For the process that serves all tenants: the announcements have ids only, and no content.
-    """
-    return "*:reply:*"
-
-
-def tenant_and_message(channel: str) -> tuple[UUID, UUID]:
-    """Read a channel that `reply_channel_key` made; raises ValueError for any other."""
-    return _tenant_and_message(channel, "reply")
-
-
 def partial_reply_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
-    """Return the key of a partial reply; it is also the name of the channel that announces it."""
+    """Return the key of a partial reply, which is also the channel of its announcements."""
     return _key(tenant_id, "partial_reply", _id(message_id))
 
 
 def any_partial_reply_pattern() -> str:
-    """Return the pattern for PSUBSCRIBE that matches partial replies of all tenants."""
+    """Return the pattern for PSUBSCRIBE that matches partial replies of all tenants.
+
+    For the process that serves all tenants: announcements have ids only, and no content.
+    """
     return "*:partial_reply:*"
 
 
@@ -122,13 +107,9 @@ def agent_and_user(key: str) -> tuple[str, str]:
 
 def tenant_and_partial_reply(channel: str) -> tuple[UUID, UUID]:
     """Read a key that `partial_reply_key` made of ids; raises ValueError for any other."""
-    return _tenant_and_message(channel, "partial_reply")
-
-
-def _tenant_and_message(channel: str, expected: str) -> tuple[UUID, UUID]:
     tenant_id, kind, message_id = channel.split(":")
-    if kind != expected:
-        raise ValueError(f"{channel!r} is not a channel of the kind {expected}")
+    if kind != "partial_reply":
+        raise ValueError(f"{channel!r} is not the key of a partial reply")
     return UUID(tenant_id), UUID(message_id)
 
 

@@ -161,7 +161,7 @@ def one_call_per_message(sample: int = 20) -> dict[str, float]:
     Each prompt has the six messages before it and a hundred known facts, as in a run. The mean is
     of a sample of messages.
     """
-    from konstruct.orchestrator import metering
+    from konstruct.orchestrator import runner
     from konstruct.orchestrator.extraction.fact_requests import Batch, known_facts
     from konstruct.orchestrator.extraction.runs import MAX_CONTEXT_MESSAGES
     from konstruct.orchestrator.messages import Thread
@@ -180,7 +180,7 @@ def one_call_per_message(sample: int = 20) -> dict[str, float]:
             batch = Batch(
                 agent, thread, messages[max(0, end - 1 - MAX_CONTEXT_MESSAGES) : end], known
             )
-            tokens.append(metering.estimated_tokens(batch.prompt))
+            tokens.append(runner.estimated_tokens(batch.prompt))
     return {"calls per message": 1.0, "prompt tokens per message": statistics.fmean(tokens)}
 
 

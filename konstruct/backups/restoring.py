@@ -34,7 +34,7 @@ from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.consistency import Report, verify
-from konstruct.orchestrator import thread_cache
+from konstruct.orchestrator import messages
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies import REPLIES
 from tenants import journal, traces, transaction
@@ -328,7 +328,7 @@ def settle(
         jobs_given_up = _give_up_jobs()
         LoginSession.objects.all().delete()
         erasures = replay(entries_of_tenant)
-        thread_cache.write_all(tenant.pk)
+        messages.write_all_states(tenant.pk)
     report = verify(tenant.pk, tenant.slug, repair=repair)
     if report.findings:
         kinds = ", ".join(sorted({finding.kind for finding in report.findings}))

@@ -33,7 +33,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Extract, TruncDate
 from django.utils import timezone
 
-from konstruct.orchestrator import metering
+from konstruct.orchestrator import metering, runner
 from konstruct.orchestrator.models import DailyActivity, Escalation
 from memory.models import Message, Role
 
@@ -155,7 +155,7 @@ def activity(
     if not channel:
         _add_extraction(every, agent_id)
     for day in every.values():
-        day.cost += metering.cost(day.prompt_tokens, day.completion_tokens)
+        day.cost += runner.cost(day.prompt_tokens, day.completion_tokens)
     return Activity(every, is_complete)
 
 
@@ -264,7 +264,7 @@ def _add_escalations(days: dict[date, Day], of: dict[str, Any]) -> None:
 def _add_extraction(days: dict[date, Day], agent_id: UUID | None) -> None:
     ends = _in_days("at", min(days), max(days))
     for row in metering.usage(since=ends["at__gte"], until=ends["at__lt"], agent_id=agent_id):
-        if row.purpose == metering.REPLY:  # counted by the replies, which have channels
+        if row.purpose == runner.REPLY:  # counted by the replies, which have channels
             continue
         days[row.day].extraction_tokens += row.prompt_tokens + row.completion_tokens
         days[row.day].cost += row.cost

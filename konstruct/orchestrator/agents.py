@@ -15,7 +15,7 @@ from konstruct.orchestrator.exceptions import (
     AgentInvalid,
     AgentNameTaken,
     AgentNotFound,
-    AgentVersionNotFound,
+    RowNotFound,
 )
 from konstruct.orchestrator.models import Agent, AgentVersion, SavedQuestion
 from konstruct.orchestrator.models.agents import UUID_TEXT, AgentQuerySet
@@ -35,7 +35,7 @@ MAX_NAMES: Final = 20
 QUESTIONS: Final = JobKind(
     name="questions",
     # Given by name: the task asks agents, which needs this module.
-    do="konstruct.orchestrator.saved_questions.ask_questions",
+    do="konstruct.orchestrator.dry_runs.ask_questions",
     queue="extractions",
     max_attempts=5,
     first_backoff=60.0,
@@ -138,13 +138,13 @@ def restore_agent(agent: Agent, number: int, *, author: Author, note: str = "") 
     Settings that did not exist yet at the time of the version are not changed.
 
     Raises:
-        AgentVersionNotFound: the agent has no version with this number.
+        RowNotFound: the agent has no version with this number.
         AgentInvalid: a setting is not valid any more, or the name is taken.
     """
     versions = AgentVersion.objects.filter(agent_id=agent.pk, number=min(number, MAX_INTEGER))
     version = versions.first()
     if version is None:
-        raise AgentVersionNotFound(f"{agent.name} has no version {number}.")
+        raise RowNotFound(f"{agent.name} has no version {number}.")
     current = settings_of(agent)
     fields = {name: version.settings[name] for name in current if name in version.settings}
     return update_agent(agent, author=author, note=note, restores=number, **fields)

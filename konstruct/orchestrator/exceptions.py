@@ -32,15 +32,15 @@ class AgentNameTaken(AgentInvalid):
     """Another agent of this tenant has the name."""
 
 
-class AgentVersionNotFound(KonstructError):
-    """The agent has no version of this number."""
-
-
 class TooManyQuestions(KonstructError):
     """The agent has the maximum number of saved questions."""
 
 
-class MessageNotFound(KonstructError):
+class RowNotFound(KonstructError):
+    """This tenant has no such row, or the caller may not see it."""
+
+
+class MessageNotFound(RowNotFound):
     """This tenant has no such message."""
 
 
@@ -62,10 +62,6 @@ class NothingToRetry(KonstructError):
     """Only a failed reply can be retried."""
 
 
-class EscalationNotFound(KonstructError):
-    """This tenant has no such escalation."""
-
-
 class EscalationOver(KonstructError):
     """The escalation is resolved already."""
 
@@ -74,26 +70,14 @@ class NothingToEscalate(KonstructError):
     """The user has sent no message in this thread, so that a person cannot answer there."""
 
 
-class WithAnotherAgent(KonstructError):
-    """Another agent answers in this thread, so that a person cannot."""
-
-
 class NothingToHandOver(KonstructError):
     """The thread cannot be handed to this agent: it has the thread, or is the thread's own
     agent.
     """
 
 
-class ToolCallNotFound(KonstructError):
-    """This tenant has no such tool call, or the user may not decide it."""
-
-
 class AlreadyDecided(KonstructError):
     """The tool call does not wait for consent."""
-
-
-class IdentityNotFound(KonstructError):
-    """This tenant has no such identity."""
 
 
 class NothingToLink(KonstructError):
@@ -112,9 +96,5 @@ class ExtractionLimitReached(KonstructError):
     code = "extraction_limit_reached"
 
 
-class ExtractionRunNotFound(KonstructError):
-    """This tenant has no such extraction run."""
-
-
-class WrongRunState(KonstructError):
-    """The operation is not possible in the state of the extraction run."""
+class WrongState(KonstructError):
+    """The operation is not possible in the state of the row."""

@@ -1,18 +1,31 @@
-"""Messages and threads in the pipeline, for all channels, and locks of windows."""
+"""Messages and threads in the pipeline, for all channels: locks of windows, and keys of states."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import QuerySet
+from django_redis import get_redis_connection
+from redis.exceptions import RedisError
+
 from konstruct.orchestrator.exceptions import Busy
+from konstruct.orchestrator.models import Escalation, ExtractionCursor, ExtractionRun
+from memory.models import Message
+from memory.scopes import scope_number
 from tenants import transaction
-from tenants.context import fetch_value
+from tenants.context import execute, fetch_value, public_scope, tenant_scope
 from tenants.jobs import Lease
 from tenants.locking import poll
+from tenants.models import Tenant
+
+logger = logging.getLogger(__name__)
 
 # How long to wait for the lock of a window. Erasures and merges of long conversations hold it for
 # seconds.
@@ -71,7 +84,7 @@ class KonstructMessage:
     created_at: datetime | None = None
 
 
-def konstruct_message(row: "Message") -> KonstructMessage:
+def konstruct_message(row: Message) -> KonstructMessage:
     """Return a KonstructMessage from a row of the transcript."""
     return KonstructMessage(*(getattr(row, field.name) for field in fields(KonstructMessage)))
 
@@ -118,6 +131,74 @@ def _join(*ids: str) -> str:
     return "\x1f".join(f"{len(part)}:{part}" for part in ids)
 
 
-if TYPE_CHECKING:
-    from konstruct.orchestrator.models import Escalation, ExtractionCursor, ExtractionRun
-    from memory.models import Message
+# --- Keys of open states --------------------------------------------------------------------------
+
+# Escalations, and tool calls that wait. The rows are the source, and the product reads them. Other
+# programs read the keys. The key of a thread exists from the commit that opens a state until the
+# commit that ends it. It has the rows of the thread as JSON, by the number of their scope
+# (memory/scopes.py), which does not contain the user's id.
+STATES: Final[list["ThreadState"]] = []
+# Exists while the cache has the keys of all tenants.
+WRITTEN_KEY: Final = "public:thread_states"
+
+
+@dataclass(frozen=True)
+class ThreadState:
+    """A state of threads. Creating it registers it."""
+
+    key: Callable[[UUID, str], str]
+    open_rows: Callable[[], QuerySet[Any]]
+    """Returns the open rows of the current tenant, with agent_id, user_id and thread_id."""
+    value_of: Callable[[Any], str]
+    """Returns the value of a row."""
+
+    def __post_init__(self) -> None:
+        STATES.append(self)
+
+    def write_on_commit(self, tenant_id: UUID, thread_id: str) -> None:
+        """Write the key of a thread when the current transaction is committed."""
+        transaction.on_commit(partial(self.write, tenant_id, thread_id))
+
+    def write(self, tenant_id: UUID, thread_id: str) -> None:
+        """Write the key of a thread from its rows, or delete it if no state is open."""
+        key = self.key(tenant_id, thread_id)
+        try:
+            with tenant_scope(tenant_id), transaction.atomic():
+                # The last writer of the key is the one that has read the rows last.
+                execute("SELECT public.wait_for_tenant_lock(%s)", [f"konstruct.state {key}"])
+                values: dict[str, str] = {}
+                for row in self.open_rows().filter(thread_id=thread_id):
+                    scope = str(scope_number(row.agent_id, row.user_id))
+                    values[scope] = f"{values.get(scope, '')} {self.value_of(row)}".strip()
+                client = get_redis_connection("default")
+                if values:
+                    client.set(key, json.dumps(values))
+                else:
+                    client.delete(key)
+        except RedisError as error:
+            logger.warning("a state of a thread is not written: %s", error)
+
+
+def write_all_states(tenant_id: UUID, threads: Iterable[str] | None = None) -> None:
+    """Write the keys of all open states of a tenant, or of these threads."""
+    for state in STATES:
+        of_state = threads
+        if of_state is None:
+            with tenant_scope(tenant_id):
+                rows = state.open_rows().order_by().values_list("thread_id", flat=True)
+                of_state = list(rows.distinct())
+        for thread_id in of_state:
+            state.write(tenant_id, thread_id)
+
+
+def write_states_after_flush() -> bool:
+    """Write the keys of all tenants, if the cache has lost them; return whether it had."""
+    client = get_redis_connection("default")
+    if client.exists(WRITTEN_KEY):
+        return False
+    with public_scope():
+        tenants = list(Tenant.objects.serving().values_list("pk", flat=True))
+    for tenant_id in tenants:
+        write_all_states(tenant_id)
+    client.set(WRITTEN_KEY, 1)
+    return True

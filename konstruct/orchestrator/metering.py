@@ -1,109 +1,22 @@
-"""The meter of language models: calls, tokens and cost by agent and day.
+"""The meter of language models: recorded calls, and their tokens and cost by agent and day.
 
-`runner.run_agent` records each call before it is sent, and its outcome afterwards, with one
-statement each. If the process is killed in between, the outcome is unknown. DailyUsage has the sums
-of the tenant's days. Prices are those of the settings at the time of the call.
+`runner` records each call before it is sent, and its outcome afterwards. `DailyUsage` has the sums
+of the tenant's days.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Count, F, Q, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from konstruct.llm.completions import Completion
-from konstruct.llm.exceptions import LLMError, LLMReplyTooLong, LLMTimeout
 from konstruct.orchestrator.models import CallOutcome, ModelCall
-from konstruct.orchestrator.usage import ADD
-from memory.context import tokens
 from memory.models import Message
-from tenants.context import execute
-
-MILLION: Final = 1_000_000
-REPLY: Final = "reply"
-PURPOSES: Final = (REPLY, "extraction", "dry run", "saved questions", "asking again")
-# Records the outcome of a call once, and counts the call with it.
-_RECORD: Final = """
-WITH finished AS (
-    UPDATE orchestrator_modelcall
-    SET outcome = %(outcome)s, error = %(error)s, requests = %(requests)s,
-        prompt_tokens = %(prompt_tokens)s, completion_tokens = %(completion_tokens)s,
-        cost = %(cost)s
-    WHERE id = %(id)s AND outcome = ''
-    RETURNING created_at, outcome
-)
-"""
-_FINISHED: Final = """
-SELECT (created_at AT TIME ZONE 'UTC')::date, 0, 0, 0, 1,
-       (outcome = 'failed')::int, %(prompt_tokens)s, %(completion_tokens)s, %(cost)s
-FROM finished
-"""
-_FINISH: Final = _RECORD + ADD.format(rows=_FINISHED)
-
-
-def cost(prompt_tokens: int, completion_tokens: int) -> Decimal:
-    """Return the price of tokens by LLM_PRICE_PROMPT and LLM_PRICE_COMPLETION."""
-    price = (
-        prompt_tokens * settings.LLM_PRICE_PROMPT
-        + completion_tokens * settings.LLM_PRICE_COMPLETION
-    )
-    return (price / MILLION).quantize(Decimal("0.000001"))
-
-
-def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of tokens of a prompt, by cl100k_base."""
-    return sum(tokens.count(str(message["content"])) for message in messages)
-
-
-def tokens_of(
-    messages: Sequence[Mapping[str, Any]], answer: Completion | LLMError
-) -> tuple[int, int]:
-    """Return the tokens of a prompt and its answer, as the server reports them, or an estimate.
-
-    Without a report, those of a refused request are 0, and only the prompt's are known of an answer
-    without an end.
-    """
-    if answer.usage is not None:
-        return answer.usage["prompt_tokens"], answer.usage["completion_tokens"]
-    if isinstance(answer, Completion):
-        return estimated_tokens(messages), tokens.count(answer.text)
-    has_ended = not isinstance(answer, LLMTimeout | LLMReplyTooLong)
-    return 0 if has_ended else estimated_tokens(messages), 0
-
-
-def finish_call(
-    call_id: UUID,
-    outcome: CallOutcome,
-    used: tuple[int, int] = (0, 0),
-    *,
-    error: str = "",
-    requests: int = 1,
-) -> None:
-    """Record the outcome of a call and count it. Without effect if it has an outcome already.
-
-    Args:
-        call_id: the id of the row of `ModelCall`.
-        outcome: DONE or FAILED.
-        used: the tokens, from `tokens_of`.
-        error: the reason of a failure.
-        requests: the number of requests that were sent.
-    """
-    values = {
-        "id": call_id,
-        "outcome": outcome.value,
-        "error": error,
-        "requests": requests,
-        "prompt_tokens": used[0],
-        "completion_tokens": used[1],
-        "cost": cost(*used),
-    }
-    execute(_FINISH, values)
 
 
 def last_calls(messages: Iterable[Message]) -> dict[UUID, ModelCall]:

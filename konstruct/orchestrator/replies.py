@@ -44,10 +44,7 @@ from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
 from tenants.redis_keys import (
     any_partial_reply_pattern,
-    any_reply_channel_pattern,
     partial_reply_key,
-    reply_channel_key,
-    tenant_and_message,
     tenant_and_partial_reply,
 )
 
@@ -256,8 +253,6 @@ def progress_of(message: Message) -> MessageProgress:
 
 # --- Requests that wait, and channels -------------------------------------------------------------
 
-ANNOUNCEMENTS_PATTERN = any_reply_channel_pattern()
-
 
 @dataclass(frozen=True)
 class DeferredResponse:
@@ -298,19 +293,11 @@ class StreamingResponse:
 def announce(tenant_id: UUID, message_id: UUID) -> None:
     """Wake the requests that wait for the reply to this message."""
     try:
-        get_redis_connection().publish(reply_channel_key(tenant_id, message_id), b"")
+        get_redis_connection().publish(partial_reply_key(tenant_id, message_id), SETTLED)
     except RedisError as error:
         logger.warning(
             "Reply to %s was not announced (%s): it will be seen late.", message_id, error
         )
-
-
-def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
-    """Return the tenant and the message of an announcement; None for other channels."""
-    try:
-        return tenant_and_message(channel.decode())
-    except ValueError:
-        return None
 
 
 class Hook(Protocol):
@@ -394,7 +381,9 @@ MIN_PAUSE_SECONDS: Final = 0.1
 PAUSE_SECONDS_PER_STREAM: Final = 0.004
 # The pause between two calls of `on_progress`.
 PROGRESS_SECONDS: Final = 1.5
-CHUNK_CHANNELS: Final = any_partial_reply_pattern()
+# The channels of all messages. What is published is SETTLED, or "" for new text.
+ANNOUNCEMENTS: Final = any_partial_reply_pattern()
+SETTLED: Final = b"settled"
 
 _ATTEMPT, _TEXT, _FAILED = b"attempt", b"text", b"broken"
 
@@ -510,8 +499,8 @@ def _chunk(name: bytes, entry: Mapping[bytes, bytes]) -> ReplyChunk:
     return ReplyChunk(entry_id, entry.get(_ATTEMPT, b""), text, is_failed=_FAILED in entry)
 
 
-def message_of_chunk(channel: bytes) -> tuple[UUID, UUID] | None:
-    """Return the tenant and the message of a chunk's announcement; None for another channel."""
+def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
+    """Return the tenant and the message of an announcement; None for another channel."""
     try:
         return tenant_and_partial_reply(channel.decode())
     except ValueError:

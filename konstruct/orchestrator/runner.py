@@ -2,11 +2,17 @@
 
 `complete` calls `run_agent` as an attribute of this module, so a program that replaces or wraps it
 changes the replies of all agents.
+
+The meter: each call is recorded before it is sent, and its outcome afterwards, with one statement
+each. If the process is killed in between, the outcome is unknown. Prices are those of the settings
+at the time of the call.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 
@@ -18,18 +24,41 @@ from konstruct.llm.completions import (
     make_storable,
     total_usage,
 )
-from konstruct.llm.exceptions import LLMError, LLMReplyInvalid
-from konstruct.orchestrator import builder, metering
+from konstruct.llm.exceptions import LLMError, LLMReplyInvalid, LLMReplyTooLong, LLMTimeout
+from konstruct.orchestrator import builder
 from konstruct.orchestrator.builder import AgentForReply, limited_options
 from konstruct.orchestrator.models import CallOutcome, ModelCall
-from tenants.context import current_tenant_id
+from konstruct.orchestrator.usage import ADD
+from memory.context import tokens
+from tenants.context import current_tenant_id, execute
 from tenants.exceptions import reason_of
+
+REPLY: Final = "reply"
+# The purposes of calls.
+PURPOSES: Final = (REPLY, "extraction", "dry run", "saved questions", "asking again")
+# Records the outcome of a call once, and counts the call with it.
+_RECORD: Final = """
+WITH finished AS (
+    UPDATE orchestrator_modelcall
+    SET outcome = %(outcome)s, error = %(error)s, requests = %(requests)s,
+        prompt_tokens = %(prompt_tokens)s, completion_tokens = %(completion_tokens)s,
+        cost = %(cost)s
+    WHERE id = %(id)s AND outcome = ''
+    RETURNING created_at, outcome
+)
+"""
+_FINISHED: Final = """
+SELECT (created_at AT TIME ZONE 'UTC')::date, 0, 0, 0, 1,
+       (outcome = 'failed')::int, %(prompt_tokens)s, %(completion_tokens)s, %(cost)s
+FROM finished
+"""
+_FINISH: Final = _RECORD + ADD.format(rows=_FINISHED)
 
 
 def run_agent(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]] | None = None) -> str:
     """Return the agent's answer to the message, by the language model of the settings.
 
-    The meter records the call, except calls of the built-in responder.
+    The call is metered, except calls of the built-in responder.
 
     Args:
         msg: the message; its `content` is the user's text.
@@ -71,7 +100,7 @@ def _ask(request: CompletionRequest, asked: AgentForReply, agent: Any) -> Comple
     fields = {
         "model": agent.model or settings.LLM_MODEL or agent.model_tier,
         "endpoint": host_of(settings.LLM_POOL_URL),
-        "purpose": metering.REPLY,
+        "purpose": REPLY,
         **asked.meter,
     }
     call_id = ModelCall.objects.create(**fields).pk
@@ -84,10 +113,69 @@ def _ask(request: CompletionRequest, asked: AgentForReply, agent: Any) -> Comple
         answer, reason = error if isinstance(error, LLMError) else None, reason_of(error)
         raise
     finally:
-        used = metering.tokens_of(request.messages, answer) if answer else (0, 0)
+        used = tokens_of(request.messages, answer) if answer else (0, 0)
         requests = answer.requests if answer else 1
-        metering.finish_call(call_id, outcome, used, error=reason, requests=requests)
+        finish_call(call_id, outcome, used, error=reason, requests=requests)
     return answer
+
+
+def cost(prompt_tokens: int, completion_tokens: int) -> Decimal:
+    """Return the price of tokens by LLM_PRICE_PROMPT and LLM_PRICE_COMPLETION."""
+    price = (
+        prompt_tokens * settings.LLM_PRICE_PROMPT
+        + completion_tokens * settings.LLM_PRICE_COMPLETION
+    )
+    return (price / 1_000_000).quantize(Decimal("0.000001"))
+
+
+def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of tokens of a prompt, by cl100k_base."""
+    return sum(tokens.count(str(message["content"])) for message in messages)
+
+
+def tokens_of(
+    messages: Sequence[Mapping[str, Any]], answer: Completion | LLMError
+) -> tuple[int, int]:
+    """Return the tokens of a prompt and its answer, as the server reports them, or an estimate.
+
+    Without a report, those of a refused request are 0, and only the prompt's are known of an answer
+    without an end.
+    """
+    if answer.usage is not None:
+        return answer.usage["prompt_tokens"], answer.usage["completion_tokens"]
+    if isinstance(answer, Completion):
+        return estimated_tokens(messages), tokens.count(answer.text)
+    has_ended = not isinstance(answer, LLMTimeout | LLMReplyTooLong)
+    return 0 if has_ended else estimated_tokens(messages), 0
+
+
+def finish_call(
+    call_id: UUID,
+    outcome: CallOutcome,
+    used: tuple[int, int] = (0, 0),
+    *,
+    error: str = "",
+    requests: int = 1,
+) -> None:
+    """Record the outcome of a call and count it. Without effect if it has an outcome already.
+
+    Args:
+        call_id: the id of the row of `ModelCall`.
+        outcome: DONE or FAILED.
+        used: the tokens, from `tokens_of`.
+        error: the reason of a failure.
+        requests: the number of requests that were sent.
+    """
+    values = {
+        "id": call_id,
+        "outcome": outcome.value,
+        "error": error,
+        "requests": requests,
+        "prompt_tokens": used[0],
+        "completion_tokens": used[1],
+        "cost": cost(*used),
+    }
+    execute(_FINISH, values)
 
 
 _run_agent = run_agent

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.orchestrator import pipeline, replies, thread_cache, usage
+from konstruct.orchestrator import messages, pipeline, replies, usage
 from konstruct.orchestrator.exceptions import MessageNotFound
 from tenants.jobs import Lease
 from tenants.serving import TenantTask
@@ -19,7 +19,7 @@ def measure_usage() -> int:
 @shared_task
 def write_thread_states() -> bool:
     """Write the keys of open states of threads, if the cache has lost them. Safe to run twice."""
-    return thread_cache.write_after_flush()
+    return messages.write_states_after_flush()
 
 
 @shared_task(base=TenantTask)

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
-
 from memory.arguments import is_blank, is_unicode
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory
@@ -64,10 +62,8 @@ class RememberFact:
             raise ToolRefused(
                 f"the fact has {len(fact)} characters, more than {MAX_FACT_CHARACTERS}"
             )
-        if not is_unicode(fact):
-            raise ToolRefused("the fact holds half of a surrogate pair")
-        if "\0" in fact:
-            raise ToolRefused("the fact holds a NUL character")
+        if not is_unicode(fact) or "\0" in fact:
+            raise ToolRefused("the fact holds half of a surrogate pair, or a NUL character")
 
     def question(self, arguments: Mapping[str, Any]) -> str:
         """Return the question to the user."""
@@ -90,15 +86,6 @@ class RememberFact:
 
 
 TOOLS: Final = {RememberFact.name: RememberFact()}
-
-
-def validate_tool_names(names: Iterable[str]) -> None:
-    """Raise ValidationError for an unknown tool."""
-    unknown = [name for name in names if name not in TOOLS]
-    if unknown:
-        raise ValidationError(
-            {"tools": f"There is no tool {unknown[0]!r}. There are: {', '.join(sorted(TOOLS))}."}
-        )
 
 
 def tool_descriptions(names: Iterable[str]) -> list[dict[str, Any]]:

@@ -15,8 +15,7 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 
-from konstruct.orchestrator import thread_cache
-from konstruct.orchestrator.messages import Thread, lock_windows
+from konstruct.orchestrator.messages import STATES, Thread, lock_windows
 from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy.erasure.rows import LOCK_EMBEDDING
 from memory.conversations import short_term, thread_window
@@ -180,7 +179,7 @@ def _lock_if_current(move: HistoryMerge) -> bool:
 
 def _write_thread_states(move: HistoryMerge) -> None:
     """Write the cached states of threads with escalations and tool calls that move, on commit."""
-    for state in thread_cache.STATES:
+    for state in STATES:
         threads = state.open_rows().filter(user_id=move.from_user).order_by()
         for thread_id in threads.values_list("thread_id", flat=True).distinct():
             state.write_on_commit(required_tenant_id(), thread_id)

@@ -17,12 +17,11 @@ from uuid import UUID
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from konstruct.orchestrator.replies import (
-    ANNOUNCEMENTS_PATTERN,
-    CHUNK_CHANNELS,
+    ANNOUNCEMENTS,
+    SETTLED,
     EntryId,
     ReplyChunk,
     announced_message,
-    message_of_chunk,
     read_chunks,
 )
 from tenants.redis_keys import partial_reply_key
@@ -207,16 +206,16 @@ class Replies:
 
     async def _receive_announcements(self) -> None:
         async with self._cache.pubsub(ignore_subscribe_messages=True) as subscription:
-            await subscription.psubscribe(ANNOUNCEMENTS_PATTERN, CHUNK_CHANNELS)
+            await subscription.psubscribe(ANNOUNCEMENTS)
             self.is_subscribed = True
             while not self._is_stopping:
                 message: Any = await subscription.get_message(timeout=PING_SECONDS)
-                channel = message["channel"] if message else b""
-                if written := message_of_chunk(channel):
-                    for watch in self._watches.get(written, ()):
+                announced = message and announced_message(message["channel"])
+                for watch in self._watches.get(announced, ()):
+                    if message["data"] == SETTLED:
+                        watch.end()
+                    else:
                         self.read(watch)
-                elif settled := announced_message(channel):
-                    self._end(settled)
 
     async def _check_new(self) -> None:
         while not self._is_stopping:

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from django.db.models import Sum
 
-from konstruct.orchestrator import metering, usage
+from konstruct.orchestrator import runner, usage
 from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall
 
 
@@ -29,9 +29,9 @@ def metered_call(
     row = ModelCall.objects.create(agent_id=agent_id, purpose=purpose, model=model, **when)
     if outcome != CallOutcome.UNKNOWN:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(metering, "cost", lambda *used: cost)
+            patch.setattr(runner, "cost", lambda *used: cost)
             used = (prompt_tokens, completion_tokens)
-            metering.finish_call(row.pk, CallOutcome(outcome), used)
+            runner.finish_call(row.pk, CallOutcome(outcome), used)
     return row
 
 

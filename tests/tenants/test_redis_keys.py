@@ -37,7 +37,6 @@ texts = st.text(alphabet=st.characters(), min_size=1, max_size=8) | st.sampled_f
         ("memory_short_key", ("a1", "u1"), "memory:short:a1:u1"),
         ("escalation_status_key", ("th1",), "escalation:th1"),
         ("pending_tool_confirm_key", ("th1",), "tool_confirm:th1"),
-        ("reply_channel_key", ("m1",), "reply:m1"),
         ("partial_reply_key", ("m1",), "partial_reply:m1"),
         ("install_state_key", ("n1",), "install:n1"),
         ("login_seen_key", ("d1", "a1"), "login_seen:d1:a1"),
@@ -49,7 +48,7 @@ def test_the_formats(name: str, arguments: tuple[str, ...], key: str) -> None:
 
 
 def test_the_formats_above_are_all() -> None:
-    assert len(CONSTRUCTORS) == 11
+    assert len(CONSTRUCTORS) == 10
 
 
 @pytest.mark.parametrize("constructor", ALL)

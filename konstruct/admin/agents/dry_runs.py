@@ -24,9 +24,14 @@ from konstruct.admin.agents.versions import differences
 from konstruct.admin.memory.sources import sources_of, with_sources
 from konstruct.admin.pages import PageForm, UserField, show_outcome
 from konstruct.orchestrator.agents import QUESTIONS, settings_of
+from konstruct.orchestrator.dry_runs import (
+    DryRun,
+    dry_run,
+    enqueue_questions,
+    save_question,
+    version_of,
+)
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.pipeline.dry_run import DryRun, dry_run
-from konstruct.orchestrator.saved_questions import enqueue_questions, save_question, version_of
 from memory.browse.people import displayed_names
 from memory.models import Message, Scope
 from tenants import transaction

@@ -17,9 +17,9 @@ from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, agent_names, link
 from konstruct.admin.pages import as_uuid
 from konstruct.orchestrator import metering
-from konstruct.orchestrator.metering import PURPOSES
 from konstruct.orchestrator.models import CallOutcome, ModelCall, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
+from konstruct.orchestrator.runner import PURPOSES
 from tenants.admin.columns import Colours
 from tenants.admin.sites import ExtraContext, tenant_site
 

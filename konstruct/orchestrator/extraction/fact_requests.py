@@ -111,7 +111,7 @@ def require_model(batch: Batch) -> None:
     if limit is None:
         return
     used = metering.tokens_today(batch.agent.id, PURPOSE)
-    needed = metering.estimated_tokens(batch.prompt)
+    needed = runner.estimated_tokens(batch.prompt)
     if used + needed > limit:
         raise ExtractionLimitReached(
             f"The agent has used {used:,} of {limit:,} tokens for facts today (UTC), and the next"
@@ -196,10 +196,10 @@ def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Complet
         answer = error
         raise
     finally:
-        used = metering.tokens_of(messages, answer) if answer else (0, 0)
+        used = runner.tokens_of(messages, answer) if answer else (0, 0)
         run.prompt_tokens += used[0]
         run.completion_tokens += used[1]
-        run.cost += metering.cost(*used)
+        run.cost += runner.cost(*used)
 
 
 @dataclass(frozen=True, slots=True)

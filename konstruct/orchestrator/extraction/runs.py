@@ -18,8 +18,8 @@ from django.utils import timezone
 from konstruct.orchestrator.exceptions import (
     ExtractionFailed,
     ExtractionLimitReached,
-    ExtractionRunNotFound,
-    WrongRunState,
+    RowNotFound,
+    WrongState,
 )
 from konstruct.orchestrator.extraction import queue
 from konstruct.orchestrator.extraction.checks import (
@@ -460,7 +460,7 @@ def new_messages(agent_id: UUID, user_id: str, thread_id: str) -> list[Message]:
 def replay(run_id: UUID, *, requested_by: str, model: str | None = None) -> ExtractionRun:
     """Make another preview of the messages of a run, such as with another language model.
 
-    Raises the errors of `preview`, and ExtractionRunNotFound.
+    Raises the errors of `preview`, and RowNotFound.
     """
     run = get_run(run_id)
     messages = _messages_of(run)
@@ -471,8 +471,8 @@ def apply(run_id: UUID) -> ExtractionRun:
     """Record the facts of a preview.
 
     Raises:
-        ExtractionRunNotFound: the tenant has no such run.
-        WrongRunState: the run is no preview.
+        RowNotFound: the tenant has no such run.
+        WrongState: the run is no preview.
         ExtractionFailed: its messages were erased or moved.
     """
     run = get_run(run_id, RunState.PREVIEW)
@@ -506,8 +506,8 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
         The numbers of removed, restored and kept facts.
 
     Raises:
-        ExtractionRunNotFound: the tenant has no such run.
-        WrongRunState: the run was not applied.
+        RowNotFound: the tenant has no such run.
+        WrongState: the run was not applied.
     """
     run = get_run(run_id)
     with lock_windows([Thread.of(run)]):
@@ -552,15 +552,15 @@ def get_run(run_id: UUID, *states: RunState, is_locked: bool = False) -> Extract
     """Return a run of the current tenant.
 
     Raises:
-        ExtractionRunNotFound: there is none with this id.
-        WrongRunState: it has none of the states.
+        RowNotFound: there is none with this id.
+        WrongState: it has none of the states.
     """
     rows = ExtractionRun.objects.select_for_update() if is_locked else ExtractionRun.objects.all()
     run = rows.filter(pk=run_id).first()
     if run is None:
-        raise ExtractionRunNotFound(f"There is no extraction run {run_id}.")
+        raise RowNotFound(f"There is no extraction run {run_id}.")
     if states and run.state not in states:
-        raise WrongRunState(
+        raise WrongState(
             f"The extraction run {run_id} is {run.get_state_display()}, not"
             f" {' or '.join(state.label for state in states)}."
         )

@@ -20,21 +20,21 @@ from django.db.models.functions import JSONObject, Now
 
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.exceptions import (
-    EscalationNotFound,
     EscalationOver,
     NothingToEscalate,
-    WithAnotherAgent,
+    RowNotFound,
+    WrongState,
 )
 from konstruct.orchestrator.extraction import queue as extraction_queue
 from konstruct.orchestrator.messages import (
     KonstructMessage,
     Thread,
+    ThreadState,
     konstruct_message,
     lock_windows,
 )
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.notifications import notify
-from konstruct.orchestrator.thread_cache import ThreadState
 from memory import short_term
 from memory.arguments import content_argument, id_argument, text_argument
 from memory.conversations import transcript
@@ -347,7 +347,7 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
         note: the result, for the record.
 
     Raises:
-        EscalationNotFound: no escalation has this id.
+        RowNotFound: no escalation has this id.
         EscalationOver: it is resolved already.
     """
     text_argument("note", note)
@@ -382,7 +382,7 @@ def assign(escalation_id: UUID, *, to: str) -> Escalation:
 
     Raises:
         InvalidArgument: no member of the team who may answer has this name.
-        EscalationNotFound: no escalation has this id.
+        RowNotFound: no escalation has this id.
         EscalationOver: it is resolved already.
     """
     if text_argument("to", to) and not possible_assignees().filter(username=to).exists():
@@ -438,9 +438,9 @@ def answer_as_person(
 
     Raises:
         InvalidArgument: the text is blank, or cannot be stored.
-        EscalationNotFound: there is no such escalation.
+        RowNotFound: there is no such escalation.
         EscalationOver: it is resolved already.
-        WithAnotherAgent: another agent answers in the thread.
+        WrongState: another agent answers in the thread.
     """
     content_argument(content)
     text_argument("name", name)
@@ -450,7 +450,7 @@ def answer_as_person(
     with lock_windows([Thread.of(last)]):
         escalation = _lock_open(escalation_id)
         if escalation.to_agent_id is not None:
-            raise WithAnotherAgent(
+            raise WrongState(
                 "Another agent answers in this thread. Let a person answer there first."
             )
         if idempotency_key is not None:
@@ -512,7 +512,7 @@ def channel_of(thread: Thread) -> str:
 def _get(rows: QuerySet[Escalation], escalation_id: UUID) -> Escalation:
     escalation = rows.filter(pk=escalation_id).first()
     if escalation is None:
-        raise EscalationNotFound(f"No escalation has the id {escalation_id}.")
+        raise RowNotFound(f"No escalation has the id {escalation_id}.")
     return escalation
 
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db.models import DateTimeField, Func, Q
 from django.db.models.functions import Now
 
-from konstruct.llm.completions import Completion, RequestedCall
+from konstruct.llm.completions import Completion
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.builder import HANDED_OVER_CLAUSE, SEVERAL_SPEAKERS_CLAUSE
@@ -25,7 +25,8 @@ from konstruct.orchestrator.exceptions import NothingToHandOver
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import find_phrase, write_key
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
-from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.orchestrator.models import Agent, Escalation, ToolCall
+from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.tool_catalog import function_tool
 from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
@@ -93,24 +94,18 @@ def run_handover_call(
     Returns:
         Whether another agent or a person answers the message now.
     """
-    requested = completion.requested
-    index = next(index for index, call in enumerate(requested) if call.name in TOOL_NAMES)
+    calls = tool_calls.unsaved_calls(message, agent, completion, round_number)
+    for call in calls:
+        tool_calls.set_result(call, ToolCallState.FAILED, NOT_DONE)
+    first = next(call for call in calls if call.name in TOOL_NAMES)
     with transaction.atomic():
-        is_done, result = _run(message, agent, requested[index])
-        results = [NOT_DONE] * len(requested)
-        results[index] = result
-        tool_calls.record_finished(
-            message,
-            agent,
-            completion,
-            round_number=round_number,
-            done_index=index if is_done else None,
-            results=results,
-        )
+        is_done, first.result = _run(message, agent, first)
+        first.state = ToolCallState.DONE if is_done else ToolCallState.FAILED
+        ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
     return is_done
 
 
-def _run(message: KonstructMessage, agent: Agent, call: RequestedCall) -> tuple[bool, str]:
+def _run(message: KonstructMessage, agent: Agent, call: ToolCall) -> tuple[bool, str]:
     """Run a handover call. Return whether it was done, and the result for the language model."""
     if call.name == HAND_BACK:
         if hand_back(Thread.of(message), agent):

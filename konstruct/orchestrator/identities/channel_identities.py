@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from django.db.models import Q
 from django.db.models.functions import Length, Now
 
-from konstruct.orchestrator.exceptions import IdentityNotFound, NothingToLink
+from konstruct.orchestrator.exceptions import NothingToLink, RowNotFound
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from memory.arguments import text_argument
 from memory.browse.people import similar_user_ids
@@ -146,10 +146,10 @@ def identity_of(channel: str, workspace: str, native_id: str, name: str = "") ->
 
 
 def find_identity(identity_id: UUID) -> ChannelIdentity:
-    """Return the identity with this id. Raises IdentityNotFound."""
+    """Return the identity with this id. Raises RowNotFound."""
     identity = ChannelIdentity.objects.filter(pk=identity_id).first()
     if identity is None:
-        raise IdentityNotFound(f"No identity has the id {identity_id}.")
+        raise RowNotFound(f"No identity has the id {identity_id}.")
     return identity
 
 

@@ -14,7 +14,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
-from konstruct.orchestrator.tool_catalog import validate_tool_names
+from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.arguments import is_blank, time_zone_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import id_problem
@@ -415,7 +415,11 @@ class Agent(TenantModel):
             time_zone_argument("time_zone", self.time_zone)
         except InvalidArgument as error:
             raise ValidationError({"time_zone": f"{error}."}) from error
-        validate_tool_names(self.tools)
+        if unknown := [name for name in self.tools if name not in TOOLS]:
+            known = ", ".join(sorted(TOOLS))
+            raise ValidationError(
+                {"tools": f"There is no tool {unknown[0]!r}. There are: {known}."}
+            )
         if any(is_blank(phrase) or "\0" in phrase for phrase in self.escalate_on):
             raise ValidationError(
                 {"escalate_on": "Give phrases that say something, without NUL characters."}

@@ -171,7 +171,8 @@ def take_step(snapshot: Snapshot, lease: Lease) -> Draft | Snapshot | None:
     with lease.transaction():
         if call_id is not None:
             try:
-                tool_calls.decide_by_message(message, call_id, approve)
+                by, user_id = tool_calls.decided_by(message), message.user_id
+                tool_calls.decide(message.tenant_id, call_id, approve, by=by, user_id=user_id)
             except AlreadyDecided:
                 return replace(snapshot, consent=None)
     return Draft(

@@ -5,7 +5,7 @@ The effect of a tool and the record of its execution are one transaction. So con
 killed workers and repeated deliveries execute a call once.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,12 +14,11 @@ from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion
 from konstruct.orchestrator import replies
-from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
-from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
+from konstruct.orchestrator.exceptions import AlreadyDecided, RowNotFound
+from konstruct.orchestrator.messages import KonstructMessage, Thread, ThreadState, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.notifications import notify_many
-from konstruct.orchestrator.thread_cache import ThreadState
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from konstruct.orchestrator.usage import admit_memories
 from memory.models import Message
@@ -44,6 +43,13 @@ CONSENT_GIVEN_REPLY = "Thank you: I will."
 CONSENT_DENIED_REPLY = "All right: I will not."
 EXPIRED = "The user did not answer in time, so this was not done. Do not claim that it was."
 NO_RESULT = "The program did not send the result of this in time."
+
+# The key of a thread has the ids of the calls of each scope, the first one first.
+WAITING_CALLS: Final = ThreadState(
+    pending_tool_confirm_key,
+    lambda: ToolCall.objects.waiting().order_by("created_at", "pk"),
+    lambda call: str(call.pk),
+)
 
 
 # --- Recording ------------------------------------------------------------------------------------
@@ -102,7 +108,7 @@ def validated_calls(
     A call that waits for consent has the question to the user. A failed call has the reason for the
     language model, as its result.
     """
-    calls = _unsaved_calls(message, agent, completion, round_number)
+    calls = unsaved_calls(message, agent, completion, round_number)
     for call in calls:
         if call.name in program_tools:
             call.state = ToolCallState.WITH_PROGRAM
@@ -110,34 +116,47 @@ def validated_calls(
         try:
             call.question = _question(agent, call.name, call.arguments)
         except ToolRefused as error:
-            call.state, call.result, call.done_at = ToolCallState.FAILED, f"Error: {error}", Now()
+            set_result(call, ToolCallState.FAILED, f"Error: {error}")
     return calls
 
 
-def record_finished(
-    message: KonstructMessage,
-    agent: Agent,
-    completion: Completion,
-    *,
-    round_number: int,
-    done_index: int | None,
-    results: Sequence[str],
-) -> None:
-    """Record calls that need no consent: at most one of them was done, the others failed.
+def unsaved_calls(
+    message: KonstructMessage, agent: Agent, completion: Completion, round_number: int
+) -> list[ToolCall]:
+    """Return unsaved rows for the requested calls, in the state WAITING."""
+    return [
+        ToolCall(
+            message_id=message.id,
+            **Thread.of(message).as_filter,
+            asked_by_id=None if agent.id == message.agent_id else agent.id,
+            round=round_number,
+            position=position,
+            content="" if position else completion.text,
+            call_id=call.call_id,
+            name=call.name,
+            arguments=call.arguments,
+            state=ToolCallState.WAITING,
+            expires_at=Now() + replies.CONSENT_TIME,
+        )
+        for position, call in enumerate(completion.requested)
+    ]
 
-    Args:
-        message: the message.
-        agent: the agent that requested the calls.
-        completion: the answer with the calls.
-        round_number: the index of the answer, from 0.
-        done_index: the index of the call that was done; None if all have failed.
-        results: the result of each call, for the language model.
-    """
-    calls = _unsaved_calls(message, agent, completion, round_number)
-    for index, (call, result) in enumerate(zip(calls, results, strict=True)):
-        call.state = ToolCallState.DONE if index == done_index else ToolCallState.FAILED
-        call.result, call.done_at = result, Now()
-    ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
+
+def _question(agent: Agent, name: str, arguments: Any) -> str:
+    """Return the question to the user. Raises ToolRefused for an invalid call."""
+    tool = TOOLS.get(name) if name in agent.tools else None
+    if tool is None:
+        known = ", ".join(sorted(agent.tools)) or "none"
+        raise ToolRefused(f"there is no tool {name!r} here; there are: {known}")
+    if not isinstance(arguments, dict):
+        raise ToolRefused("the arguments are not a JSON object")
+    tool.check(arguments)
+    return tool.question(arguments)
+
+
+def set_result(call: ToolCall, state: ToolCallState, result: str) -> None:
+    """Set the end of a call, DONE or FAILED, and its result for the language model."""
+    call.state, call.result, call.done_at = state, result, Now()
 
 
 def calls_awaiting_consent(message_id: UUID) -> list[ToolCall]:
@@ -180,19 +199,25 @@ def decide(
         visible: condition of the calls that the caller may see; None: all.
 
     Raises:
-        ToolCallNotFound: there is no such call, or the user may not decide it.
+        RowNotFound: there is no such call, or the user may not decide it.
         AlreadyDecided: it was decided otherwise, or has expired.
     """
     with tenant_scope(tenant_id):
         with transaction.atomic():
             rows = ToolCall.objects.select_for_update(of=("self",)).select_related("message")
-            call = rows.filter(visible or Q(), pk=_as_uuid(call_id)).first()
+            try:
+                call = rows.filter(visible or Q(), pk=UUID(str(call_id))).first()
+            except ValueError:
+                call = None
             if call is None or user_id not in (None, call.user_id):
-                raise ToolCallNotFound(
-                    f"No tool call that is yours to decide has the id {call_id}."
-                )
+                raise RowNotFound(f"No tool call that is yours to decide has the id {call_id}.")
             if call.state != ToolCallState.WAITING:
-                _require_same_decision(call, approve)
+                approved = (ToolCallState.APPROVED, ToolCallState.DONE, ToolCallState.FAILED)
+                same_states = approved if approve else (ToolCallState.DENIED,)
+                if call.decided_at is None or call.state not in same_states:
+                    raise AlreadyDecided(
+                        f"This does not wait for consent any more: it is {call.state}."
+                    )
                 return call
             if not ToolCall.objects.overdue().filter(pk=call.pk).exists():
                 if approve:
@@ -204,16 +229,15 @@ def decide(
         raise AlreadyDecided(f"No answer came {call_id} in time: it was not done.")
 
 
-def decide_by_message(message: KonstructMessage, call_id: UUID, approve: bool) -> None:
-    """Decide the call by the user's message. Raises as `decide` does."""
-    by = _decided_by(message)
-    decide(message.tenant_id, call_id, approve, by=by, user_id=message.user_id)
+def decided_by(message: KonstructMessage) -> str:
+    """Return the value of `decided_by` for a decision by this message."""
+    return f"{message.user_id}, by message {message.id}"
 
 
 def has_decided(message: KonstructMessage) -> bool:
     """Return whether an earlier, killed attempt has stored the decision of this message."""
-    decided = ToolCall.objects.filter(user_id=message.user_id, decided_by=_decided_by(message))
-    return decided.exists()
+    calls = ToolCall.objects.filter(user_id=message.user_id, decided_by=decided_by(message))
+    return calls.exists()
 
 
 def expire(call_id: UUID) -> bool:
@@ -235,14 +259,6 @@ def expire_overdue(message_id: UUID) -> int:
     """Expire the overdue tool calls of a message; return their number."""
     overdue = ToolCall.objects.overdue().filter(message_id=message_id).order_by("expires_at")
     return sum(expire(call_id) for call_id in list(overdue.values_list("pk", flat=True)))
-
-
-def _require_same_decision(call: ToolCall, approve: bool) -> None:
-    """Raise AlreadyDecided unless the call was decided in the same way before."""
-    approved = (ToolCallState.APPROVED, ToolCallState.DONE, ToolCallState.FAILED)
-    same_states = approved if approve else (ToolCallState.DENIED,)
-    if call.decided_at is None or call.state not in same_states:
-        raise AlreadyDecided(f"This does not wait for consent any more: it is {call.state}.")
 
 
 def _store_decision(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") -> None:
@@ -277,20 +293,18 @@ def _run_once(call: ToolCall) -> ToolCall:
         # Another worker may have run it.
         if locked.state != ToolCallState.APPROVED:
             return locked
-        context = ToolContext(
-            locked.asked_by_id or locked.agent_id, locked.user_id, locked.message_id
-        )
+        agent_id = locked.asked_by_id or locked.agent_id
+        context = ToolContext(agent_id, locked.user_id, locked.message_id)
         try:
             with (
                 transaction.atomic(),
                 traces.span("tool", tenant_id=required_tenant_id(), tool=locked.name),
                 admit_memories(1),
             ):
-                locked.result = TOOLS[locked.name].run(locked.arguments, context)
-            locked.state = ToolCallState.DONE
+                result = TOOLS[locked.name].run(locked.arguments, context)
+            set_result(locked, ToolCallState.DONE, result)
         except (ToolRefused, QuotaExceeded) as refusal:
-            locked.state, locked.result = ToolCallState.FAILED, f"Error: {refusal}"
-        locked.done_at = Now()
+            set_result(locked, ToolCallState.FAILED, f"Error: {refusal}")
         locked.save(update_fields=["state", "result", "done_at"])
     return locked
 
@@ -346,62 +360,3 @@ def record_program_results(
             options.save_for(message)
             replies.release(konstruct_message(message))
     return bool(answered)
-
-
-# --- Inside ---------------------------------------------------------------------------------------
-
-
-def _unsaved_calls(
-    message: KonstructMessage, agent: Agent, completion: Completion, round_number: int
-) -> list[ToolCall]:
-    """Return unsaved rows for the requested calls, in the state WAITING."""
-    return [
-        ToolCall(
-            message_id=message.id,
-            agent_id=message.agent_id,
-            user_id=message.user_id,
-            thread_id=message.thread_id,
-            asked_by_id=None if agent.id == message.agent_id else agent.id,
-            round=round_number,
-            position=position,
-            content="" if position else completion.text,
-            call_id=call.call_id,
-            name=call.name,
-            arguments=call.arguments,
-            state=ToolCallState.WAITING,
-            expires_at=Now() + replies.CONSENT_TIME,
-        )
-        for position, call in enumerate(completion.requested)
-    ]
-
-
-def _question(agent: Agent, name: str, arguments: Any) -> str:
-    """Return the question to the user. Raises ToolRefused for an invalid call."""
-    tool = TOOLS.get(name) if name in agent.tools else None
-    if tool is None:
-        known = ", ".join(sorted(agent.tools)) or "none"
-        raise ToolRefused(f"there is no tool {name!r} here; there are: {known}")
-    if not isinstance(arguments, dict):
-        raise ToolRefused("the arguments are not a JSON object")
-    tool.check(arguments)
-    return tool.question(arguments)
-
-
-# The key of a thread has the ids of the calls of each scope, the first one first.
-WAITING_CALLS: Final = ThreadState(
-    pending_tool_confirm_key,
-    lambda: ToolCall.objects.waiting().order_by("created_at", "pk"),
-    lambda call: str(call.pk),
-)
-
-
-def _decided_by(message: KonstructMessage) -> str:
-    """Return the value of `decided_by` for a decision by this message."""
-    return f"{message.user_id}, by message {message.id}"
-
-
-def _as_uuid(call_id: UUID | str) -> UUID:
-    try:
-        return UUID(str(call_id))
-    except ValueError:
-        raise ToolCallNotFound(f"{call_id!r} is not the id of a tool call.") from None

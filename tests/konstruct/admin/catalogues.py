@@ -176,8 +176,8 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     from konstruct.admin.memory.sources import REASONS, SIGNALS
     from konstruct.api.models import KeyScope
     from konstruct.orchestrator.extraction import checks
-    from konstruct.orchestrator.metering import PURPOSES
     from konstruct.orchestrator.models import Escalation, Event, ModelTier
+    from konstruct.orchestrator.runner import PURPOSES
     from memory.facts import lifecycle
     from memory.models import Role
     from memory.models.facts import AuthorKind, FactAction

@@ -13,6 +13,7 @@ from konstruct.channels.webhooks import create_webhook
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.agents import create_agent, update_agent
+from konstruct.orchestrator.dry_runs import save_question
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
@@ -24,7 +25,6 @@ from konstruct.orchestrator.models import (
     RunState,
     ToolCall,
 )
-from konstruct.orchestrator.saved_questions import save_question
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message

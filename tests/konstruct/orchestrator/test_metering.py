@@ -13,8 +13,8 @@ from konstruct.llm.exceptions import LLMUnavailable
 from konstruct.orchestrator import metering, runner
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.builder import AgentForReply
+from konstruct.orchestrator.dry_runs import dry_run
 from konstruct.orchestrator.models import CallOutcome, ModelCall
-from konstruct.orchestrator.pipeline.dry_run import dry_run
 from memory.models import Message
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
@@ -152,7 +152,7 @@ def test_call_of_a_killed_process_is_unknown_and_the_rest_equals_the_model_calls
     with monkeypatch.context() as patch:
         if step == "before the request":
             patch.setattr(runner, "language_model", _killed)
-        patch.setattr(metering, "finish_call", lambda *_, **__: None)
+        patch.setattr(runner, "finish_call", lambda *_, **__: None)
         try:
             runner.complete(_Message(), asked, message)
         except KeyboardInterrupt:

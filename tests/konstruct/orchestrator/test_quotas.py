@@ -14,6 +14,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from konstruct.api.auth.keys import issue_key, roll_key
 from konstruct.orchestrator import pipeline, usage
+from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
 from konstruct.orchestrator.models import (
     CallOutcome,
     DailyUsage,
@@ -21,7 +22,6 @@ from konstruct.orchestrator.models import (
     Notification,
     NotificationRecipient,
 )
-from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
 from memory.context.checkpoints import TenantPostgresSaver
 from memory.indexing.embedding_jobs import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from konstruct.orchestrator import saved_questions
+from konstruct.orchestrator import dry_runs
 from konstruct.orchestrator.agents import QUESTIONS, update_agent
+from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
 from konstruct.orchestrator.exceptions import TooManyQuestions
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, ModelCall, QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
 from konstruct.privacy.erasure import carry_out
 from konstruct.privacy.erasure.rows import delete_messages
 from memory.models import Message
@@ -74,7 +74,7 @@ def test_a_question_that_is_saved_during_the_work_is_asked_too(
     ada: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_question(ada, content="One?")
-    original = saved_questions.dry_run
+    original = dry_runs.dry_run
 
     def meanwhile(*args: Any, **given: Any) -> Any:
         if SavedQuestion.objects.count() == 1:
@@ -82,7 +82,7 @@ def test_a_question_that_is_saved_during_the_work_is_asked_too(
             enqueue_questions(ada.pk)
         return original(*args, **given)
 
-    monkeypatch.setattr(saved_questions, "dry_run", meanwhile)
+    monkeypatch.setattr(dry_runs, "dry_run", meanwhile)
     assert len(ask(ada)) == 1
     assert QUESTIONS.jobs([ada.pk]).exists()
     ask_questions(ada.pk)
@@ -106,7 +106,7 @@ def test_questions_that_kill_their_workers_fail(
 
 
 def test_questions_are_bounded(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved_questions, "MAX_QUESTIONS", 2)
+    monkeypatch.setattr(dry_runs, "MAX_QUESTIONS", 2)
     for content in ("One?", "Two?"):
         save_question(ada, content=content)
     with pytest.raises(TooManyQuestions, match="has 2 saved questions"):
@@ -114,7 +114,7 @@ def test_questions_are_bounded(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_answers_of_old_versions_are_deleted(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved_questions, "MAX_VERSIONS", 2)
+    monkeypatch.setattr(dry_runs, "MAX_VERSIONS", 2)
     save_question(ada, content="Who are you?")
     for persona in ("Be curt.", "Be kind.", "Be warm."):
         update_agent(ada, persona=persona)

@@ -5,7 +5,7 @@ import json
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.orchestrator import thread_cache
+from konstruct.orchestrator import messages
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.messages import Thread
@@ -58,7 +58,7 @@ def test_the_keys_are_written_again_after_a_flush(program_a: Program, thread: Th
         open_escalation(thread)
         before = read(program_a)
         get_redis_connection("default").flushdb()
-        assert thread_cache.write_after_flush()
+        assert messages.write_states_after_flush()
         assert before is not None
         assert read(program_a) == before
-        assert not thread_cache.write_after_flush()
+        assert not messages.write_states_after_flush()

@@ -20,15 +20,15 @@ from konstruct.api.resources.agents.agents import AgentFields
 from konstruct.api.resources.memory.recall_events import RecallTraceSerializer
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.agents import QUESTIONS, draft_of, settings_of
-from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.pipeline.dry_run import dry_run
-from konstruct.orchestrator.saved_questions import (
+from konstruct.orchestrator.dry_runs import (
     MAX_QUESTIONS,
     MAX_VERSIONS,
+    dry_run,
     enqueue_questions,
     save_question,
     version_of,
 )
+from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 

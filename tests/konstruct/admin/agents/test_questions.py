@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from konstruct.orchestrator.agents import QUESTIONS, update_agent
+from konstruct.orchestrator.dry_runs import ask_questions, save_question
 from konstruct.orchestrator.models import QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.saved_questions import ask_questions, save_question
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope

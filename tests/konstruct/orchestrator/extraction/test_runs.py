@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from konstruct.orchestrator import metering
-from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongRunState
+from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongState
 from konstruct.orchestrator.extraction import queue, runs
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.messages import Thread
@@ -368,7 +368,7 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
 
     runs.apply(run.pk)
     assert MemoryEntry.objects.get().run_id == run.pk
-    with pytest.raises(WrongRunState):
+    with pytest.raises(WrongState):
         runs.apply(run.pk)
     curator = Author(AuthorKind.PERSON, "1", "curator")
     previewed = runs.preview_roll_back(run.pk, author=curator)
@@ -377,7 +377,7 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
     assert counts == {"removed": 1, "restored": 0, "kept": 0}
     assert runs.get_run(run.pk).state == RunState.ROLLED_BACK
     assert not MemoryEntry.objects.exists()
-    with pytest.raises(WrongRunState):
+    with pytest.raises(WrongState):
         runs.roll_back(run.pk, author=curator)
 
 

@@ -9,7 +9,7 @@ from konstruct.orchestrator.exceptions import (
     AgentNotFound,
     NothingToEscalate,
     NothingToHandOver,
-    WithAnotherAgent,
+    WrongState,
 )
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import (
@@ -195,5 +195,5 @@ def test_invalid_handover_is_refused_and_changes_nothing(
         assert handovers.hand_over(
             Thread.of(message), bert.id, opened_by=OpenedBy.PERSON, name="eva", reason="Again."
         ) == (handover, False)
-        with pytest.raises(WithAnotherAgent):
+        with pytest.raises(WrongState):
             escalations.answer_as_person(handover.pk, "Hello", name="eva")

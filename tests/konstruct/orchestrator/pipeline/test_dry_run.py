@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.dry_runs import DryRun, dry_run
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.models import Agent, ModelCall
-from konstruct.orchestrator.pipeline.dry_run import DryRun, dry_run
 from memory.models import Message
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.handoff.handing import FIRST, call, offered, words

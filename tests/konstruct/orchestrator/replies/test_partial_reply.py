@@ -12,7 +12,7 @@ from django.conf import settings
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator import replies
-from konstruct.orchestrator.replies import message_of_chunk, stream_reply, watch
+from konstruct.orchestrator.replies import announced_message, stream_reply, watch
 from konstruct.web.replies import Replies
 from tenants.redis_keys import partial_reply_key
 
@@ -146,9 +146,9 @@ def test_no_text_is_published_without_the_cache(
 
 def test_a_channel_names_tenant_and_message() -> None:
     message = uuid4()
-    assert message_of_chunk(partial_reply_key(TENANT, message).encode()) == (TENANT, message)
-    assert message_of_chunk(f"{TENANT}:reply:{message}".encode()) is None
-    assert message_of_chunk(b"\xff".replace(b"\xff", b"x")) is None
+    assert announced_message(partial_reply_key(TENANT, message).encode()) == (TENANT, message)
+    assert announced_message(f"{TENANT}:reply:{message}".encode()) is None
+    assert announced_message(b"\xff".replace(b"\xff", b"x")) is None
 
 
 def test_attempt_with_a_lost_lease_adds_no_text() -> None:

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
-from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
+from konstruct.orchestrator.exceptions import AlreadyDecided, RowNotFound
 from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline.accept import read_snapshot
 from konstruct.orchestrator.replies import Status
@@ -122,7 +122,7 @@ def test_only_the_user_can_decide_in_a_channel(
         lambda: tool_calls.decide(call.tenant_id, uuid4(), True, by="x"),
         lambda: tool_calls.decide(call.tenant_id, "x", True, by="x"),
     ):
-        with pytest.raises(ToolCallNotFound):
+        with pytest.raises(RowNotFound):
             attempt()
     call.refresh_from_db()
     assert (call.state, status(message)) == ("waiting", Status.AWAITING_CONSENT)

@@ -18,6 +18,7 @@ from django.db import connections
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import restore_agent, update_agent
+from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
 from konstruct.orchestrator.models import (
     Agent,
     AgentVersion,
@@ -26,7 +27,6 @@ from konstruct.orchestrator.models import (
     SavedQuestion,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
 from konstruct.privacy.archive import export_memory, import_memory, read_manifest
 from memory.archive import MemoryManager
 from memory.context import SessionStore

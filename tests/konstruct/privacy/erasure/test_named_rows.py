@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from konstruct.orchestrator.dry_runs import save_question
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
-from konstruct.orchestrator.saved_questions import save_question
 from konstruct.privacy.erasure import carry_out
 from memory.models import Message
 from tenants.audit.access_log import Actor

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from konstruct.orchestrator import saved_questions
+from konstruct.orchestrator import dry_runs
 from konstruct.orchestrator.agents import QUESTIONS, update_agent
+from konstruct.orchestrator.dry_runs import ask_questions
 from konstruct.orchestrator.models import SavedQuestion
-from konstruct.orchestrator.saved_questions import ask_questions
 from tenants.audit.models import AccessEvent, about_people
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -100,7 +100,7 @@ def test_the_same_key_saves_one_question(program_a: Program) -> None:
 def test_question_beyond_the_maximum_is_refused(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved_questions, "MAX_QUESTIONS", 1)
+    monkeypatch.setattr(dry_runs, "MAX_QUESTIONS", 1)
     save(program_a)
     refused = save(program_a, "And you?")
     kind = "urn:konstruct:problem:too-many-questions"
