@@ -1,6 +1,6 @@
 """The twelve tasks of an admin, each from Today in at most five clicks.
 
-docs/admin.md has the same table. The page counts the clicks: each press of a pointer, and two for a
+docs/admin.md has the same list. The page counts the clicks: each press of a pointer, and two for a
 choice in a select, which is opened first. Typing, Enter and shortcuts do not count.
 """
 
