@@ -49,9 +49,9 @@ SETTINGS = {
     "port": "5432",
     "unix_socket_permissions": "0700",
     "max_connections": "200",
-    # pg_dump locks every table of what it dumps: 40 for each tenant (docs/scaling.md).
+    # pg_dump locks every table of what it dumps: 64 for each tenant (docs/scaling.md).
     "max_locks_per_transaction": "256",
-    # After a crash every file is written to disk, 160 for each tenant: as a whole, not one by one.
+    # After a crash every file is written to disk, 360 for each tenant: as a whole, not one by one.
     **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
     # With the usual 128 MB every step of a search among 100,000 messages, with a vector index of
     # 470, reads from the operating system. A quarter of the memory, allocated on use.
