@@ -1,6 +1,7 @@
 """Today, the home of a tenant's admin: what waits, first steps, and five charts of the activity."""
 
 import json
+import math
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +20,15 @@ from konstruct.admin.access import log_access
 from konstruct.admin.menu import waiting_counts, waiting_lists
 from konstruct.api.models import ApiKey
 from konstruct.channels.notifications.sending import has_recipients
-from konstruct.orchestrator.activity import Activity, Day, activity, recount
+from konstruct.orchestrator.activity import (
+    Activity,
+    Day,
+    activity,
+    recount,
+    share_of_unknown_languages,
+)
 from konstruct.orchestrator.models import Agent
+from konstruct.templatetags.texts import language_names
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.columns import format_number
@@ -137,12 +145,15 @@ def chart_context(days: int) -> dict[str, Any]:
     """Return the charts of the last days for index.html."""
     period = _activity(days)
     cost = period.total.cost
+    unknown_share, unknown = share_of_unknown_languages()
     return {
         "charts": [_chart_context(chart, period) for chart in CHARTS],
         "days": days,
         "ranges": RANGES,
         "cost": format_number(cost, 2) if cost else None,
         "is_complete": period.is_complete,
+        "unknown_percent": math.ceil(100 * unknown_share),
+        "unknown_languages": language_names(unknown),
     }
 
 

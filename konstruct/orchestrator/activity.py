@@ -6,6 +6,7 @@ UTC.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
@@ -30,14 +31,18 @@ from django.db.models import (
     When,
 )
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Extract, TruncDate
+from django.db.models.functions import Cast, Extract, Left, TruncDate
 from django.utils import timezone
 
 from konstruct.orchestrator import metering, runner
 from konstruct.orchestrator.models import DailyActivity, Escalation
 from memory.models import Message, Role
+from memory.recall.service import known_languages
+from memory.text.lexical import main_language
 
 MAX_DAYS: Final = 366
+# The newest messages of users, of which the languages are counted.
+NEWEST: Final = 300
 # A day is counted this long after its end. Recall events are stored some time after replies.
 SETTLE_TIME: Final = timedelta(hours=1)
 # A request counts missing days for at most this time. The next request continues.
@@ -276,3 +281,17 @@ def _in_days(column: str, first: date, last: date) -> dict[str, datetime]:
         f"{column}__gte": datetime.combine(first, clock.min, UTC),
         f"{column}__lt": datetime.combine(until, clock.min, UTC),
     }
+
+
+def share_of_unknown_languages() -> tuple[float, set[str]]:
+    """Return the share of the newest messages in a language that the embedding model does not know.
+
+    Returns:
+        The share of the NEWEST messages of users, from 0 to 1, and the codes of these languages.
+    """
+    newest = Message.objects.filter(role=Role.USER).order_by("-created_at")
+    texts = newest.values_list(Left("content", 300), flat=True)[:NEWEST]
+    languages = Counter(map(main_language, texts))
+    unknown = languages.keys() - known_languages() - {""}
+    foreign = sum(languages[code] for code in unknown)
+    return foreign / max(1, languages.total()), unknown

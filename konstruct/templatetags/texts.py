@@ -1,11 +1,11 @@
 """Texts of people's in pages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from django import template
-from django.utils.translation import gettext
+from django.utils.translation import get_language_info, gettext
 
 register = template.Library()
 
@@ -39,6 +39,17 @@ def speaker(turn: Any, agent: object = "") -> str:
     person = get("person_name", "") or get("user_id", "")
     other = person if role == "user" else agent or get("agent_name", "")
     return shorten(get("name", "") or other or translated(role), 60)
+
+
+@register.filter
+def language_names(codes: Iterable[str]) -> str:
+    """Return the names of languages in the reader's language, sorted.
+
+    "zh" is that of all text without spaces between words: Chinese, Japanese, Thai.
+    """
+    unspaced = {"zh": gettext("Chinese, Japanese and Thai")}
+    names = (unspaced.get(code) or gettext(get_language_info(code)["name"]) for code in codes)
+    return ", ".join(sorted(names))
 
 
 @register.filter

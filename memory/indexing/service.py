@@ -19,7 +19,7 @@ from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
 from memory.text.folding import fold
-from memory.text.languages import Language
+from memory.text.languages import Language, languages_of_agents
 from memory.text.questions import only_asks
 from tenants import transaction
 from tenants.context import execute, known_tenant
@@ -88,10 +88,11 @@ def index_messages(messages: Sequence[Message], embedded: Embedded | None = None
 
 def index_words(messages: Sequence[Message]) -> None:
     """Index the words of messages, sorted by number, inside the caller's transaction."""
+    languages = languages_of_agents({message.agent_id for message in messages})
     lexemes = [
         lexemes_of(
             *(message.name, message.role, message.content, message.created_at),
-            _language_before(message),
+            languages.get(message.agent_id) or _language_before(message),
         )
         for message in messages
     ]

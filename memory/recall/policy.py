@@ -16,6 +16,7 @@ from memory.arguments import count_argument
 from memory.embedding.fitted_models import fitted_model
 from memory.embedding.model_files import ModelFiles, model_files
 from memory.exceptions import InvalidArgument
+from memory.text.languages import LATIN_BY_CODE
 
 Mode = Literal["hybrid", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "vector")
@@ -226,6 +227,8 @@ class RecallPolicy:
     neighbours: int = 0
     """Turns before and after each hit that are given along with it; they do not count."""
     weights: RecallWeights = field(default_factory=RecallWeights)
+    language: str = ""
+    """Code of the language of the query's Latin words; by default that of its frequent words."""
 
     def with_preset(self, preset: str) -> "RecallPolicy":
         """Return the policy with the thresholds of a preset, one of PRESETS."""
@@ -267,6 +270,10 @@ class RecallPolicy:
             raise InvalidArgument(
                 f"keep_at={self.keep_at!r} is more than open_at={self.open_at!r}: the best memory"
                 " would be let in and then left out"
+            )
+        if self.language and self.language not in LATIN_BY_CODE:
+            raise InvalidArgument(
+                f"language={self.language!r} is not one of {', '.join(LATIN_BY_CODE)}"
             )
         if not isinstance(self.weights, RecallWeights):
             raise InvalidArgument(f"weights={self.weights!r} are not RecallWeights")

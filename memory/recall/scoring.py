@@ -27,7 +27,7 @@ from memory.recall.policy import RecallWeights
 from memory.text import lexical
 from memory.text.chunking import count_words, split_sentences
 from memory.text.english import ASKED_NUMBERS, WHEN
-from memory.text.languages import ENGLISH, Language
+from memory.text.languages import ENGLISH, LATIN_BY_CODE, Language
 from memory.text.questions import is_question
 
 # Of a pasted page, the beginning and the end are used.
@@ -76,9 +76,14 @@ class Question:
     words: int
 
     @classmethod
-    def of(cls, query: str) -> "Question":
-        """Analyse a query, which may be any text."""
-        words = lexical.analyse(query)
+    def of(cls, query: str, language: str = "") -> "Question":
+        """Analyse a query, which may be any text.
+
+        Args:
+            query: the text.
+            language: as in RecallPolicy.
+        """
+        words = lexical.analyse(query, LATIN_BY_CODE.get(language))
         word_of = lexical.alternatives(words)
         lexemes = list(dict.fromkeys(word_of.values()))
         lexemes = [lexeme for lexeme in lexemes if lexeme not in ASKED_NUMBERS]

@@ -267,7 +267,7 @@ def recall(
         vector = vector_argument("query_embedding", query_embedding)
     embedded = time.perf_counter()
 
-    question = Question.of(query)
+    question = Question.of(query, policy.language)
     values = {
         **LIMITS,
         "agent": agent,
@@ -300,7 +300,7 @@ def recall(
         cut=cut,
         abstained=not hits,
         embedding_model=model,
-        unknown_languages=tuple(sorted(question.languages - constants_of(model_files()).languages)),
+        unknown_languages=tuple(sorted(question.languages - known_languages())),
         milliseconds=1000 * (time.perf_counter() - embedded),
         embedding_milliseconds=0.0 if query_embedding is not None else 1000 * (embedded - started),
         facts=facts,
@@ -308,6 +308,21 @@ def recall(
 
 
 arecall = asynchronous(recall)
+
+
+def known_languages() -> frozenset[str]:
+    """Return the codes of the languages that the embedding model knows."""
+    return constants_of(model_files()).languages
+
+
+def unknown_languages(query: str, language: str = "") -> tuple[str, ...]:
+    """Return the codes of a query's languages that the embedding model does not know.
+
+    Args:
+        query: the text.
+        language: as in RecallPolicy.
+    """
+    return tuple(sorted(Question.of(query, language).languages - known_languages()))
 
 
 def _read_evidence(values: dict[str, Any]) -> Evidence:

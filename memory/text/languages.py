@@ -5,11 +5,12 @@ words decide, and English if no other language has more of them. Pure.
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 import regex
 
@@ -89,6 +90,7 @@ ENGLISH: Final = Language(
 _WORDS: Final = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
 _LISTED: Final = {code: _language(code, **words) for code, words in _WORDS.items()}
 LATIN: Final = (ENGLISH, *(_LISTED[code] for code, words in _WORDS.items() if "letters" in words))
+LATIN_BY_CODE: Final = {language.code: language for language in LATIN}
 FREQUENT_ENGLISH: Final = english.STOP_WORDS | english.QUESTION_WORDS
 # The languages in which a word is frequent.
 _FREQUENT_IN: Final[dict[str, list[Language]]] = {}
@@ -111,6 +113,24 @@ _BY_SCRIPT: Final = (
     (regex.compile(r"\p{Tamil}"), Language("ta", "tamil")),
     (regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]"), UNSPACED),
 )
+
+# The language settings of agents: the codes by the agents' ids, of those with a setting.
+AgentLanguages = Callable[[Collection[UUID]], Mapping[UUID, str]]
+_agent_languages: list[AgentLanguages] = []
+
+
+def register_agent_languages(languages: AgentLanguages) -> None:
+    """Register the function that reads the agents' language settings."""
+    _agent_languages[:] = [languages]
+
+
+def languages_of_agents(agent_ids: Collection[UUID]) -> dict[UUID, Language]:
+    """Return the language of the Latin words of each agent with such a setting."""
+    return {
+        agent_id: LATIN_BY_CODE[code]
+        for languages in _agent_languages
+        for agent_id, code in languages(agent_ids).items()
+    }
 
 
 def latin_language(

@@ -255,6 +255,12 @@ def shows_language(text: str) -> bool:
     return all(word.language is not UNKNOWN for word in analyse(text, unknown=UNKNOWN))
 
 
+def main_language(text: str) -> str:
+    """Return the code of the language of most words of a text; "" if the text does not show it."""
+    counts = Counter(word.language.code for word in analyse(text, unknown=UNKNOWN))
+    return max(counts, key=counts.__getitem__, default="")
+
+
 def language_of_latin_words(words: Iterable[Word]) -> Language:
     """Return the language in which the Latin words of a text are stemmed."""
     return next((word.language for word in words if word.language in LATIN), ENGLISH)

@@ -1,4 +1,4 @@
--- 54baa1f5075221625f64d9fa76ba440f admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
+-- c78fdcb77f0951cc11c5a6ad43138c83 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,
@@ -1112,6 +1112,7 @@ CREATE TABLE __schema__.orchestrator_agent (
     model character varying(200) DEFAULT ''::character varying NOT NULL,
     model_tier character varying(20) DEFAULT 'fast'::character varying NOT NULL,
     is_active boolean DEFAULT true NOT NULL,
+    language character varying(2) DEFAULT ''::character varying NOT NULL,
     time_zone character varying(64) DEFAULT ''::character varying NOT NULL,
     recall_mode character varying(20) DEFAULT 'hybrid'::character varying NOT NULL,
     recall_top_k smallint,
@@ -1167,6 +1168,7 @@ COMMENT ON COLUMN __schema__.orchestrator_agent.persona IS 'The agent''s style: 
 COMMENT ON COLUMN __schema__.orchestrator_agent.model IS 'Name of the language model. Blank: the deployment''s model of the tier.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.model_tier IS 'fast: short contexts and low cost. reasoning: long contexts.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.is_active IS 'An inactive agent accepts no messages; its memory stays.';
+COMMENT ON COLUMN __schema__.orchestrator_agent.language IS 'Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.time_zone IS 'Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.recall_mode IS 'How the agent searches memories.';
 COMMENT ON COLUMN __schema__.orchestrator_agent.recall_top_k IS 'Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).';

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 894ff78dcaad94d1150d52e59e7e2290328798ec2c026d5623f2df7a7ada137d
+// Written by `make typescript` from docs/openapi.yaml, sha256 d7f85412b34230fbe7a7c264c4a102854f961b6e6afb1f20ab1ca69138eef591
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1548,6 +1548,25 @@ export interface components {
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
+            /**
+             * @description Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.
+             *
+             *     * `en` - English
+             *     * `de` - German
+             *     * `es` - Spanish
+             *     * `fr` - French
+             *     * `pt` - Portuguese
+             *     * `pl` - Polish
+             *     * `tr` - Turkish
+             *     * `nl` - Dutch
+             *     * `it` - Italian
+             *     * `sv` - Swedish
+             *     * `da` - Danish
+             *     * `nb` - Norwegian Bokmal
+             *     * `fi` - Finnish
+             *     * `id` - Indonesian
+             */
+            language?: components["schemas"]["LanguageEnum"] | components["schemas"]["BlankEnum"];
             /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
             time_zone?: string;
             /**
@@ -1658,6 +1677,25 @@ export interface components {
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
+            /**
+             * @description Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.
+             *
+             *     * `en` - English
+             *     * `de` - German
+             *     * `es` - Spanish
+             *     * `fr` - French
+             *     * `pt` - Portuguese
+             *     * `pl` - Polish
+             *     * `tr` - Turkish
+             *     * `nl` - Dutch
+             *     * `it` - Italian
+             *     * `sv` - Swedish
+             *     * `da` - Danish
+             *     * `nb` - Norwegian Bokmal
+             *     * `fi` - Finnish
+             *     * `id` - Indonesian
+             */
+            language?: components["schemas"]["LanguageEnum"] | components["schemas"]["BlankEnum"];
             /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
             time_zone?: string;
             /**
@@ -3382,6 +3420,24 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["Item"][];
         };
+        /**
+         * @description * `en` - English
+         *     * `de` - German
+         *     * `es` - Spanish
+         *     * `fr` - French
+         *     * `pt` - Portuguese
+         *     * `pl` - Polish
+         *     * `tr` - Turkish
+         *     * `nl` - Dutch
+         *     * `it` - Italian
+         *     * `sv` - Swedish
+         *     * `da` - Danish
+         *     * `nb` - Norwegian Bokmal
+         *     * `fi` - Finnish
+         *     * `id` - Indonesian
+         * @enum {string}
+         */
+        LanguageEnum: "en" | "de" | "es" | "fr" | "pt" | "pl" | "tr" | "nl" | "it" | "sv" | "da" | "nb" | "fi" | "id";
         /** @description The numbers of turns and memories that did not fit. */
         LeftOut: {
             /** @description Turns of the session, the oldest. */
@@ -3862,6 +3918,25 @@ export interface components {
             is_active?: boolean;
             /** @description After this many hours without a message, a new conversation begins: earlier turns are recalled, instead of being turns of the prompt. */
             conversation_pause_hours?: number;
+            /**
+             * @description Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.
+             *
+             *     * `en` - English
+             *     * `de` - German
+             *     * `es` - Spanish
+             *     * `fr` - French
+             *     * `pt` - Portuguese
+             *     * `pl` - Polish
+             *     * `tr` - Turkish
+             *     * `nl` - Dutch
+             *     * `it` - Italian
+             *     * `sv` - Swedish
+             *     * `da` - Danish
+             *     * `nb` - Norwegian Bokmal
+             *     * `fi` - Finnish
+             *     * `id` - Indonesian
+             */
+            language?: components["schemas"]["LanguageEnum"] | components["schemas"]["BlankEnum"];
             /** @description Time zone of users without one of their own, such as Europe/Berlin: prompts have times in it. Blank: UTC. */
             time_zone?: string;
             /**
@@ -4310,6 +4385,8 @@ export interface components {
             prompt: {
                 [key: string]: unknown;
             } | null;
+            /** @description Codes of languages of the query that the embedding model does not know: memories are found by their words. */
+            unknown_languages: string[];
         };
         /** @description A page of a list. */
         RecallEventPage: {

@@ -24,6 +24,8 @@ from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.extraction import queue
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.tool_catalog import TOOLS
+from konstruct.templatetags.texts import language_names
+from memory.recall.service import known_languages
 from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
 
@@ -136,7 +138,7 @@ class AgentAdmin(AuditedAdmin):
     list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
     list_filter = ("is_active", "model_tier", "recall_mode")
     search_fields = ("name", "identity", "persona")
-    readonly_fields = ("id", "created_at", "trial", "versions", "extraction")
+    readonly_fields = ("id", "created_at", "trial", "versions", "extraction", "known_languages")
     fieldsets = (
         (None, {"fields": ("name", "is_active", "note", "trial", "versions", "id", "created_at")}),
         _fieldset(
@@ -187,7 +189,7 @@ class AgentAdmin(AuditedAdmin):
                 " The page “Memories” shows the effect of a preset at once."
             ),
             *("conversation_pause_hours", "recall_mode", "recall_top_k", "recall_neighbours"),
-            *("recall_gate", "recall_preset", "time_zone"),
+            *("recall_gate", "recall_preset", "language", "known_languages", "time_zone"),
         ),
         _fieldset(
             _("Own thresholds and weights of recall"),
@@ -238,6 +240,11 @@ class AgentAdmin(AuditedAdmin):
     def hand_over_rules(self, agent: Agent) -> str:
         """The phrases that hand a conversation over, with the names of the agents."""
         return display_value(agent.hand_over_on, agent_names())
+
+    @display(description=_("Languages of the embedding model"))
+    def known_languages(self, agent: Agent) -> str:
+        """The languages in which memories are found by their meaning; in others by their words."""
+        return language_names(known_languages())
 
     @display(description=_("Versions"))
     def versions(self, agent: Agent) -> SafeString | str:

@@ -23,6 +23,7 @@ from memory.exceptions import InvalidArgument
 from memory.models import MemoryEntry, Message, RecallEvent, Role
 from memory.models.facts import FactState
 from memory.recall.policy import RecallWeights
+from memory.recall.service import unknown_languages
 
 MAX_TURN_CHARACTERS: Final = 400
 SIGNALS: Final = {
@@ -132,6 +133,7 @@ def with_sources(
         "cut": cut,
         "sections": [_section(section) for section in prompt.get("sections", ())],
         "agent": agent,
+        "unknown_languages": unknown_languages(trace["query"], agent.language if agent else ""),
         "user_id": user_id,
         "facts_given": [{**fact, "changes": changes.fact_changes(fact)} for fact in given_facts],
         "facts_left_out": facts_left_out,

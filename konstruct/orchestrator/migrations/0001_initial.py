@@ -134,6 +134,32 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "language",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("en", "English"),
+                            ("de", "German"),
+                            ("es", "Spanish"),
+                            ("fr", "French"),
+                            ("pt", "Portuguese"),
+                            ("pl", "Polish"),
+                            ("tr", "Turkish"),
+                            ("nl", "Dutch"),
+                            ("it", "Italian"),
+                            ("sv", "Swedish"),
+                            ("da", "Danish"),
+                            ("nb", "Norwegian Bokmal"),
+                            ("fi", "Finnish"),
+                            ("id", "Indonesian"),
+                        ],
+                        db_default="",
+                        default="",
+                        help_text="Language in which all Latin words of messages and questions are searched. Blank: the language of each text, by its frequent words.",
+                        max_length=2,
+                    ),
+                ),
+                (
                     "time_zone",
                     models.CharField(
                         blank=True,

@@ -1,7 +1,7 @@
 """Tables of agents and of pending replies, and the checks of an agent's fields."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Self
 from uuid import UUID
 
@@ -12,7 +12,8 @@ from django.db import models
 from django.db.models import OuterRef, Subquery
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
-from django.utils.translation import gettext
+from django.utils.translation import get_language_info, gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.arguments import is_blank, time_zone_argument
@@ -20,6 +21,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import id_problem
 from memory.models import Message, server_now
 from memory.recall.policy import PRESETS, RecallPolicy, RecallWeights
+from memory.text.languages import LATIN_BY_CODE
 from tenants.fields import (
     choice,
     flag,
@@ -208,6 +210,12 @@ class Agent(TenantModel):
         help_text="After this many hours without a message, a new conversation begins: earlier "
         "turns are recalled, instead of being turns of the prompt.",
     )
+    language = optional_char(
+        choices=[(code, _(get_language_info(code)["name"])) for code in LATIN_BY_CODE],
+        max_length=2,
+        help_text="Language in which all Latin words of messages and questions are searched. "
+        "Blank: the language of each text, by its frequent words.",
+    )
     time_zone = optional_char(
         max_length=64,
         help_text="Time zone of users without one of their own, such as Europe/Berlin: prompts "
@@ -370,6 +378,12 @@ class Agent(TenantModel):
     def __str__(self) -> str:
         return self.name
 
+    @classmethod
+    def languages_of(cls, agent_ids: Collection[UUID]) -> dict[UUID, str]:
+        """Return the languages of these agents, without those that leave it to the text."""
+        agents = cls.objects.filter(pk__in=agent_ids).exclude(language="")
+        return dict(agents.values_list("pk", "language"))
+
     @property
     def recall_policy(self) -> RecallPolicy:
         """The recall policy. A threshold of the agent's own overrides the preset.
@@ -402,6 +416,7 @@ class Agent(TenantModel):
         return RecallPolicy(
             gate=self.recall_gate,
             weights=weights,
+            language=self.language,
             **PRESETS[self.recall_preset]._asdict() | chosen,
         )
 

@@ -55,6 +55,12 @@ class Agent(TypedDict):
     conversation_pause_hours: NotRequired[int]
     """After this many hours without a message, a new conversation begins: earlier turns are
     recalled, instead of being turns of the prompt."""
+    language: NotRequired[
+        Literal["en", "de", "es", "fr", "pt", "pl", "tr", "nl", "it", "sv", "da", "nb", "fi", "id"]
+        | Literal[""]
+    ]
+    """Language in which all Latin words of messages and questions are searched. Blank: the
+    language of each text, by its frequent words."""
     time_zone: NotRequired[str]
     """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
     in it. Blank: UTC."""
@@ -140,6 +146,12 @@ class NewAgent(TypedDict):
     conversation_pause_hours: NotRequired[int]
     """After this many hours without a message, a new conversation begins: earlier turns are
     recalled, instead of being turns of the prompt."""
+    language: NotRequired[
+        Literal["en", "de", "es", "fr", "pt", "pl", "tr", "nl", "it", "sv", "da", "nb", "fi", "id"]
+        | Literal[""]
+    ]
+    """Language in which all Latin words of messages and questions are searched. Blank: the
+    language of each text, by its frequent words."""
     time_zone: NotRequired[str]
     """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
     in it. Blank: UTC."""
@@ -1241,6 +1253,12 @@ class AgentChanges(TypedDict):
     conversation_pause_hours: NotRequired[int]
     """After this many hours without a message, a new conversation begins: earlier turns are
     recalled, instead of being turns of the prompt."""
+    language: NotRequired[
+        Literal["en", "de", "es", "fr", "pt", "pl", "tr", "nl", "it", "sv", "da", "nb", "fi", "id"]
+        | Literal[""]
+    ]
+    """Language in which all Latin words of messages and questions are searched. Blank: the
+    language of each text, by its frequent words."""
     time_zone: NotRequired[str]
     """Time zone of users without one of their own, such as Europe/Berlin: prompts have times
     in it. Blank: UTC."""
@@ -1440,6 +1458,9 @@ class RecallEventInFull(TypedDict):
     """The memories in the prompt, verbatim."""
     prompt: dict[str, Any] | None
     """The prompt as it was sent, with the tokens of each section; null if not kept."""
+    unknown_languages: list[str]
+    """Codes of languages of the query that the embedding model does not know: memories are
+    found by their words."""
 
 
 class RecallWeights(TypedDict):

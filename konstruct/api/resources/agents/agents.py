@@ -43,8 +43,8 @@ MAX_INTEGER = 2**31 - 1
 SETTINGS = [
     *("name", "system_prompt", "identity", "persona", "model", "model_tier"),
     *("accepts_client_instructions", "max_completion_tokens", "is_active"),
-    *("conversation_pause_hours", "time_zone", "recall_mode", "recall_top_k", "recall_gate"),
-    "recall_preset",
+    *("conversation_pause_hours", "language", "time_zone"),
+    *("recall_mode", "recall_top_k", "recall_gate", "recall_preset"),
     *("recall_open_at", "recall_keep_at", "recall_neighbours", "recall_weights", "tools"),
     *("escalate_on", "escalate_after_failures", "hands_to", "hand_over_on", "hand_back_on"),
     *("extracts_facts", "extraction_model", "extraction_idle_seconds", "extraction_batch_size"),

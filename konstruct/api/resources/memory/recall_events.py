@@ -76,6 +76,12 @@ class RecallTraceSerializer(serializers.Serializer):
 class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializer):
     """The recall for one reply, with the reasons."""
 
+    unknown_languages = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Codes of languages of the query that the embedding model does not know: "
+        "memories are found by their words.",
+    )
+
 
 class RecallEventPagination(CursorPagination):
     """A page of recall events, with their queries."""
