@@ -65,7 +65,7 @@ PROCESS_UP: Final = scraped_gauge(
 )
 WAITING: Final = scraped_gauge(
     "konstruct_jobs_waiting",
-    "Jobs that wait, by kind: those that are due, and those that are repeated later.",
+    "Jobs that wait, also those that are repeated later.",
     server=_SERVERS,
     kind=KINDS,
 )
@@ -74,7 +74,7 @@ IN_WORK: Final = scraped_gauge(
 )
 OLDEST: Final = scraped_gauge(
     "konstruct_jobs_oldest_seconds",
-    "For how long the oldest due job that no worker has leased has waited; 0 without one.",
+    "Wait of the oldest due job that no worker has leased; 0 without one.",
     server=_SERVERS,
     kind=KINDS,
 )
@@ -88,7 +88,7 @@ TENANT_WAITING: Final = scraped_gauge(
 )
 TENANT_OLDEST: Final = scraped_gauge(
     "konstruct_tenant_oldest_seconds",
-    "For how long the oldest due job of these tenants has waited; other: the oldest of the others.",
+    "Wait of the oldest due job of these tenants; other: of the others.",
     tenant=LimitedValues(MAX_TENANTS),
 )
 TENANTS: Final = scraped_gauge(
@@ -99,13 +99,13 @@ BEHIND: Final = scraped_gauge(
 )
 QUOTAS_REACHED: Final = scraped_gauge(
     "konstruct_quotas_reached",
-    "Served tenants by the limits of quotas that they had reached at the last measurement.",
+    "Tenants that had reached a limit at the last measurement.",
     quota=tuple(quota.value for quota in Quota),
     level=("soft", "hard"),
 )
 LAST_BACKUP: Final = scraped_gauge(
     "konstruct_last_backup_age_seconds",
-    "Age of the oldest last backup of a tenant. A tenant without backup counts from its creation.",
+    "Age of the oldest last backup of a tenant, without one from its creation.",
 )
 
 # Read with the index of claims. Failed jobs are not visible outside of their tenants.

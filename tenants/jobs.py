@@ -69,7 +69,7 @@ MAX_EXPONENT = 30
 _kind_names: set[str] = set()
 JOBS: Final = counter(
     "konstruct_jobs_total",
-    "Jobs that were done, attempts that failed and will be repeated, and jobs that were given up.",
+    "Attempts of jobs, by outcome.",
     kind=_kind_names,
     outcome=("done", "failed", "given_up"),
 )

@@ -38,7 +38,7 @@ from tenants.serving import tenant_of_request
 
 REFUSALS: Final = counter(
     "konstruct_quota_refusals_total",
-    "Requests that were refused because the tenant has reached a hard limit.",
+    "Requests that were refused at a hard limit.",
     quota=tuple(quota.value for quota in Quota),
 )
 COUNTS: Final = (

@@ -68,14 +68,14 @@ INTERFACES: Final = {
 }
 REQUESTS: Final = counter(
     "konstruct_requests_total",
-    "Requests to the web, without health checks. Status 4xx includes 499: the client disconnected.",
+    "Requests to the web, without health checks. 4xx includes 499: the client disconnected.",
     interface=set(INTERFACES.values()),
     method=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
     status=("1xx", "2xx", "3xx", "4xx", "5xx"),
 )
 REQUEST_SECONDS: Final = histogram(
     "konstruct_request_seconds",
-    "How long requests took, with the wait for a reply and the end of a stream.",
+    "How long requests took, with the wait for a reply.",
     interface=set(INTERFACES.values()),
 )
 

@@ -58,7 +58,7 @@ from tenants.metrics import counter, histogram
 
 RECALLS: Final = counter(
     "konstruct_recalls_total",
-    "Searches of memory for a question, by outcome: with results, or all results were left out.",
+    "Recalls, by outcome: with results, or all results were left out.",
     outcome=("found", "abstained"),
 )
 RECALL_SECONDS: Final = histogram(

@@ -43,7 +43,7 @@ from tenants.roles import OWNER_ROLE
 
 POOL_WAIT: Final = histogram(
     "konstruct_pool_wait_seconds",
-    "How long threads waited for a connection of their process's pool (DATABASE_POOL_SIZE).",
+    "How long threads waited for a connection of their pool.",
     server=tuple(settings.DATABASES),
 )
 POOL_IN_USE: Final = gauge(
@@ -53,7 +53,7 @@ POOL_IN_USE: Final = gauge(
 )
 POOL_WAITING: Final = gauge(
     "konstruct_pool_waiting",
-    "Threads that wait for a connection of their process's pool.",
+    "Threads that wait for a connection of their pool.",
     server=tuple(settings.DATABASES),
 )
 

@@ -43,7 +43,7 @@ from tenants.metrics import counter
 
 ACCEPTED: Final = counter(
     "konstruct_messages_accepted_total",
-    "Messages of users that were accepted, each of which has one job of kind reply.",
+    "Messages of users that were accepted.",
     channel=("rest", "slack", "openai"),
 )
 _CONTENT_FIELDS = ("agent_id", "user_id", "thread_id", "channel", "name", "content")
