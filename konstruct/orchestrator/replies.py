@@ -290,6 +290,17 @@ class StreamingResponse:
     """Sent instead of the rest, if the caller's key or session is not valid any more."""
 
 
+@dataclass(frozen=True)
+class RepeatedResponse:
+    """A body that gets new parts while it is open, as a response's attribute `repeated`."""
+
+    seconds: float
+    read: Callable[[], bytes]
+    """Returns what is new since the last call, or b""."""
+    refused: bytes
+    """Sent instead of the rest, if the caller's key or session is not valid any more."""
+
+
 def announce(tenant_id: UUID, message_id: UUID) -> None:
     """Wake the requests that wait for the reply to this message."""
     try:

@@ -24,9 +24,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.middleware.gzip import GZipMiddleware
 
 from konstruct.api.http.problems import Problem, accepts_api_keys, problem_response
-from konstruct.orchestrator.replies import DeferredResponse, StreamingResponse, settled_messages
+from konstruct.orchestrator.replies import (
+    DeferredResponse,
+    RepeatedResponse,
+    StreamingResponse,
+    settled_messages,
+)
 from konstruct.web.callers import Caller, Callers, Overloaded, Request, caller_of, verify
-from konstruct.web.replies import Replies
+from konstruct.web.replies import POLL_SECONDS, Replies
 from tenants import traces
 from tenants.context import tenant_scope
 from tenants.http.middleware import refuse
@@ -39,6 +44,8 @@ RECHECK_SECONDS: Final = 5.0
 # A comment of server-sent events, so that no proxy closes a silent connection.
 KEEP_ALIVE: Final = b": waiting\n\n"
 KEEP_ALIVE_SECONDS: Final = 10.0
+# There may be more after a part.
+READ_AGAIN_SECONDS: Final = 0.1
 # Responses to a request with a key or session that is not valid any more.
 REFUSALS: Final = (302, 401, 403)
 BUSY: Final = Problem.of_status(
@@ -138,6 +145,10 @@ class Handler(ASGIHandler):
             return StreamingHttpResponse(
                 chunks, status=response.status_code, headers=response.headers
             )
+        if (repeated := getattr(response, "repeated", None)) is not None:
+            del response.headers["Content-Length"]
+            chunks = self._repeat(request, response.content, repeated)
+            return StreamingHttpResponse(chunks, headers=response.headers)
         if (deferred := getattr(response, "deferred", None)) is not None:
             with suppress(Overloaded):  # then the response is from before the wait
                 with self.replies.watch(deferred.tenant_id, deferred.message_id) as watch:
@@ -169,6 +180,30 @@ class Handler(ASGIHandler):
             yield await self._in_turn(request, stream.end, sent) if is_allowed else stream.refused
         except Overloaded:
             yield stream.overloaded
+
+    async def _repeat(
+        self, request: Request, opening: bytes, repeated: RepeatedResponse
+    ) -> AsyncGenerator[bytes]:
+        """Yield the opening and each new part, until the deadline, an outage or the process's end.
+
+        A client that continues after the last part that it has received loses nothing.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + repeated.seconds
+        yield opening or KEEP_ALIVE
+        part, sent_at = opening, loop.time()
+        while loop.time() < deadline and not self.replies.is_stopping:
+            await asyncio.sleep(READ_AGAIN_SECONDS if part else POLL_SECONDS)
+            if not await self._is_allowed(request):
+                yield repeated.refused
+                return
+            try:
+                part = await self._in_turn(request, repeated.read)
+            except Overloaded:
+                part = b""
+            if part or loop.time() - sent_at > KEEP_ALIVE_SECONDS:
+                yield part or KEEP_ALIVE
+                sent_at = loop.time()
 
     async def _is_allowed(self, request: Request) -> bool:
         """Return whether the key or session of an open stream is still valid.

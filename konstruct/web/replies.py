@@ -120,7 +120,8 @@ class Replies:
         self._unread: set[Watch] = set()
         self._has_unread = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_stopping = False
+        self.is_stopping = False
+        """Whether the process stops."""
         self.is_subscribed: bool | None = None
         """None before the first try."""
 
@@ -131,7 +132,7 @@ class Replies:
 
     def stop(self) -> None:
         """Wake every waiting request, because the process stops."""
-        self._is_stopping = True
+        self.is_stopping = True
         for message in self._watches:
             self._end(message)
 
@@ -148,7 +149,7 @@ class Replies:
         """Watch a message inside the block. It may have been announced before."""
         message = tenant_id, message_id
         watch = Watch(*message)
-        if self._is_stopping:
+        if self.is_stopping:
             watch.end()
         self._new.add(message)
         self._has_new.set()
@@ -166,7 +167,7 @@ class Replies:
         self._has_unread.set()
 
     async def _read_unread(self) -> None:
-        while not self._is_stopping:
+        while not self.is_stopping:
             await self._has_unread.wait()
             self._has_unread.clear()
             unread, self._unread = self._unread, set()
@@ -195,7 +196,7 @@ class Replies:
 
     async def _listen(self) -> None:
         """Wake requests when their messages are announced; subscribe again after an error."""
-        while not self._is_stopping:  # redis-py loses a cancellation while it connects
+        while not self.is_stopping:  # redis-py loses a cancellation while it connects
             try:
                 await self._receive_announcements()
             except Exception as error:  # a dead task would leave every request to polling
@@ -208,7 +209,7 @@ class Replies:
         async with self._cache.pubsub(ignore_subscribe_messages=True) as subscription:
             await subscription.psubscribe(ANNOUNCEMENTS)
             self.is_subscribed = True
-            while not self._is_stopping:
+            while not self.is_stopping:
                 message: Any = await subscription.get_message(timeout=PING_SECONDS)
                 announced = message and announced_message(message["channel"])
                 for watch in self._watches.get(announced, ()):
@@ -218,14 +219,14 @@ class Replies:
                         self.read(watch)
 
     async def _check_new(self) -> None:
-        while not self._is_stopping:
+        while not self.is_stopping:
             await self._has_new.wait()
             self._has_new.clear()
             new, self._new = self._new, set()
             await self._check(new)
 
     async def _poll(self) -> None:
-        while not self._is_stopping:
+        while not self.is_stopping:
             await asyncio.sleep(POLL_SECONDS)
             await self._check(self._watches)
 

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d7f85412b34230fbe7a7c264c4a102854f961b6e6afb1f20ab1ca69138eef591
+// Written by `make typescript` from docs/openapi.yaml, sha256 8b20293738aee790dec3f81e91fb5e202bffa5499305609e2c231a990e815924
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -457,6 +457,8 @@ export interface paths {
         /**
          * Read events in their order
          * @description Store `after` of the response, and send it with the next request: no event is left out, and none is returned twice. Events are kept for 30 days.
+         *
+         *     With `Accept: text/event-stream` the response is a stream of server-sent events for five minutes: each has its `id`, which is the next `after`, its type as `event` and the event as `data`. A client that connects again sends the last id as `Last-Event-ID`.
          */
         get: operations["list_events"];
         put?: never;
@@ -4111,7 +4113,7 @@ export interface components {
              *     * `urn:konstruct:problem:unprocessable` - The request was understood and cannot be done.
              *     * `urn:konstruct:problem:unreadable-session` - The messages of a thread cannot be read without its graph.
              *     * `urn:konstruct:problem:unsupported-media-type` - Send the body as Content-Type: application/json.
-             *     * `urn:konstruct:problem:wrong-state` - The operation is not possible in the state of the extraction run.
+             *     * `urn:konstruct:problem:wrong-state` - The operation is not possible in the state of the row.
              */
             type: components["schemas"]["ProblemTypeEnum"];
             /** @description The HTTP status in words. */
@@ -4168,7 +4170,7 @@ export interface components {
          *     * `urn:konstruct:problem:unprocessable` - The request was understood and cannot be done.
          *     * `urn:konstruct:problem:unreadable-session` - The messages of a thread cannot be read without its graph.
          *     * `urn:konstruct:problem:unsupported-media-type` - Send the body as Content-Type: application/json.
-         *     * `urn:konstruct:problem:wrong-state` - The operation is not possible in the state of the extraction run.
+         *     * `urn:konstruct:problem:wrong-state` - The operation is not possible in the state of the row.
          * @enum {string}
          */
         ProblemTypeEnum: "urn:konstruct:problem:address-too-long" | "urn:konstruct:problem:already-decided" | "urn:konstruct:problem:already-resolved" | "urn:konstruct:problem:bad-request" | "urn:konstruct:problem:being-erased" | "urn:konstruct:problem:body-too-large" | "urn:konstruct:problem:changed-since" | "urn:konstruct:problem:conflict" | "urn:konstruct:problem:contradictory-fields" | "urn:konstruct:problem:duplicate-fact" | "urn:konstruct:problem:extraction-failed" | "urn:konstruct:problem:extraction-limit-reached" | "urn:konstruct:problem:forbidden" | "urn:konstruct:problem:idempotency-key-in-use" | "urn:konstruct:problem:idempotency-key-reused" | "urn:konstruct:problem:internal-error" | "urn:konstruct:problem:invalid-fields" | "urn:konstruct:problem:malformed-body" | "urn:konstruct:problem:method-not-allowed" | "urn:konstruct:problem:missing-slash" | "urn:konstruct:problem:model-failed" | "urn:konstruct:problem:name-taken" | "urn:konstruct:problem:not-acceptable" | "urn:konstruct:problem:not-found" | "urn:konstruct:problem:nothing-to-link" | "urn:konstruct:problem:outside-of-key" | "urn:konstruct:problem:own-proposal" | "urn:konstruct:problem:quota-exceeded" | "urn:konstruct:problem:reply-interrupted" | "urn:konstruct:problem:request-timeout" | "urn:konstruct:problem:slot-taken" | "urn:konstruct:problem:thread-of-others" | "urn:konstruct:problem:too-many-questions" | "urn:konstruct:problem:too-many-requests" | "urn:konstruct:problem:unauthenticated" | "urn:konstruct:problem:unavailable" | "urn:konstruct:problem:unknown-agent" | "urn:konstruct:problem:unknown-thread" | "urn:konstruct:problem:unprocessable" | "urn:konstruct:problem:unreadable-session" | "urn:konstruct:problem:unsupported-media-type" | "urn:konstruct:problem:wrong-state";
@@ -7239,7 +7241,10 @@ export interface operations {
                 /** @description Maximum number of events. Default: 100. */
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The id of the last event that a stream has delivered, instead of `after`. */
+                "Last-Event-ID"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7256,6 +7261,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Events"];
+                    "text/event-stream": string;
                 };
             };
             400: components["responses"]["Invalid"];

@@ -1,15 +1,18 @@
 """Events for programs, webhooks, and the deliveries of events to webhooks."""
 
+import re
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import path
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.exceptions import PermissionDenied
+from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,10 +21,12 @@ from rest_framework.routers import SimpleRouter
 from konstruct.api.auth.keys import Program
 from konstruct.api.auth.permissions import caller_of
 from konstruct.api.http import bodies, filters
-from konstruct.api.http.schema import LOCATION
+from konstruct.api.http.schema import LOCATION, header
 from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.api.models import KeyScope
 from konstruct.channels.exceptions import ChannelRefused
+from konstruct.channels.rest.responses import MEDIA_TYPE, JsonOrEvents, repeat_events, wants_events
+from konstruct.channels.rest.responses import event as event_of
 from konstruct.channels.webhooks import (
     READS,
     check_address,
@@ -35,6 +40,7 @@ from konstruct.channels.webhooks import (
     update_webhook,
     with_jobs,
 )
+from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.outbox.events import events_after
@@ -47,6 +53,20 @@ from tenants.outbox.models import (
 )
 
 MAX_EVENTS = 500
+# Duration of a stream of events. Then the client connects again.
+STREAM_SECONDS: Final = 300.0
+_EVENT_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+_LAST_EVENT_ID: Final = header(
+    "Last-Event-ID", "The id of the last event that a stream has delivered, instead of `after`."
+)
+
+
+class EventsNegotiation(JsonOrEvents):
+    """Answers a read with events."""
+
+    method = "GET"
 
 
 class EventDataSerializer(serializers.Serializer):
@@ -104,14 +124,31 @@ class EventViewSet(ApiViewSet):
     queryset = OutboxEvent.objects.all()
     serializer_class = EventsSerializer
     subject = "event"
+    content_negotiation_class = EventsNegotiation
 
-    @operation(Action.LIST, "events", permission="outbox.view_outboxevent", query=EventsQuery)
-    def list_events(self, request: Request) -> Response:
+    @operation(
+        Action.LIST,
+        "events",
+        permission="outbox.view_outboxevent",
+        query=EventsQuery,
+        returns={
+            200: EventsSerializer,
+            (200, MEDIA_TYPE): OpenApiResponse(str, description="The events, as they happen."),
+        },
+        headers=[_LAST_EVENT_ID],
+    )
+    def list_events(self, request: Request) -> Any:
         """Read events in their order.
 
         Store `after` of the response, and send it with the next request: no event is left out, and
         none is returned twice. Events are kept for 30 days.
+
+        With `Accept: text/event-stream` the response is a stream of server-sent events for five
+        minutes: each has its `id`, which is the next `after`, its type as `event` and the event as
+        `data`. A client that connects again sends the last id as `Last-Event-ID`.
         """
+        if wants_events(request):
+            return self._stream(request)
         after, limit = self.query.get("after", 0), self.query.get("limit", 100)
         events = list(events_after(after)[: limit + 1])
         has_more, events = len(events) > limit, events[:limit]
@@ -123,6 +160,26 @@ class EventViewSet(ApiViewSet):
                 "has_more": has_more,
             }
         )
+
+    def _stream(self, request: Request) -> HttpResponse:
+        last = request.headers.get("Last-Event-ID", "")
+        if last and not _EVENT_ID.fullmatch(last):
+            raise ValidationError({"Last-Event-ID": "Send the id of an event of this stream."})
+        place = int(last or self.query.get("after", 0))
+        limit = self.query.get("limit", 100)
+
+        def read() -> bytes:
+            nonlocal place
+            with transaction.atomic():
+                events = list(events_after(place)[:limit])
+                if events or not self._is_recorded:
+                    self._entry_values.people.clear()
+                    self.log(people={event.user_id for event in events if event.user_id})
+                    self.write_log_entry()
+            place = events[-1].number if events else place
+            return b"".join(event_of(document(row), row.type, row.number) for row in events)
+
+        return repeat_events(self, read, STREAM_SECONDS)
 
 
 class WebhookFields(bodies.StrictSerializer):

@@ -20,11 +20,17 @@ from rest_framework.reverse import reverse
 from rest_framework.utils.encoders import JSONEncoder
 
 from konstruct.api.http.exceptions import problem_of
-from konstruct.api.http.problems import Problem
+from konstruct.api.http.problems import Problem, current_request_id
 from konstruct.api.http.views import ApiView, agent_names
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.tool_calls import ToolCall
-from konstruct.orchestrator.replies import DeferredResponse, Status, StreamingResponse, progress_of
+from konstruct.orchestrator.replies import (
+    DeferredResponse,
+    RepeatedResponse,
+    Status,
+    StreamingResponse,
+    progress_of,
+)
 from memory.models import Message
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason
@@ -35,24 +41,34 @@ MEDIA_TYPE: Final = "text/event-stream"
 Respond = Callable[[], Any]
 
 
-def event(document: Mapping[str, Any], name: str = "") -> bytes:
-    """Return a server-sent event, of the type `message` by default."""
-    type_line = f"event: {name}\n" if name else ""
-    return f"{type_line}data: {json.dumps(document, cls=JSONEncoder)}\n\n".encode()
+def event(document: Mapping[str, Any], name: str = "", place: int | None = None) -> bytes:
+    """Return a server-sent event.
+
+    Args:
+        document: its data.
+        name: its type; by default `message`.
+        place: its id, which a client that connects again sends as `Last-Event-ID`.
+    """
+    lines = [f"id: {place}\n"] if place is not None else []
+    lines += [f"event: {name}\n"] if name else []
+    return f"{''.join(lines)}data: {json.dumps(document, cls=JSONEncoder)}\n\n".encode()
 
 
 def wants_events(request: Any) -> bool:
     """Return whether the client prefers events to JSON."""
     preferred = request._request.get_preferred_type(["application/json", MEDIA_TYPE])
-    return bool(request.method == "POST" and preferred == MEDIA_TYPE)
+    return bool(preferred == MEDIA_TYPE)
 
 
 class JsonOrEvents(DefaultContentNegotiation):
     """Accepts a client that asks for events; responses that are no streams are JSON."""
 
+    method = "POST"
+    """The method that can answer with events."""
+
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
         """Return the renderer of responses that are no streams."""
-        if wants_events(request):
+        if request.method == self.method and wants_events(request):
             return renderers[0], renderers[0].media_type
         return super().select_renderer(request, renderers, format_suffix)
 
@@ -171,6 +187,33 @@ def _finish(view: ApiView, response: Any, tenant_id: UUID, respond: Respond) -> 
         if name != "Vary":
             response.headers[name] = new_response.headers[name]
     response.content = new_response.content
+
+
+def repeat_events(view: ApiView, read: Callable[[], bytes], seconds: float) -> HttpResponse:
+    """Return a stream of server-sent events that gets new events while it is open.
+
+    Django's own server and test client send only the first ones.
+
+    Args:
+        view: the view.
+        read: returns the events that are new since the last call. It writes the access log.
+        seconds: the longest duration of the stream.
+    """
+    tenant_id, context = required_tenant_id(), copy_context()
+
+    def read_in_tenant() -> bytes:
+        with tenant_scope(tenant_id, pinned=True):
+            return read()
+
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    response = HttpResponse(read(), content_type=MEDIA_TYPE, headers=headers)
+    refused = Problem.of_status(401).as_json(
+        path=view.request.path, request_id=current_request_id()
+    )
+    response.repeated = RepeatedResponse(  # type: ignore[attr-defined]  # for the web process
+        seconds, lambda: context.run(read_in_tenant), event(refused, "error")
+    )
+    return response
 
 
 DETAILS = {

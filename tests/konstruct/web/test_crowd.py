@@ -267,6 +267,23 @@ def test_open_streams_end_when_their_key_is_revoked_or_their_tenant_suspended(
         assert refusal in read_up_to(stream, b"\r\n0\r\n\r\n")
 
 
+def test_events_are_streamed_as_they_happen(
+    url: str, program_a: Program, program_b: Program, crowd: contextlib.ExitStack
+) -> None:
+    """Each tenant gets its events; the end of a key is the end of its stream."""
+    sent = head(program_a, "GET", "/api/v1/events/", EVENTS)
+    stream = client(crowd, url, sent + b"\r\n")
+    read_up_to(stream, b": waiting")
+    for program, content in ((program_b, "Bob sings."), (program_a, "Maria sings.")):
+        fact = {"agent": "ada", "user_id": "maria", "content": content}
+        assert program.post("/api/v1/facts/", fact).status_code == 201
+    read = read_up_to(stream, b"event: fact.active")
+    assert read.count(b"id: ") == 1
+    with tenant_scope(program_a.tenant.id):
+        revoke_key(ApiKey.objects.get().pk)
+    assert b'"status": 401' in read_up_to(stream, b"\r\n0\r\n\r\n")
+
+
 def read_up_to(client: socket.socket, expected: bytes) -> bytes:
     """Read until the data contains this."""
     client.settimeout(60)

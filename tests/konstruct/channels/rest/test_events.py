@@ -1,5 +1,6 @@
 """Events and webhooks by REST, and a program that answers as the person."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.outbox.models import Webhook
 from tests.jobs import work
@@ -165,3 +167,24 @@ def test_answers_of_others_are_refused(program_a: Program) -> None:
     program_a.post(f"{escalation}resolution/", {"let_agent_answer": False})
     late = program_a.post(f"{escalation}answer/", {"content": "Late."})
     assert late.status_code == 409
+
+
+def test_events_are_streamed_from_a_place_on(program_a: Program) -> None:
+    escalate(program_a)
+    listed = program_a.get(f"{EVENTS}?limit=1").json()
+    accept = {"Accept": "text/event-stream"}
+    stream = program_a.get(EVENTS, headers=accept)
+    assert stream.headers["Content-Type"] == "text/event-stream"
+    first, second, end = stream.content.decode().split("\n\n")
+    assert end == ""
+    place, name, data = first.split("\n")
+    assert (place, name) == (f"id: {listed['after']}", "event: escalation.opened")
+    assert json.loads(data.removeprefix("data: ")) == listed["events"][0]
+    again = {**accept, "Last-Event-ID": str(listed["after"])}
+    assert program_a.get(f"{EVENTS}?after=0", headers=again).content.decode() == f"{second}\n\n"
+    with tenant_scope(program_a.tenant.id):
+        assert AccessEvent.objects.filter(subject="events").count() == 3
+    for wrong in ("x", "-1", "9" * 30):
+        response = program_a.get(EVENTS, headers={**accept, "Last-Event-ID": wrong})
+        assert response.status_code == 400
+        assert "Last-Event-ID" in response.text
