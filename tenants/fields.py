@@ -63,6 +63,13 @@ def optional_number(
     return models.PositiveIntegerField(verbose_name, null=True, blank=True, **options)
 
 
+def optional_small_number(
+    verbose_name: str | None = None, **options: Any
+) -> "models.PositiveSmallIntegerField[int | Combinable | None, int | None]":
+    """Return a column of numbers from 0 to 32,767 that may be empty."""
+    return models.PositiveSmallIntegerField(verbose_name, null=True, blank=True, **options)
+
+
 def count(
     verbose_name: str | None = None, **options: Any
 ) -> "models.PositiveIntegerField[int | Combinable, int]":
@@ -133,3 +140,8 @@ def id_list(
     return ArrayField(
         models.UUIDField(), verbose_name=verbose_name, default=list, db_default=empty, **options
     )
+
+
+def one_of(field: str, choices: type[models.TextChoices], name: str) -> models.CheckConstraint:
+    """Return the constraint that a column has one of the choices."""
+    return models.CheckConstraint(condition=models.Q((f"{field}__in", choices.values)), name=name)

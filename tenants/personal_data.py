@@ -154,6 +154,15 @@ class PersonalData:
         return f"tenant_id = %(tenant)s AND ({' OR '.join(conditions)})" if conditions else ""
 
 
+def rows_of_user(**fields: Any) -> PersonalData:
+    """Return the declaration of a table with the columns id, agent_id and user_id.
+
+    Args:
+        fields: further fields of `PersonalData`, or other values.
+    """
+    return PersonalData(**{"subject": "user_id", "agent": "agent_id", "key": "id", **fields})
+
+
 @dataclass(frozen=True, slots=True)
 class NoPersonalData:
     """The reason why a table has no personal data."""

@@ -10,7 +10,7 @@ from konstruct.orchestrator.models import Agent
 from memory.ids import id_problem
 from tenants.fields import optional_id, optional_text, optional_time, random_id
 from tenants.models import TenantModel
-from tenants.personal_data import Merge, OnErasure, PersonalData
+from tenants.personal_data import Merge, OnErasure, PersonalData, rows_of_user
 
 
 def valid_id(value: str) -> None:
@@ -98,10 +98,7 @@ class ApiKey(TenantModel):
     # Words of the code, and random digits: the access log has them.
     logged_words = frozenset({"prefix", "scopes"})
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
-        key="id",
+    personal_data = rows_of_user(
         merge=Merge(unchanged="a key must not open more because two ids are one person's"),
     )
 

@@ -211,8 +211,8 @@ class Replies:
             self.is_subscribed = True
             while not self.is_stopping:
                 message: Any = await subscription.get_message(timeout=PING_SECONDS)
-                announced = message and announced_message(message["channel"])
-                for watch in self._watches.get(announced, ()):
+                announced = announced_message(message["channel"]) if message else None
+                for watch in self._watches.get(announced, ()) if announced else ():
                     if message["data"] == SETTLED:
                         watch.end()
                     else:

@@ -13,9 +13,16 @@ from memory.fields import IdentityField, RealField, pack_columns
 from memory.models.facts import MemoryAttribute as MemoryAttribute
 from memory.models.facts import MemoryEntry as MemoryEntry
 from memory.models.querysets import MessageQuerySet, ScopedQuerySet
-from tenants.fields import id_list, optional_id, optional_text, random_id
+from tenants.fields import id_list, one_of, optional_id, optional_text, random_id
 from tenants.models import TenantModel
-from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, Merge, PersonalData
+from tenants.personal_data import (
+    OF_MESSAGES_OF_USER,
+    OF_USER,
+    Export,
+    Merge,
+    PersonalData,
+    rows_of_user,
+)
 
 
 def server_now() -> models.Func:
@@ -98,11 +105,8 @@ class Message(AgentUserModel):
 
     objects = MessageQuerySet.as_manager()
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
+    personal_data = rows_of_user(
         message="id",
-        key="id",
         export=Export(kind="messages", position=2, order="number", without=("number",)),
         # A message that was imported under both ids stays twice: external_id is unique.
         merge=Merge(
@@ -117,7 +121,7 @@ class Message(AgentUserModel):
     class Meta:
         verbose_name = "message"
         constraints = [
-            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="message_role"),
+            one_of("role", Role, "message_role"),
             models.UniqueConstraint(
                 fields=["idempotency_key"],
                 condition=models.Q(idempotency_key__isnull=False),
@@ -196,11 +200,8 @@ class ConversationEmbedding(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
+    personal_data = rows_of_user(
         message="message_id",
-        key="id",
         export=Export(kind="embeddings", position=3, without=("quantized",)),
         retention="message_id IS NULL AND created_at < %(before)s",
     )
@@ -208,7 +209,7 @@ class ConversationEmbedding(AgentUserModel):
     class Meta:
         verbose_name = "conversation embedding"
         constraints = [
-            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="embedding_role"),
+            one_of("role", Role, "embedding_role"),
             # Exactly once per model, also after a crash or a repeated job.
             models.UniqueConstraint(
                 fields=["message", "embedding_model", "piece"],
@@ -553,11 +554,8 @@ class RecallEvent(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
+    personal_data = rows_of_user(
         message="reply_id",
-        key="id",
         # Erasures change rows.
         export=Export(kind="recall_events", position=11, select=_SELECT_EVENTS, is_mutable=True),
         retention="reply_id IS NULL AND created_at < %(before)s",
@@ -675,10 +673,7 @@ class WindowClear(AgentUserModel):
 
     objects = ScopedQuerySet.as_manager()
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
-        key="id",
+    personal_data = rows_of_user(
         # Messages get new numbers: the archive names the last message by its id.
         export=Export(
             kind="window_clears",

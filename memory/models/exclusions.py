@@ -6,7 +6,7 @@ from django.utils.translation import gettext
 from memory.models.conversations import AgentUserModel, Message
 from memory.models.facts import AuthorKind, server_clock
 from tenants.fields import optional_id, optional_number, random_id
-from tenants.personal_data import Export, PersonalData
+from tenants.personal_data import Export, rows_of_user
 
 
 class RecallExclusion(AgentUserModel):
@@ -45,11 +45,8 @@ class RecallExclusion(AgentUserModel):
     author_name = models.TextField(blank=True, default="", help_text="Name of the author.")
     created_at = models.DateTimeField(db_default=server_clock(), help_text="When it was excluded.")
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
+    personal_data = rows_of_user(
         message="message_id",
-        key="id",
         export=Export(kind="recall_exclusions", position=21),
     )
 

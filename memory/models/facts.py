@@ -19,13 +19,14 @@ from tenants.fields import (
     choice,
     flag,
     json_object,
+    one_of,
     optional_id,
     optional_text,
     optional_time,
     random_id,
 )
 from tenants.models import TenantModel
-from tenants.personal_data import OF_USER, Export, Merge, PersonalData
+from tenants.personal_data import OF_USER, Export, Merge, PersonalData, rows_of_user
 
 
 def server_clock() -> models.Func:
@@ -189,9 +190,7 @@ class MemoryEntry(TenantModel):
             content_argument(kwargs.get("content"))
         super().__init__(*args, **kwargs)
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
+    personal_data = rows_of_user(
         key="memory_id",
         export=Export(kind="facts", position=14, key=("memory_id",)),
         derived=WITHOUT_OTHER_EVIDENCE,
@@ -214,10 +213,8 @@ class MemoryEntry(TenantModel):
                 | models.Q(valid_to__gte=models.F("valid_from")),
                 name="fact_valid_from_before_to",
             ),
-            models.CheckConstraint(
-                condition=models.Q(state__in=FactState.values), name="fact_state"
-            ),
-            models.CheckConstraint(condition=models.Q(kind__in=FactKind.values), name="fact_kind"),
+            one_of("state", FactState, "fact_state"),
+            one_of("kind", FactKind, "fact_kind"),
             # The same external id is the same fact, or else the same text; also for concurrent
             # transactions.
             models.UniqueConstraint(
@@ -462,9 +459,7 @@ class FactEvent(TenantModel):
         verbose_name = "event of a fact"
         verbose_name_plural = "events of facts"
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(action__in=FactAction.values), name="fact_event_action"
-            ),
+            one_of("action", FactAction, "fact_event_action"),
         ]
         indexes = [models.Index(fields=["memory", "number"], name="fact_event_fact")]
 

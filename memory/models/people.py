@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from memory.fields import IdentityField
 from memory.models.conversations import AgentUserModel, Message, server_now
 from tenants.models import TenantModel
-from tenants.personal_data import Export, Merge, PersonalData
+from tenants.personal_data import Export, Merge, PersonalData, rows_of_user
 
 _MESSAGE_WITH_IT: Final = """
     SELECT FROM memory_message AS message
@@ -84,11 +84,8 @@ class ConversationItem(AgentUserModel):
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was added.")
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
+    personal_data = rows_of_user(
         message="message_id",
-        key="id",
         export=Export(kind="conversation_items", position=13, order="number", without=("number",)),
         retention="created_at < %(before)s",
     )

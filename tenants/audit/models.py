@@ -32,6 +32,7 @@ from tenants.personal_data import (
     NoPersonalData,
     OnErasure,
     PersonalData,
+    rows_of_user,
 )
 
 # A tenant's rules are applied together, again and again as long as there is one.
@@ -328,7 +329,7 @@ class MessageErasure(Erasure):
     )
 
     # Its arguments are in the access log too.
-    personal_data = PersonalData(subject="user_id", agent="agent_id", key="id")
+    personal_data = rows_of_user()
 
     class Meta:
         verbose_name = "erasure of messages"

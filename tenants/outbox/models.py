@@ -18,7 +18,7 @@ from tenants.fields import (
 )
 from tenants.jobs import JobKind
 from tenants.models import TenantModel
-from tenants.personal_data import Merge, NoPersonalData, PersonalData
+from tenants.personal_data import Merge, NoPersonalData, PersonalData, rows_of_user
 
 
 class ReceiverRefused(KonstructError):
@@ -74,11 +74,8 @@ class OutboxEvent(TenantModel):
     detail = optional_text(help_text="Id of the message with an answer; or name of the quota.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it happened.")
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
+    personal_data = rows_of_user(
         derived="subject_id = ANY(%(ids)s)",
-        key="id",
     )
 
     class Meta:

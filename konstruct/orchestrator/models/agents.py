@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable
 from typing import Any, Self
 from uuid import UUID
 
-from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
@@ -25,10 +24,13 @@ from memory.text.languages import LATIN_BY_CODE
 from tenants.fields import (
     choice,
     flag,
+    id_list,
     json_object,
     number,
+    one_of,
     optional_char,
     optional_number,
+    optional_small_number,
     optional_text,
     random_id,
     text_list,
@@ -155,11 +157,6 @@ def _short_choice(
     )
 
 
-def _one_of(field: str, choices: type[models.TextChoices]) -> models.CheckConstraint:
-    condition = models.Q((f"{field}__in", choices.values))
-    return models.CheckConstraint(condition=condition, name=f"agent_{field}")
-
-
 def _not_zero(field: str) -> models.CheckConstraint:
     return models.CheckConstraint(
         condition=~models.Q((field, 0)),
@@ -222,9 +219,7 @@ class Agent(TenantModel):
         "have times in it. Blank: UTC.",
     )
     recall_mode = _short_choice(RecallMode.HYBRID, help_text="How the agent searches memories.")
-    recall_top_k = models.PositiveSmallIntegerField(
-        null=True,
-        blank=True,
+    recall_top_k = optional_small_number(
         help_text="Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).",
     )
     recall_gate = flag(
@@ -248,9 +243,7 @@ class Agent(TenantModel):
         help_text="Own threshold instead of the preset's, 0 to 1: each memory must have at least "
         "this gate value. Blank: the preset's.",
     )
-    recall_neighbours = models.PositiveSmallIntegerField(
-        null=True,
-        blank=True,
+    recall_neighbours = optional_small_number(
         help_text="Number of turns before and after a memory that are included with it, 0 to 10. "
         "Blank: as measured (0).",
     )
@@ -269,16 +262,11 @@ class Agent(TenantModel):
         help_text="Words or phrases in a message that call for a person, in addition to plain "
         "requests such as “talk to a human”.",
     )
-    escalate_after_failures = models.PositiveSmallIntegerField(
-        null=True,
-        blank=True,
+    escalate_after_failures = optional_small_number(
         help_text="Number of failed replies in a row in a thread after which a person is called. "
         "Blank: never.",
     )
-    hands_to = ArrayField(
-        models.UUIDField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.UUIDField())),
+    hands_to = id_list(
         blank=True,
         help_text="Agents to which the language model may hand a conversation, with the tool "
         "hand_to_agent.",
@@ -362,12 +350,12 @@ class Agent(TenantModel):
                 name="agent_name_is_no_id",
                 violation_error_message=NAME_READS_AS_ID,
             ),
-            _one_of("model_tier", ModelTier),
-            _one_of("recall_mode", RecallMode),
-            _one_of("recall_preset", RecallPreset),
+            one_of("model_tier", ModelTier, "agent_model_tier"),
+            one_of("recall_mode", RecallMode, "agent_recall_mode"),
+            one_of("recall_preset", RecallPreset, "agent_recall_preset"),
             _not_zero("escalate_after_failures"),
             _not_zero("max_completion_tokens"),
-            _one_of("fact_review", FactReview),
+            one_of("fact_review", FactReview, "agent_fact_review"),
             models.CheckConstraint(
                 condition=models.Q(extraction_batch_size__range=(1, 200)),
                 name="agent_extraction_batch_size",

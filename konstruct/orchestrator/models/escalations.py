@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 
 from memory.models import AgentUserModel
 from tenants.fields import choice, optional_id, optional_text, optional_time, random_id
-from tenants.personal_data import Export, Merge, PersonalData
+from tenants.personal_data import Export, Merge, rows_of_user
 
 
 class EscalationQuerySet(models.QuerySet["Escalation"]):
@@ -100,10 +100,7 @@ class Escalation(AgentUserModel):
 
     objects = EscalationQuerySet.as_manager()
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
-        key="id",
+    personal_data = rows_of_user(
         export=Export(kind="escalations", position=9, is_mutable=True),
         merge=Merge(for_user=(_MERGE_ESCALATIONS,)),
         retention="resolved_at < %(before)s",

@@ -14,6 +14,7 @@ from tenants.fields import (
     json_list,
     json_object,
     money,
+    one_of,
     optional_id,
     optional_number,
     optional_text,
@@ -21,7 +22,7 @@ from tenants.fields import (
     random_id,
 )
 from tenants.models import TenantModel, job_columns
-from tenants.personal_data import Export, Merge, NoPersonalData, PersonalData
+from tenants.personal_data import Export, Merge, NoPersonalData, rows_of_user
 
 # The common conversation of merged users is processed from the earlier of the two positions:
 # messages that are processed twice change nothing, and none is skipped.
@@ -78,10 +79,7 @@ class ExtractionCursor(AgentUserModel):
 
     objects = ExtractionCursorQuerySet.as_manager()
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
-        key="id",
+    personal_data = rows_of_user(
         merge=Merge(for_user=_MERGE_CURSORS),
     )
 
@@ -145,10 +143,7 @@ class ExtractionRun(AgentUserModel):
     # The access log outlives messages, which these fields quote.
     unlogged_fields = frozenset({"output", "candidates", "error"})
     # The answer quotes messages: the run is deleted with any of them.
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
-        key="id",
+    personal_data = rows_of_user(
         derived="user_id IN (SELECT user_id FROM memory_message WHERE id = ANY(%(ids)s))"
         " AND message_ids && %(ids)s::uuid[]",
         merge=Merge(
@@ -162,9 +157,7 @@ class ExtractionRun(AgentUserModel):
     class Meta:
         verbose_name = "extraction run"
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(state__in=RunState.values), name="extraction_run_state"
-            ),
+            one_of("state", RunState, "extraction_run_state"),
         ]
         indexes = [
             models.Index(fields=["-created_at", "id"], name="extraction_run_newest"),
@@ -231,9 +224,7 @@ class ModelCall(TenantModel):
         verbose_name = "call of a language model"
         verbose_name_plural = "calls of language models"
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(outcome__in=CallOutcome.values), name="model_call_outcome"
-            ),
+            one_of("outcome", CallOutcome, "model_call_outcome"),
         ]
         indexes = [
             models.Index(

@@ -19,7 +19,7 @@ from tenants.fields import (
     random_id,
 )
 from tenants.models import TenantModel
-from tenants.personal_data import NoPersonalData, PersonalData
+from tenants.personal_data import NoPersonalData, rows_of_user
 
 MAX_WAIT_MINUTES: Final = 7 * 24 * 60
 
@@ -166,7 +166,7 @@ class Notification(TenantModel):
 
     objects = NotificationQuerySet.as_manager()
 
-    personal_data = PersonalData(subject="user_id", agent="agent_id", key="id")
+    personal_data = rows_of_user()
 
     class Meta:
         verbose_name = "notification"

@@ -5,7 +5,7 @@ from django.db.models.functions import Now
 
 from tenants.fields import count, id_list, optional_text, random_id, text_list
 from tenants.models import TenantModel
-from tenants.personal_data import Export, PersonalData
+from tenants.personal_data import Export, rows_of_user
 
 
 class SavedQuestion(TenantModel):
@@ -19,10 +19,7 @@ class SavedQuestion(TenantModel):
     content = models.TextField("question", help_text="The message.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was saved.")
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
-        key="id",
+    personal_data = rows_of_user(
         # Questions that name the person.
         also="content ~* ANY(%(names)s::text[])"
         " AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)",
@@ -63,10 +60,7 @@ class QuestionAnswer(TenantModel):
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was answered.")
 
     # The answer quotes messages: it is deleted with any of them.
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
-        key="id",
+    personal_data = rows_of_user(
         derived="message_ids && %(ids)s::uuid[]",
         also="question_id IN (SELECT id FROM orchestrator_savedquestion WHERE "  # noqa: S608
         f"{SavedQuestion.personal_data.of_person})",

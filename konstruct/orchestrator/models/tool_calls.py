@@ -8,9 +8,9 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
-from tenants.fields import optional_id, optional_text, optional_time, random_id, text_list
+from tenants.fields import one_of, optional_id, optional_text, optional_time, random_id, text_list
 from tenants.models import TenantModel
-from tenants.personal_data import Export, PersonalData
+from tenants.personal_data import Export, PersonalData, rows_of_user
 
 
 class ToolCallState(models.TextChoices):
@@ -94,11 +94,8 @@ class ToolCall(AgentUserModel):
 
     objects = ToolCallQuerySet.as_manager()
 
-    personal_data = PersonalData(
-        subject="user_id",
-        agent="agent_id",
+    personal_data = rows_of_user(
         message="message_id",
-        key="id",
         export=Export(kind="tool_calls", position=8, is_mutable=True),
     )
 
@@ -110,9 +107,7 @@ class ToolCall(AgentUserModel):
             models.UniqueConstraint(
                 fields=["message", "round", "position"], name="tool_call_place"
             ),
-            models.CheckConstraint(
-                condition=models.Q(state__in=ToolCallState.values), name="tool_call_state"
-            ),
+            one_of("state", ToolCallState, "tool_call_state"),
         ]
         indexes = [
             models.Index(

@@ -209,7 +209,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
         handed the thread over.
     """
     traces.set_attributes(agent_id=agent.id)
-    message, calls = snapshot.message, snapshot.calls
+    message, calls = snapshot.message, list(snapshot.calls)
     if calls:
         with lease.transaction():
             calls = tool_calls.run_approved(calls)
