@@ -11,15 +11,7 @@ from django.utils.translation import gettext
 
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from memory.models import Message
-from tenants.fields import (
-    choice,
-    json_list,
-    optional_number,
-    optional_text,
-    optional_time,
-    random_id,
-    text_list,
-)
+from tenants import fields
 from tenants.models import TenantModel, has_due_job
 from tenants.personal_data import NoPersonalData, PersonalData
 
@@ -42,11 +34,11 @@ class SlackInstallation(TenantModel):
         CONNECTED = "connected"
         DISCONNECTED = "disconnected"
 
-    id = random_id()
+    id = fields.random_id()
     workspace = models.CharField(
         max_length=255, help_text="Slack's id of the workspace, such as T024BE7LD."
     )
-    name = optional_text(help_text="The workspace's name in Slack.")
+    name = fields.optional_text(help_text="The workspace's name in Slack.")
     agent = models.ForeignKey(
         Agent,
         on_delete=models.PROTECT,
@@ -57,17 +49,19 @@ class SlackInstallation(TenantModel):
     bot_user_id = models.CharField(
         max_length=255, help_text="Slack's user id of the bot, used in mentions."
     )
-    encrypted_token = optional_text(
+    encrypted_token = fields.optional_text(
         db_column="sealed_token",
         editable=False,
         help_text="The bot's token, encrypted; empty once it is disconnected.",
     )
-    scopes = text_list(blank=True, help_text="OAuth scopes that Slack granted to the bot.")
-    state = choice(State.CONNECTED, help_text="Events of a disconnected workspace are ignored.")
+    scopes = fields.text_list(blank=True, help_text="OAuth scopes that Slack granted to the bot.")
+    state = fields.choice(
+        State.CONNECTED, help_text="Events of a disconnected workspace are ignored."
+    )
     installed_by = models.TextField(help_text="The person who connected it.")
     installed_at = models.DateTimeField(db_default=Now(), help_text="When it was connected (last).")
-    ended_at = optional_time(help_text="When it was disconnected.")
-    ended_because = optional_text(help_text="Reason of the disconnection.")
+    ended_at = fields.optional_time(help_text="When it was disconnected.")
+    ended_because = fields.optional_text(help_text="Reason of the disconnection.")
 
     objects = SlackInstallationQuerySet.as_manager()
 
@@ -95,11 +89,11 @@ class SlackInstallation(TenantModel):
 class SlackUser(TenantModel):
     """The name of a person in a Slack workspace, refreshed now and then."""
 
-    id = random_id()
+    id = fields.random_id()
     workspace = models.CharField(max_length=255, help_text="Slack's id of the workspace.")
     slack_id = models.CharField(max_length=255, help_text="Slack's id of the user.")
     user_id = models.TextField("user", help_text="The user whose memory stores their messages.")
-    name = optional_text(help_text="The person's name in Slack.")
+    name = fields.optional_text(help_text="The person's name in Slack.")
     looked_up_at = models.DateTimeField(
         db_default=Now(), help_text="When the name was last read from Slack."
     )
@@ -118,7 +112,7 @@ class SlackUser(TenantModel):
 class SlackMember(TenantModel):
     """The Slack account of a member of the team, who can answer users from Slack."""
 
-    id = random_id()
+    id = fields.random_id()
     installation = models.ForeignKey(
         SlackInstallation,
         on_delete=models.CASCADE,
@@ -238,13 +232,13 @@ class Delivery(TenantModel):
     )
     channel = models.TextField(help_text="slack …")
     address = models.JSONField(help_text="Where it is shown, in the channel's own format.")
-    posted = json_list(
+    posted = fields.json_list(
         blank=True, help_text="Posts that show it: their ids, and digests of their content."
     )
-    intent = optional_number(
+    intent = fields.optional_number(
         help_text="The post that was being created. It may exist in the channel with an unknown id."
     )
-    delivered_at = optional_time(
+    delivered_at = fields.optional_time(
         help_text="Since when the channel shows the current state of the message. Empty: a "
         "delivery is pending."
     )

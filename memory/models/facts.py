@@ -15,16 +15,7 @@ from memory.conf import EMBEDDING_DIMENSIONS
 from memory.fields import DigestField, IdentityField, RealField
 from memory.models.attributes import Attribute
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from tenants.fields import (
-    choice,
-    flag,
-    json_object,
-    one_of,
-    optional_id,
-    optional_text,
-    optional_time,
-    random_id,
-)
+from tenants import fields
 from tenants.models import TenantModel
 from tenants.personal_data import OF_USER, Export, Merge, PersonalData, rows_of_user
 
@@ -107,8 +98,10 @@ WITHOUT_OTHER_EVIDENCE: Final = (
 class MemoryEntry(TenantModel):
     """A fact. An update keeps its id and stores the previous text as a version."""
 
-    memory_id = random_id()
-    agent_id = optional_id("agent", help_text="The agent that knows the fact. Empty: all agents.")
+    memory_id = fields.random_id()
+    agent_id = fields.optional_id(
+        "agent", help_text="The agent that knows the fact. Empty: all agents."
+    )
     user_id = models.TextField(  # noqa: DJ001  (null: no user; '' would be a user)
         "user", null=True, blank=True, help_text="The user that the fact is about. Empty: no user."
     )
@@ -120,7 +113,7 @@ class MemoryEntry(TenantModel):
     )
     content = models.TextField(help_text="The fact, in words.")
     content_digest = DigestField("content")
-    metadata = json_object(blank=True, help_text="Metadata, for search filters.")
+    metadata = fields.json_object(blank=True, help_text="Metadata, for search filters.")
     embedding = VectorField(
         dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
     )
@@ -134,48 +127,52 @@ class MemoryEntry(TenantModel):
         db_default=server_clock(), help_text="When it was changed last."
     )
     valid_from = models.DateTimeField(db_default=server_clock(), help_text="Start of validity.")
-    valid_to = optional_time(help_text="End of validity. Empty: still valid.")
-    expires_at = optional_time(help_text="Searches do not find it from this time on.")
-    supersedes = optional_id(editable=False, help_text="The version that this one replaced.")
-    version_of = optional_id(editable=False, help_text="The current entry of this old version.")
+    valid_to = fields.optional_time(help_text="End of validity. Empty: still valid.")
+    expires_at = fields.optional_time(help_text="Searches do not find it from this time on.")
+    supersedes = fields.optional_id(editable=False, help_text="The version that this one replaced.")
+    version_of = fields.optional_id(
+        editable=False, help_text="The current entry of this old version."
+    )
 
     # About whom or what, which of their attributes, and its value.
-    subject = optional_text(help_text="The name of the person or thing that the fact is about.")
-    slot = optional_text(
+    subject = fields.optional_text(
+        help_text="The name of the person or thing that the fact is about."
+    )
+    slot = fields.optional_text(
         help_text="The attribute of the subject, in snake_case, such as home_city. Empty: none."
     )
-    is_multi_valued = flag(
+    is_multi_valued = fields.flag(
         "multi-valued",
         default=True,
         help_text="Whether several values of the slot can be valid at once.",
     )
-    value = optional_text(help_text="The value of the slot, such as Oslo.")
-    kind = choice(
+    value = fields.optional_text(help_text="The value of the slot, such as Oslo.")
+    kind = fields.choice(
         FactKind.ENTERED, help_text="Whether it was stated in a message, concluded, or entered."
     )
-    asserter = optional_text(help_text="Name of the person who stated it.")
-    state = choice(FactState.ACTIVE, help_text="Only active facts are given to agents.")
-    valid_from_precision = choice(
+    asserter = fields.optional_text(help_text="Name of the person who stated it.")
+    state = fields.choice(FactState.ACTIVE, help_text="Only active facts are given to agents.")
+    valid_from_precision = fields.choice(
         Precision.MOMENT, blank=True, help_text="How exactly “valid from” is known."
     )
-    valid_to_precision = choice(
+    valid_to_precision = fields.choice(
         Precision.MOMENT, blank=True, help_text="How exactly “valid until” is known."
     )
-    learned_at = optional_time(
+    learned_at = fields.optional_time(
         help_text="When the earliest message of its evidence was sent. Empty: when it was stored."
     )
-    retracted_at = optional_time(help_text="When it was retracted.")
-    replaces = optional_id(
+    retracted_at = fields.optional_time(help_text="When it was retracted.")
+    replaces = fields.optional_id(
         editable=False,
         help_text="The fact that this one supersedes, or would supersede if it is confirmed.",
     )
     confidence = RealField(
         null=True, blank=True, help_text="Confidence of the language model, 0 to 1."
     )
-    review_reason = optional_text(
+    review_reason = fields.optional_text(
         help_text="Why a person must review it, such as conflict or health."
     )
-    run_id = optional_id(
+    run_id = fields.optional_id(
         "extraction run", editable=False, help_text="The extraction run that proposed it."
     )
 
@@ -213,8 +210,8 @@ class MemoryEntry(TenantModel):
                 | models.Q(valid_to__gte=models.F("valid_from")),
                 name="fact_valid_from_before_to",
             ),
-            one_of("state", FactState, "fact_state"),
-            one_of("kind", FactKind, "fact_kind"),
+            fields.one_of("state", FactState, "fact_state"),
+            fields.one_of("kind", FactKind, "fact_kind"),
             # The same external id is the same fact, or else the same text; also for concurrent
             # transactions.
             models.UniqueConstraint(
@@ -324,7 +321,7 @@ OF_FACTS_OF_USER: Final = f"memory_id IN (SELECT memory_id FROM memory_memoryent
 class FactEvidence(TenantModel):
     """A quote from a message as the evidence of a fact. Never changed."""
 
-    id = random_id()
+    id = fields.random_id()
     memory = models.ForeignKey(
         MemoryEntry,
         on_delete=models.CASCADE,
@@ -344,7 +341,7 @@ class FactEvidence(TenantModel):
     source_digest = models.BinaryField(
         help_text="Keyed digest of the message's user, time and text: copies have the same."
     )
-    run_id = optional_id("extraction run", help_text="The extraction run that found it.")
+    run_id = fields.optional_id("extraction run", help_text="The extraction run that found it.")
     created_at = models.DateTimeField(db_default=server_clock(), help_text="When it was stored.")
 
     personal_data = PersonalData(
@@ -422,7 +419,7 @@ SYSTEM: Final = Author(AuthorKind.SYSTEM)
 class FactEvent(TenantModel):
     """A change of a fact's state, and its author. Never changed, and deleted with the fact."""
 
-    id = random_id()
+    id = fields.random_id()
     number = IdentityField(unique=True, help_text="Order of insertion.")
     memory = models.ForeignKey(
         MemoryEntry,
@@ -438,7 +435,7 @@ class FactEvent(TenantModel):
     )
     author_name = models.TextField(blank=True, default="", help_text="Name of the author.")
     reason = models.TextField(blank=True, default="", help_text="The author's reason.")
-    other_id = optional_id(help_text="The fact that superseded this one, or was superseded.")
+    other_id = fields.optional_id(help_text="The fact that superseded this one, or was superseded.")
     created_at = models.DateTimeField(db_default=server_clock(), help_text="When it happened.")
 
     personal_data = PersonalData(
@@ -459,7 +456,7 @@ class FactEvent(TenantModel):
         verbose_name = "event of a fact"
         verbose_name_plural = "events of facts"
         constraints = [
-            one_of("action", FactAction, "fact_event_action"),
+            fields.one_of("action", FactAction, "fact_event_action"),
         ]
         indexes = [models.Index(fields=["memory", "number"], name="fact_event_fact")]
 

@@ -8,22 +8,9 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext, ngettext
 
-from tenants import transaction
+from tenants import fields, transaction
 from tenants.audit.people import Person
 from tenants.audit.pseudonyms import pseudonyms
-from tenants.fields import (
-    big_count,
-    count,
-    flag,
-    id_list,
-    json_object,
-    optional_id,
-    optional_number,
-    optional_text,
-    optional_time,
-    random_id,
-    text_list,
-)
 from tenants.jobs import JobKind, owner_kind
 from tenants.models import TenantModel
 from tenants.personal_data import (
@@ -113,9 +100,11 @@ class AccessEvent(TenantModel):
     subject = models.TextField(
         help_text="Type of the object: conversation, memories, fact, API key …"
     )
-    subject_id = optional_text(help_text="Id of the object, if the action had a single one.")
-    agent_id = optional_id("agent", help_text="The agent, if the action concerned a single one.")
-    pseudonym = optional_id(
+    subject_id = fields.optional_text(help_text="Id of the object, if the action had a single one.")
+    agent_id = fields.optional_id(
+        "agent", help_text="The agent, if the action concerned a single one."
+    )
+    pseudonym = fields.optional_id(
         help_text="Pseudonym of the person, if the action concerned a single one."
     )
     pseudonyms = ArrayField(
@@ -124,10 +113,10 @@ class AccessEvent(TenantModel):
         blank=True,
         help_text="Pseudonyms of the people that were shown, at most 200.",
     )
-    people_count = optional_number(
+    people_count = fields.optional_number(
         "people shown", help_text="The number of people that were shown."
     )
-    detail = json_object(
+    detail = fields.json_object(
         blank=True,
         help_text="Numbers and words of the action; for a change, the values before and after."
         " Texts are left out.",
@@ -135,7 +124,9 @@ class AccessEvent(TenantModel):
     address = models.GenericIPAddressField(
         null=True, blank=True, help_text="IP address of the client."
     )
-    request_id = optional_text(help_text="Id of the request, as in its log lines, if it is a UUID.")
+    request_id = fields.optional_text(
+        help_text="Id of the request, as in its log lines, if it is a UUID."
+    )
 
     # Entries stay, and name no person once their row of audit_person is deleted.
     personal_data = PersonalData(where=OF_PEOPLE, on_erasure=OnErasure.KEEP)
@@ -188,14 +179,16 @@ class ErasureRequestQuerySet(models.QuerySet["ErasureRequest"]):
 class RetentionRule(TenantModel):
     """The retention period of the conversations of one agent, or of all agents without a rule."""
 
-    id = random_id()
-    agent_id = optional_id("agent", help_text="The agent. Empty: all agents without a rule.")
+    id = fields.random_id()
+    agent_id = fields.optional_id("agent", help_text="The agent. Empty: all agents without a rule.")
     days = models.PositiveIntegerField(help_text="Older messages are removed every hour.")
-    next_days = optional_number(
+    next_days = fields.optional_number(
         editable=False,
         help_text="New, shorter period that has not taken effect yet. Empty: no change is pending.",
     )
-    effective_at = optional_time(editable=False, help_text="When the new period takes effect.")
+    effective_at = fields.optional_time(
+        editable=False, help_text="When the new period takes effect."
+    )
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of creation.")
 
     personal_data = NoPersonalData("numbers of days")
@@ -227,12 +220,12 @@ class RetentionRule(TenantModel):
 class Erasure(TenantModel):
     """A request to erase something. Only the owner's process can do it, and writes the receipt."""
 
-    id = random_id()
-    reason = optional_text(help_text="Reason.")
+    id = fields.random_id()
+    reason = fields.optional_text(help_text="Reason.")
     requested_by = models.TextField(help_text="The person or key that requested it.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
-    last_error = optional_text(help_text="Error of the last attempt.")
-    done_at = optional_time(help_text="When it was done.")
+    last_error = fields.optional_text(help_text="Error of the last attempt.")
+    done_at = fields.optional_time(help_text="When it was done.")
 
     class Meta:
         abstract = True
@@ -247,30 +240,30 @@ class ErasureRequest(Erasure):
     user_id = models.TextField(
         "user", help_text="Id of the person to erase. After the erasure, a keyed digest of the id."
     )
-    user_ids = text_list(
+    user_ids = fields.text_list(
         blank=True,
         editable=False,
         help_text="All linked ids of the person when the erasure began. After the erasure,"
         " digests.",
     )
-    by_bound_key = flag(
+    by_bound_key = fields.flag(
         default=False,
         editable=False,
         help_text="Requested by a key that is bound to an agent or a user.",
     )
-    agent_id = optional_id(
+    agent_id = fields.optional_id(
         "agent", help_text="The agent to erase the person from. Empty: all agents."
     )
-    threads = text_list(
+    threads = fields.text_list(
         blank=True,
         help_text="Graph sessions of the user that the transcript does not name.",
     )
-    all_replies = flag(
+    all_replies = fields.flag(
         "erase all replies to others",
         default=False,
         help_text="All replies to others that were written with this person's words are erased.",
     )
-    reply_ids = id_list(
+    reply_ids = fields.id_list(
         "erased replies to others",
         blank=True,
         help_text="The replies to others that are erased; the others are kept.",
@@ -320,8 +313,10 @@ class MessageErasure(Erasure):
     agent_id = models.UUIDField("agent", help_text="The agent of the conversation.")
     user_id = models.TextField("user", help_text="The user of the conversation.")
     thread_id = models.TextField("thread", help_text="The conversation.")
-    message_id = optional_id("message", help_text="The message. Empty: the whole conversation.")
-    reply_ids = id_list(
+    message_id = fields.optional_id(
+        "message", help_text="The message. Empty: the whole conversation."
+    )
+    reply_ids = fields.id_list(
         "erased quotations", blank=True, help_text="Replies that quote the message, erased with it."
     )
     receipt = models.JSONField(
@@ -372,24 +367,24 @@ class ListExport(TenantModel):
     Each erasure removes all exports of the tenant, because a file may hold data of the person.
     """
 
-    id = random_id()
+    id = fields.random_id()
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
     member_id = models.BigIntegerField(help_text="Id of the member of the team.")
     member = models.TextField(help_text="Name of the member of the team.")
     list_name = models.TextField(
         "list", help_text="The list: the label of a model, or the name of a page."
     )
-    query = optional_text(help_text="The filters, as in the address of the list.")
+    query = fields.optional_text(help_text="The filters, as in the address of the list.")
     time_zone = models.TextField(help_text="Time zone of the times in the file.")
-    rows = count(help_text="Rows that are written.")
-    size = big_count(help_text="Bytes that are written.")
-    user_ids = text_list(
+    rows = fields.count(help_text="Rows that are written.")
+    size = fields.big_count(help_text="Bytes that are written.")
+    user_ids = fields.text_list(
         blank=True, editable=False, help_text="The first people in the file, at most 200."
     )
-    people_count = count(editable=False, help_text="The number of people in the file.")
-    finished_at = optional_time(help_text="When the file was complete.")
-    error = optional_text(help_text="Why there is no file.")
-    downloaded_at = optional_time(help_text="When the file was sent, which deletes it.")
+    people_count = fields.count(editable=False, help_text="The number of people in the file.")
+    finished_at = fields.optional_time(help_text="When the file was complete.")
+    error = fields.optional_text(help_text="Why there is no file.")
+    downloaded_at = fields.optional_time(help_text="When the file was sent, which deletes it.")
 
     objects = ListExportQuerySet.as_manager()
 

@@ -7,15 +7,8 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
+from tenants import fields
 from tenants.exceptions import KonstructError
-from tenants.fields import (
-    flag,
-    optional_id,
-    optional_number,
-    optional_text,
-    optional_time,
-    random_id,
-)
 from tenants.jobs import JobKind
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, NoPersonalData, PersonalData, rows_of_user
@@ -59,7 +52,7 @@ class EventType(models.TextChoices):
 class OutboxEvent(TenantModel):
     """An event, written in the transaction of its change. It has ids, and no content."""
 
-    id = random_id()
+    id = fields.random_id()
     number = models.BigIntegerField(
         null=True,
         unique=True,
@@ -68,10 +61,12 @@ class OutboxEvent(TenantModel):
     )
     type = models.TextField(choices=EventType, help_text="The type.")
     subject_id = models.UUIDField(help_text="Id of the message, escalation, fact …")
-    agent_id = optional_id("agent", help_text="The agent.")
-    user_id = optional_text("user", help_text="The user.")
-    thread_id = optional_text("thread", help_text="The conversation.")
-    detail = optional_text(help_text="Id of the message with an answer; or name of the quota.")
+    agent_id = fields.optional_id("agent", help_text="The agent.")
+    user_id = fields.optional_text("user", help_text="The user.")
+    thread_id = fields.optional_text("thread", help_text="The conversation.")
+    detail = fields.optional_text(
+        help_text="Id of the message with an answer; or name of the quota."
+    )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it happened.")
 
     personal_data = rows_of_user(
@@ -107,7 +102,7 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 class Webhook(TenantModel):
     """An address of a program that gets events, signed by its secret."""
 
-    id = random_id()
+    id = fields.random_id()
     url = models.URLField(
         "URL",
         max_length=2000,
@@ -121,18 +116,18 @@ class Webhook(TenantModel):
         db_default=models.Value([], output_field=ArrayField(models.TextField())),
         help_text="Types of events that are sent. None: all.",
     )
-    includes_content = flag(
+    includes_content = fields.flag(
         "include content",
         default=False,
         help_text="Whether texts of messages and facts are sent too. Otherwise only ids are.",
     )
-    is_active = flag("active", default=True, help_text="Whether events are sent.")
-    description = optional_text(help_text="What the program does.")
+    is_active = fields.flag("active", default=True, help_text="Whether events are sent.")
+    description = fields.optional_text(help_text="What the program does.")
     secret = models.TextField(editable=False, help_text="The secret, encrypted.")
-    previous_secret = optional_text(
+    previous_secret = fields.optional_text(
         editable=False, help_text="The secret before the last rotation, encrypted."
     )
-    previous_until = optional_time(
+    previous_until = fields.optional_time(
         editable=False, help_text="Until then events are signed by the previous secret too."
     )
     created_at = models.DateTimeField(
@@ -163,16 +158,16 @@ _OF_MESSAGES: Final = (
 class WebhookDelivery(TenantModel):
     """An event for a webhook. Until it is delivered or given up, it has a job with its id."""
 
-    id = random_id()
+    id = fields.random_id()
     webhook = models.ForeignKey(
         Webhook, on_delete=models.CASCADE, db_index=False, help_text="The webhook."
     )
     event = models.ForeignKey(
         OutboxEvent, on_delete=models.CASCADE, related_name="deliveries", help_text="The event."
     )
-    status = optional_number(help_text="HTTP status of the last response.")
+    status = fields.optional_number(help_text="HTTP status of the last response.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was enqueued.")
-    delivered_at = optional_time(help_text="When the webhook accepted it.")
+    delivered_at = fields.optional_time(help_text="When the webhook accepted it.")
 
     personal_data = PersonalData(
         where=_OF_PERSON,

@@ -21,20 +21,7 @@ from memory.ids import id_problem
 from memory.models import Message, server_now
 from memory.recall.policy import PRESETS, RecallPolicy, RecallWeights
 from memory.text.languages import LATIN_BY_CODE
-from tenants.fields import (
-    choice,
-    flag,
-    id_list,
-    json_object,
-    number,
-    one_of,
-    optional_char,
-    optional_number,
-    optional_small_number,
-    optional_text,
-    random_id,
-    text_list,
-)
+from tenants import fields
 from tenants.models import JobColumns, JobQuerySet, TenantModel
 from tenants.personal_data import PUBLIC, Export, NoPersonalData, PersonalData
 
@@ -168,18 +155,20 @@ def _not_zero(field: str) -> models.CheckConstraint:
 class Agent(TenantModel):
     """An AI agent of a tenant: its identity, language model and memory settings."""
 
-    id = random_id()
+    id = fields.random_id()
     name = models.CharField(
         max_length=120,
         validators=[ProhibitNullCharactersValidator()],
         help_text="The name for programs and people. Unique in the tenant, and not a UUID.",
     )
-    system_prompt = optional_text(
+    system_prompt = fields.optional_text(
         help_text="The agent's purpose and instructions. Every prompt begins with them."
     )
-    identity = optional_text(help_text="The agent's identity: “You are Ada, the librarian …”")
-    persona = optional_text(help_text="The agent's style: tone, language, manners.")
-    model = optional_char(
+    identity = fields.optional_text(
+        help_text="The agent's identity: “You are Ada, the librarian …”"
+    )
+    persona = fields.optional_text(help_text="The agent's style: tone, language, manners.")
+    model = fields.optional_char(
         max_length=200,
         help_text="Name of the language model. Blank: the deployment's model of the tier.",
     )
@@ -187,42 +176,42 @@ class Agent(TenantModel):
         ModelTier.FAST,
         help_text="fast: short contexts and low cost. reasoning: long contexts.",
     )
-    accepts_client_instructions = flag(
+    accepts_client_instructions = fields.flag(
         "accepts instructions of applications",
         default=True,
         help_text="Follow the system and developer messages that an application sends through "
         "OpenAI's interface, after the agent's own instructions. Those of a bound key are never "
         "followed.",
     )
-    max_completion_tokens = optional_number(
+    max_completion_tokens = fields.optional_number(
         "most tokens of an answer",
         help_text="Maximum number of tokens in one answer of the language model. An application "
         "may ask for fewer. Blank: only the model's own limit.",
     )
-    is_active = flag(
+    is_active = fields.flag(
         default=True, help_text="An inactive agent accepts no messages; its memory stays."
     )
-    conversation_pause_hours = number(
+    conversation_pause_hours = fields.number(
         12,
         help_text="After this many hours without a message, a new conversation begins: earlier "
         "turns are recalled, instead of being turns of the prompt.",
     )
-    language = optional_char(
+    language = fields.optional_char(
         choices=[(code, _(get_language_info(code)["name"])) for code in LATIN_BY_CODE],
         max_length=2,
         help_text="Language in which all Latin words of messages and questions are searched. "
         "Blank: the language of each text, by its frequent words.",
     )
-    time_zone = optional_char(
+    time_zone = fields.optional_char(
         max_length=64,
         help_text="Time zone of users without one of their own, such as Europe/Berlin: prompts "
         "have times in it. Blank: UTC.",
     )
     recall_mode = _short_choice(RecallMode.HYBRID, help_text="How the agent searches memories.")
-    recall_top_k = optional_small_number(
+    recall_top_k = fields.optional_small_number(
         help_text="Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).",
     )
-    recall_gate = flag(
+    recall_gate = fields.flag(
         default=True,
         help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
     )
@@ -243,7 +232,7 @@ class Agent(TenantModel):
         help_text="Own threshold instead of the preset's, 0 to 1: each memory must have at least "
         "this gate value. Blank: the preset's.",
     )
-    recall_neighbours = optional_small_number(
+    recall_neighbours = fields.optional_small_number(
         help_text="Number of turns before and after a memory that are included with it, 0 to 10. "
         "Blank: as measured (0).",
     )
@@ -252,44 +241,44 @@ class Agent(TenantModel):
         default=dict,
         help_text='Weights of the ranking that differ from the measured ones, such as {"time": 1}.',
     )
-    tools = text_list(
+    tools = fields.text_list(
         blank=True,
         help_text="Tools that the agent may use. remember_fact stores a fact about the user, "
         "after the user consents.",
     )
-    escalate_on = text_list(
+    escalate_on = fields.text_list(
         blank=True,
         help_text="Words or phrases in a message that call for a person, in addition to plain "
         "requests such as “talk to a human”.",
     )
-    escalate_after_failures = optional_small_number(
+    escalate_after_failures = fields.optional_small_number(
         help_text="Number of failed replies in a row in a thread after which a person is called. "
         "Blank: never.",
     )
-    hands_to = id_list(
+    hands_to = fields.id_list(
         blank=True,
         help_text="Agents to which the language model may hand a conversation, with the tool "
         "hand_to_agent.",
     )
-    hand_over_on = json_object(
+    hand_over_on = fields.json_object(
         blank=True,
         help_text="Words or phrases in a message that hand the conversation to another agent, each "
         'with that agent\'s id: {"invoice": "0b6ef0bd-…"}.',
     )
-    hand_back_on = text_list(
+    hand_back_on = fields.text_list(
         blank=True,
         help_text="Words or phrases in a message that return a conversation to the previous agent.",
     )
-    extracts_facts = flag(
+    extracts_facts = fields.flag(
         "extracts facts",
         default=False,
         help_text="Extract facts from idle conversations. "
         "The deployment must have a language model.",
     )
-    extraction_model = optional_char(
+    extraction_model = fields.optional_char(
         max_length=200, help_text="Model that extracts facts. Blank: the agent's model."
     )
-    extraction_idle_seconds = number(
+    extraction_idle_seconds = fields.number(
         600, help_text="A conversation is idle after this many seconds without a message."
     )
     extraction_batch_size = models.PositiveSmallIntegerField(
@@ -298,7 +287,7 @@ class Agent(TenantModel):
         help_text="Maximum number of messages in one request to the language model, 1 to 200. A "
         "conversation with this many new messages is processed at once.",
     )
-    extraction_max_tokens_per_day = optional_number(
+    extraction_max_tokens_per_day = fields.optional_number(
         "maximum tokens for facts a day",
         help_text="Maximum number of tokens that extraction may use for this agent in a day "
         "(UTC). Blank: no limit.",
@@ -308,7 +297,7 @@ class Agent(TenantModel):
         "review of facts",
         help_text="Which extracted facts a person confirms before agents use them.",
     )
-    fact_review_by_slot = json_object(
+    fact_review_by_slot = fields.json_object(
         "review by slot",
         blank=True,
         help_text='Different rules for single slots, such as {"diet": "all", "hobby": "none"}.',
@@ -350,12 +339,12 @@ class Agent(TenantModel):
                 name="agent_name_is_no_id",
                 violation_error_message=NAME_READS_AS_ID,
             ),
-            one_of("model_tier", ModelTier, "agent_model_tier"),
-            one_of("recall_mode", RecallMode, "agent_recall_mode"),
-            one_of("recall_preset", RecallPreset, "agent_recall_preset"),
+            fields.one_of("model_tier", ModelTier, "agent_model_tier"),
+            fields.one_of("recall_mode", RecallMode, "agent_recall_mode"),
+            fields.one_of("recall_preset", RecallPreset, "agent_recall_preset"),
             _not_zero("escalate_after_failures"),
             _not_zero("max_completion_tokens"),
-            one_of("fact_review", FactReview, "agent_fact_review"),
+            fields.one_of("fact_review", FactReview, "agent_fact_review"),
             models.CheckConstraint(
                 condition=models.Q(extraction_batch_size__range=(1, 200)),
                 name="agent_extraction_batch_size",
@@ -453,7 +442,7 @@ class PendingReply(TenantModel, JobColumns):
         related_name="pending_reply",
         db_constraint=False,
     )
-    held_for = choice(
+    held_for = fields.choice(
         HeldFor.NOT_HELD,
         blank=True,
         help_text="Why the reply waits: for a person, or for the user's consent. Empty: it does "
@@ -488,19 +477,19 @@ class PendingReply(TenantModel, JobColumns):
 class AgentVersion(TenantModel):
     """The settings of an agent after a change. Never changed."""
 
-    id = random_id()
+    id = fields.random_id()
     agent_id = models.UUIDField("agent", help_text="The agent.")
     number = models.PositiveIntegerField(help_text="1 for the first version of the agent.")
     settings = models.JSONField(help_text="All settings of the agent, by the names of its columns.")
-    changed = text_list(
+    changed = fields.text_list(
         blank=True, help_text="Names of the settings that differ from the version before."
     )
-    restores = optional_number(help_text="Number of the version that this one restores.")
-    note = optional_text(help_text="The author's note on the change.")
+    restores = fields.optional_number(help_text="Number of the version that this one restores.")
+    note = fields.optional_text(help_text="The author's note on the change.")
     author = models.TextField(
         help_text="Kind and id of the author, such as person:7; system: for the platform."
     )
-    author_name = optional_text(help_text="Name of the author at that time.")
+    author_name = fields.optional_text(help_text="Name of the author at that time.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When the agent changed.")
 
     personal_data = NoPersonalData(

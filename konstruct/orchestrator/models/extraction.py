@@ -8,19 +8,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
-from tenants.fields import (
-    choice,
-    count,
-    json_list,
-    json_object,
-    money,
-    one_of,
-    optional_id,
-    optional_number,
-    optional_text,
-    optional_time,
-    random_id,
-)
+from tenants import fields
 from tenants.models import TenantModel, job_columns
 from tenants.personal_data import Export, Merge, NoPersonalData, rows_of_user
 
@@ -70,12 +58,12 @@ class ExtractionCursor(AgentUserModel):
     The job of the kind "extraction" has its id as a key.
     """
 
-    id = random_id()
+    id = fields.random_id()
     thread_id = models.TextField("thread", help_text="The conversation.")
     last_number = models.BigIntegerField(
         default=0, db_default=0, help_text="Number of the last message that was processed."
     )
-    processed_at = optional_time(help_text="When the last run ended.")
+    processed_at = fields.optional_time(help_text="When the last run ended.")
 
     objects = ExtractionCursorQuerySet.as_manager()
 
@@ -112,33 +100,35 @@ class RunState(models.TextChoices):
 class ExtractionRun(AgentUserModel):
     """One request for the facts of a part of a conversation, with its answer and its result."""
 
-    id = random_id()
+    id = fields.random_id()
     thread_id = models.TextField("thread", help_text="The conversation.")
-    state = choice(RunState.RUNNING, help_text="A preview changes no facts.")
+    state = fields.choice(RunState.RUNNING, help_text="A preview changes no facts.")
     message_ids = ArrayField(
         models.UUIDField(), help_text="The messages that were processed, in their order."
     )
-    replay_of = optional_id(help_text="The run that this one replays.")
-    requested_by = optional_text(
+    replay_of = fields.optional_id(help_text="The run that this one replays.")
+    requested_by = fields.optional_text(
         help_text="The person or key that requested it. Empty: the platform."
     )
-    model = optional_text(help_text="The language model.")
-    endpoint = optional_text(help_text="Address of the language model.")
-    response_format = optional_text(
+    model = fields.optional_text(help_text="The language model.")
+    endpoint = fields.optional_text(help_text="Address of the language model.")
+    response_format = fields.optional_text(
         help_text="json_schema, json_object or text: what the endpoint supports."
     )
-    prompt_digest = optional_text(help_text="SHA-256 of the instructions.")
-    output = optional_text(help_text="The answer of the model, verbatim.")
-    prompt_tokens = count(help_text="Tokens sent.")
-    completion_tokens = count(help_text="Tokens received.")
-    cost = money(max_digits=12, help_text="Cost, by the prices of the deployment.")
-    result = json_object(
+    prompt_digest = fields.optional_text(help_text="SHA-256 of the instructions.")
+    output = fields.optional_text(help_text="The answer of the model, verbatim.")
+    prompt_tokens = fields.count(help_text="Tokens sent.")
+    completion_tokens = fields.count(help_text="Tokens received.")
+    cost = fields.money(max_digits=12, help_text="Cost, by the prices of the deployment.")
+    result = fields.json_object(
         help_text="Counts: proposed, active, confirmed, superseded, and refused by reason."
     )
-    candidates = json_list(help_text="Each candidate with its outcome and the fact that it led to.")
-    error = optional_text(help_text="Why it failed.")
+    candidates = fields.json_list(
+        help_text="Each candidate with its outcome and the fact that it led to."
+    )
+    error = fields.optional_text(help_text="Why it failed.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
-    ended_at = optional_time(help_text="When it ended.")
+    ended_at = fields.optional_time(help_text="When it ended.")
 
     # The access log outlives messages, which these fields quote.
     unlogged_fields = frozenset({"output", "candidates", "error"})
@@ -157,7 +147,7 @@ class ExtractionRun(AgentUserModel):
     class Meta:
         verbose_name = "extraction run"
         constraints = [
-            one_of("state", RunState, "extraction_run_state"),
+            fields.one_of("state", RunState, "extraction_run_state"),
         ]
         indexes = [
             models.Index(fields=["-created_at", "id"], name="extraction_run_newest"),
@@ -182,9 +172,9 @@ class CallOutcome(models.TextChoices):
 class ModelCall(TenantModel):
     """A request to a language model, recorded before it is sent: the meter of tokens and money."""
 
-    id = random_id()
-    agent_id = optional_id("agent", help_text="The agent.")
-    agent_version = optional_number(
+    id = fields.random_id()
+    agent_id = fields.optional_id("agent", help_text="The agent.")
+    agent_version = fields.optional_number(
         help_text="Number of the agent's version that answered. Empty: it has none, or no reply "
         "was asked for."
     )
@@ -201,21 +191,21 @@ class ModelCall(TenantModel):
     )
     purpose = models.TextField(help_text="Purpose of the call, such as reply or extraction.")
     model = models.TextField(blank=True, default="", help_text="The language model.")
-    endpoint = optional_text(help_text="Host and port of the language model's server.")
+    endpoint = fields.optional_text(help_text="Host and port of the language model's server.")
     requests = models.PositiveSmallIntegerField(
         default=1,
         db_default=1,
         help_text="HTTP requests that were sent: a failed one is repeated up to twice.",
     )
-    outcome = choice(
+    outcome = fields.choice(
         CallOutcome.UNKNOWN,
         blank=True,
         help_text="Empty: the process ended before the answer came.",
     )
-    error = optional_text("reason", help_text="The reason of a failure.")
-    prompt_tokens = count(help_text="Tokens sent.")
-    completion_tokens = count(help_text="Tokens received.")
-    cost = money(max_digits=12, help_text="Cost, by the prices of the deployment.")
+    error = fields.optional_text("reason", help_text="The reason of a failure.")
+    prompt_tokens = fields.count(help_text="Tokens sent.")
+    completion_tokens = fields.count(help_text="Tokens received.")
+    cost = fields.money(max_digits=12, help_text="Cost, by the prices of the deployment.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was sent.")
 
     personal_data = NoPersonalData("counts of tokens by agent, without a user or a text")
@@ -224,7 +214,7 @@ class ModelCall(TenantModel):
         verbose_name = "call of a language model"
         verbose_name_plural = "calls of language models"
         constraints = [
-            one_of("outcome", CallOutcome, "model_call_outcome"),
+            fields.one_of("outcome", CallOutcome, "model_call_outcome"),
         ]
         indexes = [
             models.Index(

@@ -8,16 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
-from tenants.fields import (
-    choice,
-    flag,
-    number,
-    optional_char,
-    optional_id,
-    optional_text,
-    optional_time,
-    random_id,
-)
+from tenants import fields
 from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData, rows_of_user
 
@@ -56,8 +47,8 @@ class NotificationRecipientQuerySet(models.QuerySet["NotificationRecipient"]):
 class NotificationRecipient(TenantModel):
     """A person or a Slack channel that receives notifications, with its events."""
 
-    id = random_id()
-    destination = choice(Destination.MEMBER, help_text="Where notifications are sent.")
+    id = fields.random_id()
+    destination = fields.choice(Destination.MEMBER, help_text="Where notifications are sent.")
     member = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         # Members are deactivated, not deleted. Operators are users too, and have no such table.
@@ -71,8 +62,10 @@ class NotificationRecipient(TenantModel):
     email = models.EmailField(
         "address", blank=True, default="", db_default="", help_text="The address."
     )
-    workspace = optional_char(max_length=50, help_text="Slack's id of a connected workspace.")
-    slack_channel = optional_char(
+    workspace = fields.optional_char(
+        max_length=50, help_text="Slack's id of a connected workspace."
+    )
+    slack_channel = fields.optional_char(
         "Slack channel",
         max_length=50,
         help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
@@ -80,23 +73,23 @@ class NotificationRecipient(TenantModel):
     events = ArrayField(
         models.TextField(choices=Event), help_text="Events that cause a notification."
     )
-    wait_minutes = number(
+    wait_minutes = fields.number(
         15,
         "maximum wait in minutes",
         help_text="Maximum wait in minutes: of a user for a person, of a tool call for consent, "
         "of an erasure for its end.",
     )
-    review_threshold = number(
+    review_threshold = fields.number(
         20,
         "proposed facts",
         help_text="Minimum number of proposed facts, at most one notification a day (UTC).",
     )
-    includes_question = flag(
+    includes_question = fields.flag(
         "include the question",
         default=False,
         help_text="Include the user's last message. Otherwise a notification has only a link.",
     )
-    is_active = flag("active", default=True, help_text="Whether anything is sent.")
+    is_active = fields.flag("active", default=True, help_text="Whether anything is sent.")
     created_at = models.DateTimeField(
         db_default=Now(),
         editable=False,
@@ -152,17 +145,17 @@ class Notification(TenantModel):
     The job that sends it, of the kind "notification", has its id as a key.
     """
 
-    id = random_id()
+    id = fields.random_id()
     recipient = models.ForeignKey(
         NotificationRecipient, on_delete=models.CASCADE, db_index=False, help_text="The recipient."
     )
     event = models.TextField(choices=Event, help_text="The event.")
     subject_id = models.UUIDField(help_text="The escalation, tool call, job or erasure.")
     occurred_at = models.DateTimeField(help_text="When it began.")
-    agent_id = optional_id("agent", help_text="The agent.")
-    user_id = optional_text("user", help_text="The user of the event.")
+    agent_id = fields.optional_id("agent", help_text="The agent.")
+    user_id = fields.optional_text("user", help_text="The user of the event.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When the event was detected.")
-    sent_at = optional_time(help_text="When it was sent.")
+    sent_at = fields.optional_time(help_text="When it was sent.")
 
     objects = NotificationQuerySet.as_manager()
 
