@@ -20,18 +20,13 @@ import httpcore
 import httpx
 from django.conf import settings
 
+from konstruct.llm import completions
 from konstruct.llm.completions import (
-    DONE,
     Completion,
     CompletionRequest,
     Endpoint,
     OnText,
     StreamedAnswer,
-    endpoints,
-    host_of,
-    read_completion,
-    retry_after_seconds,
-    split_credentials,
 )
 from konstruct.llm.exceptions import (
     LLMError,
@@ -116,7 +111,7 @@ class HttpLanguageModel:
     @property
     def host(self) -> str:
         """Host and port of the server, without credentials: the endpoint in metrics."""
-        return host_of(self.url)
+        return completions.host_of(self.url)
 
     @release_connections()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
@@ -204,8 +199,8 @@ class HttpLanguageModel:
         self, request: CompletionRequest, on_text: OnText | None, deadline: float
     ) -> Completion:
         # Errors contain the address, and must not contain credentials.
-        url, _ = split_credentials(self.url)
-        *others, last = endpoints(url, self.api, known_api=_known_apis.get(url))
+        url, _ = completions.split_credentials(self.url)
+        *others, last = completions.endpoints(url, self.api, known_api=_known_apis.get(url))
         for endpoint in (*others, last):
             try:
                 data = self._read(endpoint, request, on_text, deadline)
@@ -216,7 +211,7 @@ class HttpLanguageModel:
         if self.api == "auto":
             _known_apis[url] = endpoint.api
         try:
-            completion = read_completion(data, with_calls=request.accepts_calls)
+            completion = completions.read_completion(data, with_calls=request.accepts_calls)
         except LLMReplyInvalid as error:
             error.detail = f"The server sent {request.excerpt(str(data))!r}. {error.detail}"
             raise
@@ -250,7 +245,7 @@ class HttpLanguageModel:
         """Yield (True, event) for the events of a stream; of another response (False, its JSON)."""
         import openai
 
-        _, credentials = split_credentials(self.url)
+        _, credentials = completions.split_credentials(self.url)
         authorization: str | openai.Omit = f"Bearer {self.key}" if self.key else openai.Omit()
         if credentials:
             authorization = f"Basic {b64encode(credentials.encode()).decode()}"
@@ -272,8 +267,8 @@ class HttpLanguageModel:
                     yield False, json.loads(stream.response.read())
                     return
                 for data in body.events():
-                    if data == DONE.encode():
-                        yield True, DONE
+                    if data == completions.DONE.encode():
+                        yield True, completions.DONE
                         return
                     event = json.loads(data)
                     if isinstance(event, dict) and (error := event.get("error")):
@@ -305,8 +300,8 @@ class HttpLanguageModel:
     def _timeout(self) -> LLMTimeout:
         return LLMTimeout(
             f"The language model did not answer within {self.timeout:g} seconds.",
-            detail=f"{split_credentials(self.url)[0]} was asked. Raise LLM_TIMEOUT if it needs "
-            "longer, or LLM_MAX_CONCURRENT if it may be asked more at once.",
+            detail=f"{completions.split_credentials(self.url)[0]} was asked. Raise LLM_TIMEOUT if"
+            " it needs longer, or LLM_MAX_CONCURRENT if it may be asked more at once.",
         )
 
 
@@ -343,7 +338,7 @@ def _status_error(
     if status in RETRIED_STATUSES:
         return LLMUnavailable(
             f"The language model is not available now (HTTP {status}).",
-            retry_after=retry_after_seconds(answer.headers.get("Retry-After")),
+            retry_after=completions.retry_after_seconds(answer.headers.get("Retry-After")),
             detail=detail,
         )
     return LLMRefused(

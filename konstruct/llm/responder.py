@@ -6,11 +6,9 @@ NOTHING and a statement with NOTED.
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, RequestedCall
@@ -38,68 +36,40 @@ _TO_REMEMBER = re.compile(
     re.I | re.S,
 )
 
-_WORD = re.compile(r"[^\W_]+")
 # Words without a meaning of their own in a question, besides the stop words of recall.
 _QUESTION_LEXEMES: Final = frozenset(lexemes("could know mine please remember say tell us would"))
 
 # A longer message is not small talk.
 MAX_SMALL_TALK_CHARACTERS: Final = 80
-# "Good morning, Frau Keller"
-MAX_NAME_WORDS: Final = 2
-
-
-_SMALL_TALK: Final = tomllib.loads(Path(__file__).with_name("small_talk.toml").read_text("utf-8"))
-# Words that small talk may contain besides its phrases.
-_FILLER_WORDS: Final = frozenset(
-    _WORD.findall(
-        "again all everyone everybody team friend dear my and so very much a lot for your the help"
-        " that helps helped was is great ok okay well today too you"
+# Answers to messages that have nothing but such phrases. The first one that fits is taken.
+_SMALL_TALK: Final = tuple(
+    (re.compile(rf"\W*(?:(?:{phrases})\W+)*(?:{phrases})\W*", re.I), f"{answer} {DISCLAIMER}")
+    for phrases, answer in (
+        (
+            r"hello|hi|hey|there|good (?:morning|afternoon|evening)|how are you|hallo|gr[uü]ß gott"
+            r"|guten (?:morgen|tag|abend)|bonjour|bonsoir|salut|hola|buenos d[ií]as|buenas tardes",
+            "Hello! Tell me what I should remember, or ask me about what you have told me.",
+        ),
+        (
+            r"thanks|thank you|a lot|so much|very much|danke|vielen dank|merci|beaucoup"
+            r"|muchas gracias|gracias",
+            "You are welcome! Is there anything else that I should remember?",
+        ),
+        (
+            r"thanks|thank you|and|bye|goodbye|good night|see you|later|soon|tomorrow|tschüss"
+            r"|auf wiedersehen|au revoir|adi[oó]s|hasta (?:luego|mañana)",
+            "Goodbye! I remember what you have told me.",
+        ),
     )
 )
 
 
-def _plain(text: str) -> str:
-    """Return the words of a text without accents, in lower case, one space between two."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return " ".join(_WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c))))
-
-
-# The answer to each phrase, and its weight. The highest weight wins: "thanks, bye" is a goodbye.
-_ANSWERS: Final[dict[str, tuple[int, str]]] = {
-    _plain(phrase): (weight, f"{language[f'{kind}_answer']} {DISCLAIMER}")
-    for language in _SMALL_TALK.values()
-    for weight, kind in enumerate(("greetings", "thanks", "goodbyes"))
-    for phrase in language[kind].split(",")
-}
-MAX_PHRASE_WORDS: Final = max(len(phrase.split()) for phrase in _ANSWERS)
-
-
 def small_talk(text: str) -> str | None:
-    """Return the answer to a message that only greets, thanks or says goodbye.
-
-    Returns:
-        The answer in the language of the message: English, German, French or Spanish. None for
-        every other message, and for one of more than MAX_SMALL_TALK_CHARACTERS.
-    """
+    """Return the answer to a message that only greets, thanks or says goodbye; else None."""
     if len(text) > MAX_SMALL_TALK_CHARACTERS:
         return None
-    written = _WORD.findall(unicodedata.normalize("NFC", text))
-    words = [_plain(word) for word in written]
-    found: list[tuple[int, str]] = []
-    at = name_words = 0
-    while at < len(words):  # each iteration consumes at least one word
-        for length in range(MAX_PHRASE_WORDS, 0, -1):
-            answer = _ANSWERS.get(" ".join(words[at : at + length]))
-            if answer is not None:
-                found.append(answer)
-                at, name_words = at + length, MAX_NAME_WORDS
-                break
-        else:
-            is_name = name_words > 0 and written[at][0].isupper()
-            if not (is_name or words[at] in _FILLER_WORDS):
-                return None
-            at, name_words = at + 1, name_words - 1 if is_name else 0
-    return max(found)[1] if found else None
+    text = unicodedata.normalize("NFC", text)
+    return next((answer for phrases, answer in _SMALL_TALK if phrases.fullmatch(text)), None)
 
 
 @dataclass(frozen=True)

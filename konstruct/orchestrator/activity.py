@@ -16,20 +16,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import (
-    BigIntegerField,
-    Case,
-    Count,
-    Expression,
-    F,
-    FloatField,
-    Func,
-    IntegerField,
-    QuerySet,
-    Sum,
-    Value,
-    When,
-)
+from django.db import models
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Extract, Left, TruncDate
 from django.utils import timezone
@@ -54,18 +41,18 @@ BUCKET_LIMITS: Final = tuple(round(0.25 * 2 ** (step / 2), 3) for step in range(
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
 
 
-def source_of_reply() -> Expression:
+def source_of_reply() -> models.Expression:
     """Return an expression over messages for the source of a reply; NULL without a recall event.
 
     "facts": the prompt has facts. "memories": it has recalled messages and no facts. "turns": it
     has recent turns only. "nothing": none of them.
     """
-    return Case(
-        When(recall_event__isnull=True, then=None),
-        When(recall_event__fact_count__gt=0, then=Value("facts")),
-        When(recall_event__hit_count__gt=0, then=Value("memories")),
-        When(recall_event__turn_count__gt=0, then=Value("turns")),
-        default=Value("nothing"),
+    return models.Case(
+        models.When(recall_event__isnull=True, then=None),
+        models.When(recall_event__fact_count__gt=0, then=models.Value("facts")),
+        models.When(recall_event__hit_count__gt=0, then=models.Value("memories")),
+        models.When(recall_event__turn_count__gt=0, then=models.Value("turns")),
+        default=models.Value("nothing"),
     )
 
 
@@ -203,21 +190,29 @@ def _count_messages(
 ) -> list[dict[str, Any]]:
     """Return the counts of the messages of some days; `by_group` also by agent and channel."""
     group = ("day", "agent_id", "channel") if by_group else ("day",)
-    seconds = Cast(Extract(F("created_at") - F("in_reply_to__created_at"), "epoch"), FloatField())
-    limits = Value(list(BUCKET_LIMITS), ArrayField(FloatField()))
+    seconds = Cast(
+        Extract(models.F("created_at") - models.F("in_reply_to__created_at"), "epoch"),
+        models.FloatField(),
+    )
+    limits = models.Value(list(BUCKET_LIMITS), ArrayField(models.FloatField()))
     # Postgres groups by the computed values, so that it computes them once for each row.
-    rows: QuerySet[Any] = (
+    rows: models.QuerySet[Any] = (
         Message.objects.filter(**_in_days("created_at", first, last), **of)
         .annotate(
             day=TruncDate("created_at", tzinfo=UTC),
             source=source_of_reply(),
-            time_bucket=Func(seconds, limits, function="width_bucket", output_field=IntegerField()),
+            time_bucket=models.Func(
+                seconds, limits, function="width_bucket", output_field=models.IntegerField()
+            ),
         )
         .order_by()
         .values(*group, "role", "source", "time_bucket")
         .annotate(
-            number=Count("id"),
-            **{name: Sum(Cast(KT(f"usage__{name}"), BigIntegerField())) for name in _TOKENS},
+            number=models.Count("id"),
+            **{
+                name: models.Sum(Cast(KT(f"usage__{name}"), models.BigIntegerField()))
+                for name in _TOKENS
+            },
         )
     )
     found: dict[Any, dict[str, Any]] = {}
@@ -236,10 +231,10 @@ def _count_messages(
     return list(found.values())
 
 
-def _sum_by_day(rows: QuerySet[Any]) -> list[dict[str, Any]]:
-    times = {f"bucket_{n}": Sum(f"reply_times__{n}") for n in range(len(BUCKET_LIMITS) + 1)}
-    sums: QuerySet[Any] = rows.values("day").annotate(
-        **{name: Sum(name) for name in _COUNTS}, **times
+def _sum_by_day(rows: models.QuerySet[Any]) -> list[dict[str, Any]]:
+    times = {f"bucket_{n}": models.Sum(f"reply_times__{n}") for n in range(len(BUCKET_LIMITS) + 1)}
+    sums: models.QuerySet[Any] = rows.values("day").annotate(
+        **{name: models.Sum(name) for name in _COUNTS}, **times
     )
     return [
         {
@@ -262,7 +257,7 @@ def _add_escalations(days: dict[date, Day], of: dict[str, Any]) -> None:
         **_in_days("opened_at", min(days), max(days)), **of
     )
     groups = opened.annotate(day=TruncDate("opened_at", tzinfo=UTC)).order_by().values("day")
-    for day, number in groups.annotate(number=Count("id")).values_list("day", "number"):
+    for day, number in groups.annotate(number=models.Count("id")).values_list("day", "number"):
         days[day].escalations = number
 
 

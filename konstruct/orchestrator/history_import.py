@@ -16,21 +16,8 @@ from konstruct.orchestrator.agents import find_agents
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent
-from memory.arguments import (
-    content_argument,
-    is_unicode,
-    name_argument,
-    role_argument,
-    text_argument,
-    time_argument,
-)
-from memory.conversations.importing import (
-    MAX_EXTERNAL_ID,
-    DerivedIds,
-    ImportedTurn,
-    external_id_argument,
-    import_turns,
-)
+from memory import arguments
+from memory.conversations import importing
 from memory.conversations.transcript import metadata_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
@@ -97,8 +84,8 @@ class LineResult:
         return cls(
             index,
             ImportStatus.INVALID,
-            external_id=sent_id[:MAX_EXTERNAL_ID]
-            if isinstance(sent_id, str) and is_unicode(sent_id)
+            external_id=sent_id[: importing.MAX_EXTERNAL_ID]
+            if isinstance(sent_id, str) and arguments.is_unicode(sent_id)
             else None,
             error="; ".join(error.detail for error in reported) + hint,
             errors=reported,
@@ -121,7 +108,7 @@ def import_history(
     *,
     tenant_id: UUID,
     defaults: LineDefaults = LineDefaults(),
-    ids: DerivedIds | None = None,
+    ids: importing.DerivedIds | None = None,
     seen: dict[str, str] | None = None,
 ) -> list[LineResult]:
     """Store every valid line in the transcript; return a result for each line, in order.
@@ -145,19 +132,23 @@ def import_history(
     lines = [{**common, **line} if isinstance(line, Mapping) else line for line in lines]
     named = [line.get("agent") for line in lines if isinstance(line, Mapping)]
     agents = find_agents(
-        {name for name in named if isinstance(name, str) and is_unicode(name) and "\0" not in name}
+        {
+            name
+            for name in named
+            if isinstance(name, str) and arguments.is_unicode(name) and "\0" not in name
+        }
     )
-    turns: dict[int, ImportedTurn] = {}
+    turns: dict[int, importing.ImportedTurn] = {}
     results: dict[int, LineResult] = {}
     for index, line in enumerate(lines):
         turn = _turn(line, agents)
-        if isinstance(turn, ImportedTurn):
+        if isinstance(turn, importing.ImportedTurn):
             turns[index] = turn
         else:
             results[index] = LineResult.invalid(index, line, turn)
     with transaction.atomic():
         usage.require_room(usage.MEMORY_QUOTAS, memories=sum(map(_pieces_of, turns.values())))
-        imported = import_turns(tenant_id, list(turns.values()), ids=ids, seen=seen)
+        imported = importing.import_turns(tenant_id, list(turns.values()), ids=ids, seen=seen)
         usage.count(memories=sum(_pieces_of(item.message) for item in imported if item.created))
         new = [item.message for item in imported if item.created]
         extracting = {agent.id for agent in agents.values() if agent.extracts_facts}
@@ -174,7 +165,7 @@ def import_history(
     return [results[index] for index in range(len(lines))]
 
 
-def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineError]:
+def _turn(line: Any, agents: Mapping[str, Agent]) -> importing.ImportedTurn | list[LineError]:
     """Validate a line; return a turn, or all errors."""
     if not isinstance(line, Mapping):
         return [LineError("", f"the line is not an object with {LINE_FORMAT}")]
@@ -201,23 +192,23 @@ def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineErr
         )
     if errors:
         return errors
-    return ImportedTurn(
+    return importing.ImportedTurn(
         agent_id=agents[values.pop("agent")].id,
         **{"external_id": None, "thread_id": values["user_id"], "created_at": None, **values},
     )
 
 
 def _content(name: str, value: Any) -> str:
-    if len(text_argument(name, value)) > settings.MAX_MESSAGE_CHARACTERS:
+    if len(arguments.text_argument(name, value)) > settings.MAX_MESSAGE_CHARACTERS:
         raise InvalidArgument(
             f"{name} has {len(value)} characters, more than {settings.MAX_MESSAGE_CHARACTERS}:"
             " split it"
         )
-    return content_argument(value)
+    return arguments.content_argument(value)
 
 
 def _moment(name: str, value: Any) -> datetime:
-    text = text_argument(name, value)
+    text = arguments.text_argument(name, value)
     try:
         moment = parse_datetime(text)
         if moment is not None and moment.tzinfo is not None:
@@ -226,17 +217,17 @@ def _moment(name: str, value: Any) -> datetime:
         moment = None
     if moment is None:
         raise InvalidArgument(f"{name}={text[:80]!r} is not a time such as 2026-03-14T09:30:00Z")
-    return time_argument(name, moment)
+    return arguments.time_argument(name, moment)
 
 
 _DEFAULT_FIELDS = ("agent", "user_id", "thread_id")
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "external_id": external_id_argument,
-    "agent": text_argument,
+    "external_id": importing.external_id_argument,
+    "agent": arguments.text_argument,
     "user_id": new_id_argument,
     "thread_id": new_id_argument,
-    "role": lambda name, value: role_argument(text_argument(name, value)),
-    "name": name_argument,
+    "role": lambda name, value: arguments.role_argument(arguments.text_argument(name, value)),
+    "name": arguments.name_argument,
     "content": _content,
     "created_at": _moment,
     "metadata": lambda name, value: metadata_argument(value),
@@ -249,5 +240,5 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_DETAIL_CHARACTERS else f"{text[:MAX_DETAIL_CHARACTERS]}…"
 
 
-def _pieces_of(turn: ImportedTurn | Message) -> int:
+def _pieces_of(turn: importing.ImportedTurn | Message) -> int:
     return estimated_pieces(turn.content, turn.name)

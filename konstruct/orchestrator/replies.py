@@ -38,15 +38,10 @@ from memory.conf import IMPORT_CHANNEL
 from memory.conversations import thread_window
 from memory.models import Message, Role
 from memory.models.conversations import is_indexed
-from tenants import transaction
+from tenants import redis_keys, transaction
 from tenants.jobs import JobKind
 from tenants.outbox.events import record_event
 from tenants.outbox.models import EventType
-from tenants.redis_keys import (
-    any_partial_reply_pattern,
-    partial_reply_key,
-    tenant_and_partial_reply,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -304,7 +299,7 @@ class RepeatedResponse:
 def announce(tenant_id: UUID, message_id: UUID) -> None:
     """Wake the requests that wait for the reply to this message."""
     try:
-        get_redis_connection().publish(partial_reply_key(tenant_id, message_id), SETTLED)
+        get_redis_connection().publish(redis_keys.partial_reply_key(tenant_id, message_id), SETTLED)
     except RedisError as error:
         logger.warning(
             "Reply to %s was not announced (%s): it will be seen late.", message_id, error
@@ -393,7 +388,7 @@ PAUSE_SECONDS_PER_STREAM: Final = 0.004
 # The pause between two calls of `on_progress`.
 PROGRESS_SECONDS: Final = 1.5
 # The channels of all messages. What is published is SETTLED, or "" for new text.
-ANNOUNCEMENTS: Final = any_partial_reply_pattern()
+ANNOUNCEMENTS: Final = redis_keys.any_partial_reply_pattern()
 SETTLED: Final = b"settled"
 
 _ATTEMPT, _TEXT, _FAILED = b"attempt", b"text", b"broken"
@@ -436,7 +431,7 @@ class ReplyChunk:
 
 def watch(tenant_id: UUID, message_id: UUID) -> None:
     """Make workers stream the reply to a message. Call it before the message is enqueued."""
-    key = partial_reply_key(tenant_id, message_id)
+    key = redis_keys.partial_reply_key(tenant_id, message_id)
     try:
         pipe = get_redis_connection().pipeline(transaction=False)
         pipe.xadd(key, {_ATTEMPT: b"", _TEXT: b""})
@@ -464,7 +459,7 @@ def stream_reply(
     Yields:
         A function to call with each piece of the text; None if no client watches.
     """
-    key = partial_reply_key(tenant_id, message_id)
+    key = redis_keys.partial_reply_key(tenant_id, message_id)
     try:
         is_watched = on_progress is not None or bool(get_redis_connection().exists(key))
     except RedisError:
@@ -484,7 +479,7 @@ def stream_reply(
 def text_so_far(tenant_id: UUID, message_id: UUID) -> str:
     """Return the text of the latest attempt at a reply; "" if there is none."""
     try:
-        entries = get_redis_connection().xrange(partial_reply_key(tenant_id, message_id))
+        entries = get_redis_connection().xrange(redis_keys.partial_reply_key(tenant_id, message_id))
     except RedisError:
         return ""
     attempt, pieces = b"", list[str]()
@@ -513,7 +508,7 @@ def _chunk(name: bytes, entry: Mapping[bytes, bytes]) -> ReplyChunk:
 def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
     """Return the tenant and the message of an announcement; None for another channel."""
     try:
-        return tenant_and_partial_reply(channel.decode())
+        return redis_keys.tenant_and_partial_reply(channel.decode())
     except ValueError:
         return None
 

@@ -16,14 +16,9 @@ from uuid import UUID
 
 from django.conf import settings
 
+from konstruct.llm import completions
 from konstruct.llm.client import language_model
-from konstruct.llm.completions import (
-    Completion,
-    CompletionRequest,
-    host_of,
-    make_storable,
-    total_usage,
-)
+from konstruct.llm.completions import Completion, CompletionRequest
 from konstruct.llm.exceptions import LLMError, LLMReplyInvalid, LLMReplyTooLong, LLMTimeout
 from konstruct.orchestrator import builder
 from konstruct.orchestrator.builder import AgentForReply, limited_options
@@ -99,7 +94,7 @@ def _ask(request: CompletionRequest, asked: AgentForReply, agent: Any) -> Comple
         return language_model(asked.timeout).complete(request, asked.on_text)
     fields = {
         "model": agent.model or settings.LLM_MODEL or agent.model_tier,
-        "endpoint": host_of(settings.LLM_POOL_URL),
+        "endpoint": completions.host_of(settings.LLM_POOL_URL),
         "purpose": REPLY,
         **asked.meter,
     }
@@ -200,16 +195,15 @@ def complete(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]]) -> Com
         LLMError: there is no usable answer, such as one without text and tool calls.
     """
     asked = AgentForReply.of(agent)
-    completions: list[Completion] = []
+    answers: list[Completion] = []
     is_replaced = run_agent is not _run_agent
     on_text = None if is_replaced else asked.on_text
     returned = run_agent(
-        msg, replace(asked, on_text=on_text, on_completion=completions.append), messages
+        msg, replace(asked, on_text=on_text, on_completion=answers.append), messages
     )
-    text = make_storable(returned).strip() if isinstance(returned, str) else ""
-    same_text = [completion for completion in completions if completion.text == text]
-    fitting = same_text or completions
-    last = fitting[-1] if fitting else None
+    text = completions.make_storable(returned).strip() if isinstance(returned, str) else ""
+    same_text = [completion for completion in answers if completion.text == text]
+    last = (same_text or answers or [None])[-1]
     requested = last.requested if last else ()
     if not text and not requested:
         raise LLMReplyInvalid(
@@ -219,7 +213,7 @@ def complete(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]]) -> Com
     completion = Completion(
         text,
         requested,
-        total_usage([completion.usage for completion in completions]),
+        completions.total_usage([completion.usage for completion in answers]),
         last.finish_reason if last else "stop",
     )
     if is_replaced and text and asked.on_text is not None:

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Final
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    SkipValidation,
-    ValidationError,
-    WithJsonSchema,
-)
+import pydantic
 from pydantic.json_schema import SkipJsonSchema
 
 from konstruct.strict_json import NotStrictJSON, read_json
@@ -51,43 +43,45 @@ def _as_line(text: str) -> str:
     return " ".join(text.split())
 
 
-Line = Annotated[str, AfterValidator(_as_line)]
-Id = Annotated[Line, Field(max_length=MAX_ID_CHARACTERS)]
-Name = Annotated[Line, Field(max_length=MAX_NAME_CHARACTERS)]
+Line = Annotated[str, pydantic.AfterValidator(_as_line)]
+Id = Annotated[Line, pydantic.Field(max_length=MAX_ID_CHARACTERS)]
+Name = Annotated[Line, pydantic.Field(max_length=MAX_NAME_CHARACTERS)]
 
 
-class Evidence(BaseModel):
+class Evidence(pydantic.BaseModel):
     """A quote from a message that supports a candidate."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = pydantic.ConfigDict(strict=True, frozen=True)
 
     message: Name = ""
     """The label of the message; "": the message that contains the quote."""
-    quote: str = Field(min_length=1, max_length=MAX_QUOTE_CHARACTERS)
+    quote: str = pydantic.Field(min_length=1, max_length=MAX_QUOTE_CHARACTERS)
     """It is compared unchanged, with its white space."""
 
 
-class Candidate(BaseModel):
+class Candidate(pydantic.BaseModel):
     """A proposed fact with its evidence. Unknown members of an answer are ignored.
 
     The members of its JSON schema are those that a request asks for. The others are optional.
     """
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = pydantic.ConfigDict(strict=True, frozen=True)
 
     quote: str = ""
     """The evidence, unless the answer has `evidence`."""
     subject: Name
     slot: Annotated[
         Name,
-        WithJsonSchema({"type": "string", "pattern": "^[a-z]{2,20}(_[a-z0-9]{1,20}){0,4}$"}),
+        pydantic.WithJsonSchema(
+            {"type": "string", "pattern": "^[a-z]{2,20}(_[a-z0-9]{1,20}){0,4}$"}
+        ),
     ]
-    is_multi_valued: bool = Field(True, alias="multi")
-    value: Annotated[Line, Field(max_length=MAX_VALUE_CHARACTERS)]
-    fact: Annotated[Line, Field(max_length=MAX_FACT_CHARACTERS)]
+    is_multi_valued: bool = pydantic.Field(True, alias="multi")
+    value: Annotated[Line, pydantic.Field(max_length=MAX_VALUE_CHARACTERS)]
+    fact: Annotated[Line, pydantic.Field(max_length=MAX_FACT_CHARACTERS)]
     valid_from: Annotated[
-        SkipValidation[date | None],
-        WithJsonSchema(
+        pydantic.SkipValidation[date | None],
+        pydantic.WithJsonSchema(
             {"type": ["string", "null"], "pattern": "^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$"}
         ),
     ] = None
@@ -99,9 +93,9 @@ class Candidate(BaseModel):
     """observed or inferred."""
     speaker: SkipJsonSchema[Name] = ""
     """"": the author of the quotes."""
-    evidence: SkipJsonSchema[list[Evidence]] = Field(min_length=1, max_length=MAX_EVIDENCE)
+    evidence: SkipJsonSchema[list[Evidence]] = pydantic.Field(min_length=1, max_length=MAX_EVIDENCE)
     precision: SkipJsonSchema[str] = ""
-    confidence: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
+    confidence: SkipJsonSchema[float | None] = pydantic.Field(None, ge=0, le=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +195,7 @@ def parse_candidate(entry: Any, position: int = 1) -> Candidate:
         return Candidate.model_validate(
             {**default, **entry, **checked, "supersedes": entry.get("supersedes") or None}
         )
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise ValueError(f"{first['loc']}: {first['msg']}") from None
 

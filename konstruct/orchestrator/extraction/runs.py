@@ -21,25 +21,7 @@ from konstruct.orchestrator.exceptions import (
     RowNotFound,
     WrongState,
 )
-from konstruct.orchestrator.extraction import queue
-from konstruct.orchestrator.extraction.checks import (
-    AcceptedCandidate,
-    ReviewPolicy,
-    check_candidates,
-)
-from konstruct.orchestrator.extraction.fact_requests import (
-    CUT,
-    FORMATS,
-    Answer,
-    Batch,
-    build_run,
-    known_facts,
-    parse_facts,
-    request_facts,
-    request_slot,
-    require_model,
-    truncate_batch,
-)
+from konstruct.orchestrator.extraction import checks, fact_requests, queue
 from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.metering import midnight
 from konstruct.orchestrator.models import (
@@ -93,7 +75,7 @@ class _Attempt:
     """One attempt of a worker. Its batch and its run are needed to record a failure."""
 
     cursor: ExtractionCursor
-    batch: Batch | None = None
+    batch: fact_requests.Batch | None = None
     run: ExtractionRun | None = None
 
     def extract(self, lease: Lease) -> None:
@@ -102,7 +84,7 @@ class _Attempt:
             return
         with lease.transaction():
             self.run = run = _create_run(batch)
-        _apply(batch, run, request_facts(batch, run), lease, self.cursor)
+        _apply(batch, run, fact_requests.request_facts(batch, run), lease, self.cursor)
 
     def record_failure(self, error: Exception) -> bool:
         if self.run is not None:
@@ -114,7 +96,7 @@ class _Attempt:
         return is_permanent
 
 
-def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
+def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch | None:
     """Return the messages to process now. Without any, finish or postpone the job: return None."""
     with lease.transaction():
         agent = Agent.objects.filter(pk=cursor.agent_id).first()
@@ -134,7 +116,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         later = messages.filter(number__gt=cursor.last_number).order_by("number")
         size = agent.extraction_batch_size
         last = runs.filter(state=RunState.APPLIED).order_by("-created_at").first()
-        if last is not None and last.result.get(CUT):
+        if last is not None and last.result.get(fact_requests.CUT):
             size = max(later.filter(pk__in=last.message_ids).count() // 2, 1)
         new = list(later[:size])
         if not new:
@@ -144,12 +126,12 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         if pause and len(new) < size:
             queue.EXTRACTIONS.postpone(cursor.pk, pause)
             return None
-        new = truncate_batch(new)
+        new = fact_requests.truncate_batch(new)
         earlier = messages.filter(number__lt=new[0].number).order_by("-number")
         context = list(earlier[:MAX_CONTEXT_MESSAGES])[::-1]
         batch = _batch(agent, thread, [*context, *new])
         try:
-            require_model(batch)
+            fact_requests.require_model(batch)
         except (ExtractionFailed, ExtractionLimitReached) as error:
             tomorrow = midnight() + timedelta(days=1)
             queue.EXTRACTIONS.postpone(cursor.pk, tomorrow - timezone.now(), note=str(error))
@@ -157,14 +139,16 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         return batch
 
 
-def _batch(agent: Agent, thread: Thread, messages: Sequence[Message]) -> Batch:
+def _batch(agent: Agent, thread: Thread, messages: Sequence[Message]) -> fact_requests.Batch:
     """Return a batch with the facts that are known, and the time zone of the user."""
     agent_id = None if agent._state.adding else thread.agent_id
-    known = known_facts(agent_id, thread.user_id) if thread.user_id else []
-    return Batch(agent, thread, messages, known, time_zone_of(thread.user_id, agent.time_zone))
+    known = fact_requests.known_facts(agent_id, thread.user_id) if thread.user_id else []
+    return fact_requests.Batch(
+        agent, thread, messages, known, time_zone_of(thread.user_id, agent.time_zone)
+    )
 
 
-def _advance(cursor: ExtractionCursor, batch: Batch) -> None:
+def _advance(cursor: ExtractionCursor, batch: fact_requests.Batch) -> None:
     ExtractionCursor.objects.filter(pk=cursor.pk).update(
         last_number=batch.messages[-1].number, processed_at=timezone.now()
     )
@@ -173,15 +157,19 @@ def _advance(cursor: ExtractionCursor, batch: Batch) -> None:
 # --- One run --------------------------------------------------------------------------------------
 
 
-def _create_run(batch: Batch, **values: Any) -> ExtractionRun:
+def _create_run(batch: fact_requests.Batch, **values: Any) -> ExtractionRun:
     hold_people([batch.thread.user_id], agent_ids=[batch.thread.agent_id])
-    run = build_run(batch, **values)
+    run = fact_requests.build_run(batch, **values)
     run.save(force_insert=True)
     return run
 
 
 def _apply(
-    batch: Batch, run: ExtractionRun, output: str, lease: Lease, cursor: ExtractionCursor
+    batch: fact_requests.Batch,
+    run: ExtractionRun,
+    output: str,
+    lease: Lease,
+    cursor: ExtractionCursor,
 ) -> None:
     """Record the facts of an answer, and end the run, in one transaction.
 
@@ -189,14 +177,14 @@ def _apply(
         ExtractionFailed: the answer has no list of facts, or a message was erased or moved.
         LeaseLost: another worker has the job. Nothing was written.
     """
-    answer = parse_facts(output)
+    answer = fact_requests.parse_facts(output)
     with lock_windows([batch.thread], lease):
         _require_messages(batch)
         record(batch, run, answer)
         end(run, RunState.APPLIED)
         new = [message for message in batch.messages if message.number > cursor.last_number]
         # The messages of a cut answer are processed again, in smaller batches.
-        is_again = CUT in run.result and len(new) > 1
+        is_again = fact_requests.CUT in run.result and len(new) > 1
         if not is_again:
             _advance(cursor, batch)
         rows = Message.objects.filter(**batch.thread.as_filter)
@@ -206,7 +194,9 @@ def _apply(
             lease.finish()
 
 
-def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> None:
+def record(
+    batch: fact_requests.Batch, run: ExtractionRun, answer: fact_requests.Answer, **values: Any
+) -> None:
     """Record the candidates that pass all checks, and set their outcomes on the unsaved run.
 
     Args:
@@ -218,11 +208,11 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
     agent, thread = batch.agent, batch.thread
     by_id = {message.id: message for message in batch.messages}
     slots = {candidate.slot for candidate in answer.candidates}
-    accepted, refused = check_candidates(
+    accepted, refused = checks.check_candidates(
         answer.candidates,
         sources=batch.sources,
-        known=known_facts(thread.agent_id, thread.user_id, slots),
-        policy=ReviewPolicy(agent.fact_review, agent.fact_review_by_slot),
+        known=fact_requests.known_facts(thread.agent_id, thread.user_id, slots),
+        policy=checks.ReviewPolicy(agent.fact_review, agent.fact_review_by_slot),
     )
     counts: Counter[str] = Counter()
     documents: list[dict[str, Any]] = []
@@ -296,7 +286,7 @@ def end(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
     ExtractionRun.objects.filter(pk=run.pk).update(**values)
 
 
-def _require_messages(batch: Batch) -> None:
+def _require_messages(batch: fact_requests.Batch) -> None:
     ids = [message.id for message in batch.messages]
     if Message.objects.filter(**batch.thread.as_filter, pk__in=ids).count() < len(ids):
         raise ExtractionFailed(NOT_THERE)
@@ -340,17 +330,19 @@ def preview(
     agent = Agent.objects.get(pk=thread.agent_id)
     if model is not None:
         agent.extraction_model = model
-    batch = _batch(agent, thread, truncate_batch(list(messages)))
-    require_model(batch)
-    max_time = len(FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
+    batch = _batch(agent, thread, fact_requests.truncate_batch(list(messages)))
+    fact_requests.require_model(batch)
+    max_time = (
+        len(fact_requests.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
+    )
     with transaction.atomic():
         run = _create_run(
             batch, requested_by=requested_by, replay_of=replay_of.pk if replay_of else None
         )
         queue.PREVIEWS.enqueue_many([run.pk], delay=max_time)
     try:
-        with request_slot():
-            answer = parse_facts(request_facts(batch, run))
+        with fact_requests.request_slot():
+            answer = fact_requests.parse_facts(fact_requests.request_facts(batch, run))
         with transaction.atomic():
             _require_messages(batch)
             record(batch, run, answer)
@@ -388,15 +380,15 @@ def end_interrupted_preview(job: UUID | Lease) -> None:
 class UnsavedExtraction:
     """The extracted facts of messages that are not in the transcript yet."""
 
-    batch: Batch
+    batch: fact_requests.Batch
     run: ExtractionRun
-    answer: Answer
+    answer: fact_requests.Answer
 
-    def accepted(self) -> list[AcceptedCandidate]:
+    def accepted(self) -> list[checks.AcceptedCandidate]:
         """Return the candidates that pass all checks. No review is required."""
-        policy = ReviewPolicy(FactReview.NONE)
+        policy = checks.ReviewPolicy(FactReview.NONE)
         sources = self.batch.sources
-        return check_candidates(
+        return checks.check_candidates(
             self.answer.candidates, sources=sources, known=self.batch.known, policy=policy
         )[0]
 
@@ -418,10 +410,12 @@ def extract_unsaved_messages(
     """
     thread = Thread(agent.id, user_id, "")
     batch = _batch(agent, thread, messages)
-    require_model(batch)
-    run = build_run(batch, requested_by=requested_by)
-    with request_slot():
-        return UnsavedExtraction(batch, run, parse_facts(request_facts(batch, run, timeout)))
+    fact_requests.require_model(batch)
+    run = fact_requests.build_run(batch, requested_by=requested_by)
+    with fact_requests.request_slot():
+        return UnsavedExtraction(
+            batch, run, fact_requests.parse_facts(fact_requests.request_facts(batch, run, timeout))
+        )
 
 
 def record_unsaved_extraction(
@@ -481,7 +475,7 @@ def apply(run_id: UUID) -> ExtractionRun:
         raise ExtractionFailed(NOT_THERE)
     agent = Agent.objects.get(pk=run.agent_id)
     batch = _batch(agent, thread, messages)
-    answer = parse_facts(run.output)
+    answer = fact_requests.parse_facts(run.output)
     with lock_windows([thread]):
         run = get_run(run_id, RunState.PREVIEW, is_locked=True)
         _require_messages(batch)

@@ -19,11 +19,7 @@ from konstruct.orchestrator.exceptions import (
     IdempotencyKeyReused,
     MessageNotFound,
 )
-from konstruct.orchestrator.handoff.escalations import (
-    OPEN_ESCALATION,
-    EscalationState,
-    yes_or_no,
-)
+from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import (
     Agent,
@@ -171,7 +167,7 @@ class Snapshot:
     thread: Thread
     reply: Message | None
     """The reply that an earlier, killed attempt has recorded."""
-    escalation: EscalationState | None
+    escalation: escalations.EscalationState | None
     """The open escalation or handover of the thread."""
     thread_agent_or_none: Agent | None
     """The agent that the message was sent to. An inactive one answers accepted messages."""
@@ -226,12 +222,12 @@ def read_snapshot(message_id: UUID) -> Snapshot:
     """
     row = _message(_messages(), message_id)
     message, thread = konstruct_message(row), Thread.of(row)
-    escalation = EscalationState.of(row.open_escalation)
+    escalation = escalations.EscalationState.of(row.open_escalation)
     handover_id = None if escalation is None else escalation.to_agent_id
     agents = Agent.objects.with_version().in_bulk({thread.agent_id, handover_id} - {None})
     handover_agent = agents.get(handover_id) if handover_id else None
     answer_options = AnswerOptions.objects.filter(pk=row.pk).first() if row.has_options else None
-    consent, approve = None, yes_or_no(message.content)
+    consent, approve = None, escalations.yes_or_no(message.content)
     if approve is not None:
         call_id = tool_calls.only_waiting_call(message)
         if call_id is not None or tool_calls.has_decided(message):
@@ -270,17 +266,17 @@ def _message(messages: QuerySet[Any], message_id: UUID) -> Any:
 def _messages() -> QuerySet[Any]:
     """Annotate all messages with the columns that a snapshot needs."""
     of_thread = {name: OuterRef(name) for name in ("agent_id", "user_id", "thread_id")}
-    escalations = Escalation.objects.filter(**of_thread)
+    of_same_thread = Escalation.objects.filter(**of_thread)
     return Message.objects.annotate(
-        open_escalation=OPEN_ESCALATION,
+        open_escalation=escalations.OPEN_ESCALATION,
         has_reply=Exists(Message.objects.filter(in_reply_to_id=OuterRef("pk"))),
         has_options=Exists(AnswerOptions.objects.filter(message_id=OuterRef("pk"))),
         has_calls=Exists(ToolCall.objects.filter(message_id=OuterRef("pk"))),
         was_handled_by_person=Exists(
-            escalations.to_people().filter(resolved_at__gte=OuterRef("created_at"))
+            of_same_thread.to_people().filter(resolved_at__gte=OuterRef("created_at"))
         ),
         handed_over_by=ArraySubquery(
-            escalations.filter(message_id=OuterRef("pk"), opened_by=Escalation.OpenedBy.RULE)
+            of_same_thread.filter(message_id=OuterRef("pk"), opened_by=Escalation.OpenedBy.RULE)
             .to_agents()
             .values("from_agent_id")
         ),

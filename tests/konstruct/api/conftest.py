@@ -11,7 +11,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from konstruct.interfaces.openai import views
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.extraction import runs
+from konstruct.orchestrator.extraction import fact_requests
 from tenants.context import public_scope
 from tenants.models import Tenant
 from tenants.servers import MAIN
@@ -30,8 +30,8 @@ def _no_wait_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def model_without_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A language model that finds no facts, without a server."""
-    monkeypatch.setattr(runs, "require_model", lambda batch: None)
-    monkeypatch.setattr(runs, "request_facts", lambda batch, run: '{"facts": []}')
+    monkeypatch.setattr(fact_requests, "require_model", lambda batch: None)
+    monkeypatch.setattr(fact_requests, "request_facts", lambda batch, run: '{"facts": []}')
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from konstruct.orchestrator.history_import import (
-    LINE_FORMAT,
-    ImportStatus,
-    LineDefaults,
-    import_history,
-)
+from konstruct.orchestrator import history_import
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.conversations.importing import DerivedIds
 from memory.models import PendingEmbedding
@@ -32,9 +27,9 @@ class Command(KonstructCommand):
 
     help = (
         "Imports history into a tenant from a file of JSON lines, each an object with "
-        f"{LINE_FORMAT}. Lines that cannot be taken are reported and the others imported; "
-        "embeddings follow in the background. Lines without an external_id are known again by what "
-        "they say, and by the name of the file."
+        f"{history_import.LINE_FORMAT}. Lines that cannot be taken are reported and the others "
+        "imported; embeddings follow in the background. Lines without an external_id are known "
+        "again by what they say, and by the name of the file."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -55,15 +50,15 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         path: Path = options["file"]
-        counts: Counter[ImportStatus] = Counter()
-        defaults = LineDefaults(options["agent"], options["user"], options["thread"])
+        counts: Counter[history_import.ImportStatus] = Counter()
+        defaults = history_import.LineDefaults(options["agent"], options["user"], options["thread"])
         ids, seen = DerivedIds(f"file {path.name}"), dict[str, str]()
         try:
             with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
                 lines = _numbered_lines(file)
                 while batch := list(islice(lines, BATCH)):
                     with transaction.atomic():
-                        results = import_history(
+                        results = history_import.import_history(
                             [line for _, line in batch],
                             tenant_id=tenant.id,
                             defaults=defaults,
@@ -76,7 +71,9 @@ class Command(KonstructCommand):
                         counts[result.status] += 1
                         if result.error:
                             self.stderr.write(f"{path}:{number}: {result.error}")
-                    summary = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ImportStatus)
+                    summary = ", ".join(
+                        f"{counts[outcome]} {outcome}" for outcome in history_import.ImportStatus
+                    )
                     self.stdout.write(f"{counts.total()} lines read, {summary}")
                 pending = PendingEmbedding.objects.count()
         except OSError as error:
@@ -84,10 +81,10 @@ class Command(KonstructCommand):
         if not counts:
             raise UsageError(f"{path} has no lines")
         self.stdout.write(f"{pending} messages wait for their embeddings, which workers store")
-        if counts[ImportStatus.INVALID]:
+        if invalid := counts[history_import.ImportStatus.INVALID]:
             raise CommandError(
-                f"{counts[ImportStatus.INVALID]} lines were not imported, see above. Correct them "
-                "and run this again: imported lines do not change."
+                f"{invalid} lines were not imported, see above. Correct them and run this again: "
+                "imported lines do not change."
             )
 
 

@@ -296,13 +296,15 @@ def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
         by=Actor.operator("test"),
     )
 
+    real = fact_requests.request_facts
+
     def erase_after(*arguments: Any) -> str:
-        output = fact_requests.request_facts(*arguments)
+        output = real(*arguments)
         with database.as_owner(), tenant_scope(program.tenant.id):
             owner_jobs.ERASE_MESSAGES.carry_out(request.pk)
         return output
 
-    monkeypatch.setattr(runs, "request_facts", erase_after)
+    monkeypatch.setattr(fact_requests, "request_facts", erase_after)
     llm_server.default = RIGHT
     runs.extract(cursor_id())
     assert not Message.objects.exists()

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.extraction import queue, runs
+from konstruct.orchestrator.extraction import fact_requests, queue, runs
 from konstruct.orchestrator.extraction.fact_requests import NO_MODEL
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
@@ -88,13 +88,13 @@ def test_message_during_the_end_of_a_run_keeps_the_job(
 ) -> None:  # fmt: skip
     add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
-    real = runs.parse_facts
+    real = fact_requests.parse_facts
 
     def read(output: str) -> Any:
         add_message("I like tea.")
         return real(output)
 
-    monkeypatch.setattr(runs, "parse_facts", read)
+    monkeypatch.setattr(fact_requests, "parse_facts", read)
     runs.extract(cursor_id())
     assert waiting() == {("maria", "t1")}
     assert MemoryEntry.objects.get().value == "Oslo"
