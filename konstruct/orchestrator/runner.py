@@ -203,7 +203,7 @@ def complete(msg: Any, agent: Any, messages: Sequence[Mapping[str, Any]]) -> Com
     )
     text = completions.make_storable(returned).strip() if isinstance(returned, str) else ""
     same_text = [completion for completion in answers if completion.text == text]
-    last = (same_text or answers or [None])[-1]
+    last = next(reversed(same_text or answers), None)
     requested = last.requested if last else ()
     if not text and not requested:
         raise LLMReplyInvalid(
