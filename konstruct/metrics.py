@@ -34,8 +34,7 @@ from tenants.jobs import KINDS
 from tenants.limits.quotas import Quota
 from tenants.metrics import MAX_TENANTS, OTHER, LimitedValues, Metric, registry, scraped_gauge
 from tenants.models import Tenant
-from tenants.outages import OUTAGES, outage_reason
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import OUTAGES, ServerDown, outage_reason
 from tenants.schemas.migration_state import is_fitting
 from tenants.servers import servers
 

@@ -100,3 +100,12 @@ def processes_in(directory: Path, name: str) -> list[psutil.Process]:
         for process in psutil.process_iter(["name", "cwd"])
         if process.info["name"] == name and process.info["cwd"] == str(directory)
     ]
+
+
+if __name__ == "__main__":
+    # `python -m konstruct.processes COMMAND …`: the kernel kills the command with its parent, so
+    # that processes of a killed supervisor do not stay as orphans.
+    # Process 1 is no supervisor here: it adopts processes whose parent has ended.
+    parent = os.getppid()
+    bind_to_parent(Signals.SIGKILL, -1 if parent == 1 else parent)
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 (the caller's command is the purpose)

@@ -9,6 +9,8 @@ from tenants.exceptions import KonstructError
 class InvalidArgument(KonstructError, ValueError):
     """An argument has an invalid value."""
 
+    is_usage_error = True
+
 
 class EmbeddingModelError(KonstructError):
     """The embedding model cannot be found or loaded, or does not have the tables' 384

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
@@ -124,29 +124,17 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
             one.
     """
     entered = as_tenant_id(tenant_id)
-    main = other = _connection_of_sync_code()
-    outer_server, outer_pin = main.server, main.pinned_tenant
+    main = _connection_of_sync_code()
     tenant_connection().refuse_unless_free(entered)
-    is_inside = main.tenant_id == entered
-    outer_tenant, include_public = main.tenant, main.include_public_schema
-    try:
-        if not is_inside:
-            main.set_schema(schema_name_of(entered))
-            main.server = server_of(entered)
-            if main.server != MAIN:
-                other = tenant_connection()
-                other.close_if_broken()
-                outer_tenant_of_other = other.tenant
-                include_public_of_other = other.include_public_schema
-                other.set_schema(schema_name_of(entered))
+    outer_pin = main.pinned_tenant
+    with ExitStack() as scopes:
+        if main.tenant_id != entered:
+            scopes.enter_context(_on_server(MAIN)).set_schema(schema_name_of(entered))
+            if (server := server_of(entered)) != MAIN:
+                scopes.enter_context(_on_server(server)).set_schema(schema_name_of(entered))
         main.pinned_tenant = entered if pinned else outer_pin
+        scopes.callback(setattr, main, "pinned_tenant", outer_pin)
         yield entered
-    finally:
-        main.server, main.pinned_tenant = outer_server, outer_pin
-        if other is not main:
-            other.set_tenant(outer_tenant_of_other, include_public_of_other)
-        if not is_inside or main.tenant is not outer_tenant:
-            main.set_tenant(outer_tenant, include_public)
 
 
 @contextmanager
@@ -216,13 +204,12 @@ def _on_server(server: str) -> Iterator[DatabaseWrapper]:
     if server != MAIN:
         connection.close_if_broken()
     outer_server, outer_tenant = main.server, connection.tenant
-    include_public = connection.include_public_schema
     main.server = server
     try:
         yield connection
     finally:
         main.server = outer_server
-        connection.set_tenant(outer_tenant, include_public)
+        connection.set_tenant(outer_tenant)
 
 
 def require_server_up() -> None:

@@ -17,10 +17,14 @@ class KonstructError(Exception):
     public: ClassVar[str] = ""
     """Message for callers, in place of a message for operators. Empty: the message itself."""
     detail: str = ""
+    is_usage_error: ClassVar[bool] = False
+    """Whether the arguments of a command that raises it are wrong: exit status 2."""
 
 
 class InvalidTenantId(KonstructError, ValueError):
     """A value is not a valid tenant id."""
+
+    is_usage_error = True
 
 
 class NotInTenant(KonstructError):
@@ -33,6 +37,8 @@ class TenantPinned(KonstructError):
 
 class UnknownTenant(KonstructError, LookupError):
     """No tenant has this id or slug."""
+
+    is_usage_error = True
 
 
 class TenantNotServing(KonstructError):
@@ -84,6 +90,8 @@ class TenantRestoring(TenantPaused):
 
 class InvalidTenant(KonstructError, ValueError):
     """A tenant cannot have this slug, name or domain, or another tenant has it."""
+
+    is_usage_error = True
 
 
 class WorkspaceTaken(KonstructError):

@@ -51,8 +51,7 @@ from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.limits.fair_shares import FairShares, Once
 from tenants.metrics import counter
 from tenants.models import Job, JobQuerySet, Tenant
-from tenants.outages import OUTAGES, is_outage, outage_reason
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import OUTAGES, ServerDown, is_outage, outage_reason
 from tenants.schemas.migration_state import fits
 from tenants.servers import MAIN, cache_server, servers
 

@@ -34,6 +34,7 @@ from tenants.exceptions import (
 )
 from tenants.locking import schema_lock
 from tenants.models import Job, Tenant
+from tenants.outages import ServerDown
 from tenants.postgres_tools import (
     Session,
     copy_schema,
@@ -46,7 +47,6 @@ from tenants.postgres_tools import (
     set_tenant,
 )
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
 from tenants.schemas.migrating import LOCK_HOLDERS
 from tenants.schemas.migration_state import current_state

@@ -288,7 +288,7 @@ class Deployment:
             with suppress(psutil.NoSuchProcess):
                 command = " ".join(process.cmdline()) + " "
                 kind = next((kind for word, kind in KINDS.items() if word in command), "")
-                if kind and "die_with_parent" not in command:
+                if kind and "konstruct.processes" not in command:
                     yield kind, process
         for process in psutil.process_iter(["name", "cwd"]):
             if process.info["name"] in ("postgres", "valkey-server") and str(

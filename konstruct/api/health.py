@@ -25,8 +25,7 @@ from memory.exceptions import EmbeddingModelError
 from tenants.checks.connections import require_writable
 from tenants.context import connection, public_scope
 from tenants.models import Tenant
-from tenants.outages import OUTAGES, outage_reason
-from tenants.postgresql.exceptions import NotWritable
+from tenants.outages import OUTAGES, NotWritable, outage_reason
 from tenants.schemas.migration_state import is_fitting, missing_in_public
 
 logger = logging.getLogger(__name__)

@@ -46,6 +46,7 @@ from tenants.jobs import NOT_BEGUN
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.moving import SETTLE_SECONDS
+from tenants.outages import ServerDown
 from tenants.postgres_tools import (
     end_killed_restores,
     insert_rows,
@@ -54,7 +55,6 @@ from tenants.postgres_tools import (
     session_on,
     set_tenant,
 )
-from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import known_migrations, schema_exists
 from tenants.schemas.provisioning import clear_tenant_cache, default_domain, register

@@ -2,7 +2,7 @@
 
 supervisord restarts a process that dies; this process restarts supervisord and the supervisors of
 the embedded services. Children of a killed process are killed too (see
-konstruct/local/die_with_parent.py), so that there are no orphans.
+konstruct/processes.py), so that there are no orphans.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from konstruct.local.embedded.paths import make_home, serve_lock
 from konstruct.local.embedded.supervision import try_lock
 from konstruct.logs import one_line
 from konstruct.processes import bound_to_this_process
-from tenants.checks.at_start import refuse_unsafe_role
+from tenants.checks.connections import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
 from tenants.management.base import SOME_TENANTS_FAILED

@@ -9,10 +9,13 @@ from tenants.exceptions import KonstructError
 class AgentNotFound(KonstructError):
     """No active agent of this tenant has that name or id."""
 
+    is_usage_error = True
+
 
 class AgentInvalid(KonstructError):
     """A field of an agent is invalid. `fields` has the messages by field, for programs."""
 
+    is_usage_error = True
     fields: Mapping[str, Sequence[str]] = {}
 
     @classmethod

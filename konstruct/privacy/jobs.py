@@ -23,7 +23,7 @@ from tenants.audit.models import RETENTION, ErasureRequest, MessageErasure, Rete
 from tenants.audit.tombstones import TOMBSTONES, write_tombstones
 from tenants.context import connection
 from tenants.exceptions import reason_of
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import ServerDown
 from tenants.servers import servers
 
 logger = logging.getLogger(__name__)

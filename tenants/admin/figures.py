@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from tenants.context import fetch_all, server_scope
 from tenants.models import Tenant
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import ServerDown
 from tenants.schemas.migration_state import is_fitting
 from tenants.servers import servers
 

@@ -1,18 +1,46 @@
-"""Checks of connections: their role, a pooler before them, and room to write."""
+"""Checks of connections: their role, a pooler before them, and room to write.
 
+A web or worker process ends at its start if it could mix tenants.
+"""
+
+import logging
+import os
+import sys
 from contextlib import closing
-from typing import cast
+from typing import Any, Final, NoReturn, cast
 from uuid import uuid4
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connections,
+)
+from django.db.backends.signals import connection_created
 
 from tenants import transaction
-from tenants.context import fetch_row, fetch_value, tenant_connection, tenant_scope
+from tenants.context import (
+    current_server,
+    fetch_row,
+    fetch_value,
+    server_scope,
+    tenant_connection,
+    tenant_scope,
+)
 from tenants.naming import SCHEMA_PATTERN
-from tenants.outages import outage_reason
+from tenants.outages import NotWritable, outage_reason
 from tenants.postgresql.base import DatabaseWrapper
-from tenants.postgresql.exceptions import NotWritable
-from tenants.servers import cache_server
+from tenants.roles import APP_ROLE
+from tenants.servers import MAIN, cache_server, servers
+
+logger = logging.getLogger(__name__)
+
+# gunicorn ends at this status instead of restarting the worker for ever.
+CANNOT_BOOT: Final = 3
+
+# Servers that were down at the start of this process.
+_unchecked_servers: set[str] = set()
 
 # Ways in which the connection's role could bypass row-level security; no rows: none. A member of
 # an owning role can become it. Login roles are checked too, because SET ROLE can be undone.
@@ -102,3 +130,53 @@ def require_writable(server: str = DEFAULT_DB_ALIAS) -> None:
             raise NotWritable(outage_reason(error)) from error
     if is_read_only:
         raise NotWritable("transaction_read_only is on")
+
+
+def refuse_unsafe_role() -> None:
+    """End a web or worker process that could mix tenants on any server, with one line as reason.
+
+    A server that is down is checked at the first connection to it.
+    """
+    for server in servers():
+        try:
+            with server_scope(server):
+                _refuse_if_unsafe()
+        except (OperationalError, InterfaceError) as error:
+            logger.warning(
+                "The database server %r is not in use yet: %s", server, outage_reason(error)
+            )
+            _unchecked_servers.add(server)
+            connection_created.connect(_check_on_connect)
+
+
+def _check_on_connect(connection: DatabaseWrapper, **_: Any) -> None:
+    """Check a server that was down at the start, before its first use."""
+    if connection.alias in _unchecked_servers:
+        try:
+            with server_scope(connection.alias):
+                _refuse_if_unsafe()
+        except SystemExit:  # would end only this thread
+            os._exit(CANNOT_BOOT)
+        _unchecked_servers.discard(connection.alias)
+
+
+def _refuse_if_unsafe() -> None:
+    setting = (
+        "DATABASE_URL" if current_server() == MAIN else f"TENANT_DATABASES ({current_server()})"
+    )
+    # First: a pooler in statement mode refuses the transaction of the other check.
+    if reason := unsafe_pooler_reason():
+        _refuse_to_serve(
+            f"behind the connection pooler of {setting} {reason}. Let it pool by transaction"
+            " (PgBouncer: pool_mode = transaction), or name Postgres itself"
+        )
+    if reason := unsafe_role_reason():
+        _refuse_to_serve(
+            f"the database role {reason}, so row-level security does not bind it. Connect as"
+            f" {APP_ROLE} ({setting})"
+        )
+
+
+def _refuse_to_serve(why: str) -> NoReturn:
+    sys.stderr.write(f"konstruct: refusing to serve: {why}.\n")
+    raise SystemExit(CANNOT_BOOT)

@@ -24,9 +24,8 @@ from tenants.checks.privileges import (
 from tenants.context import current_server, fetch_all, fetch_row, server_scope, tenant_connection
 from tenants.models import Tenant
 from tenants.naming import SCHEMA_PATTERN
-from tenants.outages import OUTAGES, outage_reason
+from tenants.outages import OUTAGES, NotWritable, outage_reason
 from tenants.personal_data import models_without_declaration
-from tenants.postgresql.exceptions import NotWritable
 from tenants.roles import APP_ROLE, OWNER_ROLE
 from tenants.schemas.migration_state import is_fitting, missing_in_public
 from tenants.schemas.rls_enforcement import unprotected_relations

@@ -20,8 +20,7 @@ from tenants.context import connection, leave_tenant, require_server_up, tenant_
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.log_context import bind_request_ids, logged_path
 from tenants.models import Domain, Tenant
-from tenants.outages import is_outage, outage_reason
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import ServerDown, is_outage, outage_reason
 from tenants.servers import cache_server
 from tenants.serving import as_tenant_moving, refuse_unless_serving
 

@@ -101,11 +101,14 @@ UNLIMITED: Final = Limit()
 class QuotaInvalid(KonstructError):
     """A quota cannot have this limit."""
 
+    is_usage_error = True
+
 
 class QuotaExceeded(KonstructError):
     """A hard limit is reached. Nothing of the request was done."""
 
     code = "quota_exceeded"
+    is_usage_error = True
 
     def __init__(self, quota: Quota, *, limit: Decimal, used: Decimal | int) -> None:
         self.quota, self.limit, self.used = quota, limit, Decimal(used)

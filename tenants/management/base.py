@@ -10,16 +10,9 @@ from django.db import OperationalError, ProgrammingError
 from psycopg.errors import UndefinedTable
 
 from tenants import traces
-from tenants.exceptions import (
-    InvalidTenant,
-    InvalidTenantId,
-    KonstructError,
-    UnknownTenant,
-    detail_of,
-)
+from tenants.exceptions import InvalidTenant, KonstructError, UnknownTenant, detail_of
 from tenants.models import Tenant
 
-USAGE_ERRORS = (InvalidTenant, InvalidTenantId, UnknownTenant)
 # Exit statuses of `manage.py migrate`, besides those of all commands.
 # No tenant can be served by this version: the public schema or every tenant failed, or another run
 # holds the lock.
@@ -68,9 +61,9 @@ class KonstructCommand(BaseCommand):
         try:
             with traces.command_span(self.name) if self.is_traced else nullcontext():
                 return super().execute(*args, **options)
-        except USAGE_ERRORS as error:
-            raise UsageError(str(error)) from error
         except (KonstructError, OperationalError) as error:
+            if getattr(error, "is_usage_error", False):
+                raise UsageError(str(error)) from error
             text = detail_of(error) if isinstance(error, KonstructError) else str(error)
             raise CommandError(" ".join(text.split())) from error
         except ProgrammingError as error:

@@ -6,13 +6,14 @@ that no pooled session keeps a tenant (docs/decisions/0039).
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from typing import Any, Final, cast
 from uuid import UUID
 from weakref import ref
 
+import django.db.backends.postgresql.base  # noqa: F401  (Django 6.1: base before introspection)
 import psycopg
 from django.conf import settings
 from django.db import (
@@ -22,6 +23,8 @@ from django.db import (
     connections,
 )
 from django.db.backends.base.base import NO_DB_ALIAS
+from django.db.backends.postgresql.introspection import DatabaseIntrospection
+from django.db.backends.postgresql.operations import DatabaseOperations
 from django_tenants.postgresql_backend import base
 from psycopg import sql
 from psycopg.errors import UndefinedTable
@@ -30,7 +33,6 @@ from psycopg.pq import TransactionStatus
 from tenants.exceptions import TenantPinned
 from tenants.metrics import gauge, histogram
 from tenants.naming import tenant_id_of
-from tenants.postgresql.operations import OwnSchemaIntrospection, TenantOperations
 from tenants.postgresql.pool import (
     abandon,
     connect_unless_down,
@@ -41,6 +43,8 @@ from tenants.postgresql.pool import (
 from tenants.postgresql.statements import OUTSIDE_TRANSACTIONS, refuse_unless_allowed
 from tenants.roles import OWNER_ROLE
 
+# The largest number of values in one message of the protocol.
+MAX_VALUES: Final = 2**16 - 1
 POOL_WAIT: Final = histogram(
     "konstruct_pool_wait_seconds",
     "How long threads waited for a connection of their pool.",
@@ -56,6 +60,30 @@ POOL_WAITING: Final = gauge(
     "Threads that wait for a connection of their pool.",
     server=tuple(settings.DATABASES),
 )
+
+
+class TenantOperations(DatabaseOperations):
+    """Splits statements with too many values."""
+
+    def bulk_batch_size(self, fields: Sequence[Any], objs: Sequence[Any]) -> int:
+        """Return how many objects with these fields one statement may have."""
+        return min(len(objs), MAX_VALUES // max(len(fields), 1))
+
+
+class OwnSchemaIntrospection(DatabaseIntrospection):
+    """Lists the tables of a tenant's own schema, without those of public.
+
+    Otherwise a table that a tenant lacks would count as existing if public has it.
+    """
+
+    connection: Any
+
+    def get_table_list(self, cursor: Any) -> Any:
+        self.connection.include_public_schema = False
+        try:
+            return super().get_table_list(cursor)
+        finally:
+            self.connection.include_public_schema = True
 
 
 class DatabaseWrapper(base.DatabaseWrapper):

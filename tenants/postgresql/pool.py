@@ -16,7 +16,7 @@ import psycopg
 from django.conf import settings
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from tenants.postgresql.exceptions import PoolExhausted, ServerDown
+from tenants.outages import PoolExhausted, ServerDown
 
 # After a server has refused a connection, how long the next one is not tried.
 DOWN_SECONDS = 2.0

@@ -26,7 +26,7 @@ from tenants.context import fetch_column, fetch_value, server_scope, tenant_conn
 from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
 from tenants.naming import SCHEMA_PATTERN
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import ServerDown
 from tenants.schemas.rls_enforcement import unprotected_schemas
 from tenants.servers import servers
 

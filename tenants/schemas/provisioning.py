@@ -20,8 +20,8 @@ from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.naming import schema_name_of
+from tenants.outages import ServerDown
 from tenants.postgres_tools import end_killed_restores, run, session_on, set_tenant
-from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import fits, schema_exists

@@ -27,7 +27,7 @@ def line_of(process: subprocess.Popen[str]) -> str:
 
 
 def test_a_command_that_dies_with_its_parent_is_killed() -> None:
-    command = [sys.executable, "-m", "konstruct.local.die_with_parent", sys.executable, "-c", SLEEP]
+    command = [sys.executable, "-m", "konstruct.processes", sys.executable, "-c", SLEEP]
     parent = started(
         "import subprocess\n"
         f"child = subprocess.Popen({command!r}, stdout=subprocess.PIPE)\n"

@@ -83,6 +83,8 @@ LAST_USE_INTERVAL = timedelta(minutes=5)
 class KeyInvalid(KonstructError):
     """An API key cannot be created or rolled with these values."""
 
+    is_usage_error = True
+
 
 @dataclass(frozen=True)
 class Program:

@@ -41,8 +41,7 @@ from tenants.exceptions import KonstructError, TenantPaused
 from tenants.http.middleware import note_outage
 from tenants.limits.quotas import QuotaExceeded
 from tenants.log_context import logged_path
-from tenants.outages import is_outage
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import ServerDown, is_outage
 from tenants.serving import as_tenant_moving
 
 logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.middleware import refuse_later
 from tenants.log_context import PATH_IN_SCOPE, bind_request_ids, logged_path
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import ServerDown
 from tenants.serving import find_tenant
 
 HEADER = "X-Request-ID"

@@ -42,14 +42,13 @@ class Command(KonstructCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add `--port` and `--exit`."""
+        """Add `--port`."""
         parser.add_argument(
             "--port",
             type=port_argument,
             default=os.environ.get("PORT", "8000"),
             help="(default: 8000)",
         )
-        parser.add_argument("--exit", action="store_true", help="stop after the questions")
 
     def handle(self, *, port: int, **options: Any) -> None:
         """Run the demo."""
@@ -71,9 +70,8 @@ class Command(KonstructCommand):
                     self._converse(companies, f"http://localhost:{port}")
                     _make_admins(companies)
                     self._print_addresses(companies, port)
-                    if not options["exit"]:
-                        self.stdout.write("The server runs until Ctrl-C.")
-                        processes.wait()
+                    self.stdout.write("The server runs until Ctrl-C.")
+                    processes.wait()
         except KeyboardInterrupt:
             self.stdout.write("\nStopped. The messages stay: `make demo` continues with them.")
 

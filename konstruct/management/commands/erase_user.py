@@ -6,22 +6,19 @@ from typing import Any
 from uuid import UUID
 
 from konstruct.orchestrator.agents import find_agent
-from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids
 from konstruct.orchestrator.identities.erasure_requests import (
-    ThreadOfOthers,
     replies_to_others,
     request_erasure,
 )
 from konstruct.privacy.erasure import carry_out
-from memory.exceptions import InvalidArgument
 from tenants import traces, transaction
 from tenants.audit.access_log import Actor, record_command
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action, ErasureRequest
 from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope
-from tenants.management.base import KonstructCommand, UsageError, require_confirmation, tenant_of
+from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
 
 # Replies to others that are listed before the confirmation.
 MAX_SHOWN = 50
@@ -83,7 +80,7 @@ class Command(KonstructCommand):
         user = options["user"]
         traces.set_attributes(tenant_id=tenant.id)
         with tenant_scope(tenant.id):
-            agent_id = _agent_id(options["agent"])
+            agent_id = find_agent(options["agent"]).id if options["agent"] else None
             self._show_user(user, tenant.slug, agent_id)
             if not options["yes"]:
                 question = f"Erase {user!r} of {tenant.slug}? Type the user's id to confirm: "
@@ -136,18 +133,15 @@ class Command(KonstructCommand):
             "all_replies": options["erase_replies"],
             "reply_ids": sorted(options["erase_reply"]),
         }
-        try:
-            request = request_erasure(
-                user,
-                by=Actor.operator(operator_name()),
-                agent_id=agent_id,
-                threads=options["thread"],
-                reason=options["reason"],
-                command=self.name,
-                **chosen,
-            )
-        except (ThreadOfOthers, InvalidArgument) as error:
-            raise UsageError(str(error)) from error
+        request = request_erasure(
+            user,
+            by=Actor.operator(operator_name()),
+            agent_id=agent_id,
+            threads=options["thread"],
+            reason=options["reason"],
+            command=self.name,
+            **chosen,
+        )
         # The request may be an open one.
         chosen = {name: value for name, value in chosen.items() if value}
         chosen["threads"] = sorted({*request.threads, *options["thread"]})
@@ -161,10 +155,3 @@ class Command(KonstructCommand):
                     self.name, Action.EDIT, request, before=before, after=row_state(request)
                 )
         return request
-
-
-def _agent_id(named: str | None) -> UUID | None:
-    try:
-        return find_agent(named).id if named else None
-    except AgentNotFound as error:
-        raise UsageError(str(error)) from error

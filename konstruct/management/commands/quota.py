@@ -12,7 +12,6 @@ from tenants.limits.quotas import (
     UNLIMITED,
     Limit,
     Quota,
-    QuotaInvalid,
     limits_of,
     parse_limit,
     set_limits,
@@ -52,22 +51,17 @@ class Command(KonstructCommand):
 
     def _set(self, tenant: Tenant, quota: Quota, soft: str | None, hard: str | None) -> Tenant:
         before = limits_of(tenant.quotas).get(quota, UNLIMITED)
-        try:
-            limit = Limit(
-                before.soft if soft is None else parse_limit(quota, soft),
-                before.hard if hard is None else parse_limit(quota, hard),
+        limit = Limit(
+            before.soft if soft is None else parse_limit(quota, soft),
+            before.hard if hard is None else parse_limit(quota, hard),
+        )
+        with public_scope(), transaction.atomic():
+            changed = set_limits(tenant.pk, {quota: limit})
+            record_command(
+                *(self.name, "edit", changed),
+                before=state_of_tenant(tenant),
+                after=state_of_tenant(changed),
             )
-            with public_scope(), transaction.atomic():
-                changed = set_limits(tenant.pk, {quota: limit})
-                record_command(
-                    self.name,
-                    "edit",
-                    changed,
-                    before=state_of_tenant(tenant),
-                    after=state_of_tenant(changed),
-                )
-        except QuotaInvalid as error:
-            raise UsageError(str(error)) from error
         return changed
 
 

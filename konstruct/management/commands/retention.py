@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from konstruct.orchestrator.agents import find_agent
-from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.retention import apply_rules
 from tenants import transaction
@@ -43,7 +42,7 @@ class Command(KonstructCommand):
         if options["days"] is not None and not 1 <= options["days"] <= 36_500:
             raise UsageError("--days: give a whole number of days, from 1 to 36500")
         with tenant_scope(tenant.id):
-            agent_id = self._agent(options["agent"])
+            agent_id = find_agent(options["agent"]).id if options["agent"] else None
             self._change(agent_id, days=options["days"], off=options["off"])
             names = {agent.pk: agent.name for agent in Agent.objects.all()}
             if options["apply"]:
@@ -79,12 +78,6 @@ class Command(KonstructCommand):
             elif off and rule is not None:
                 record_command(self.name, Action.DELETE, rule, before=before)
                 rule.delete()
-
-    def _agent(self, name: str | None) -> UUID | None:
-        try:
-            return find_agent(name).id if name else None
-        except AgentNotFound as error:
-            raise UsageError(str(error)) from error
 
 
 def _pending_change(rule: RetentionRule) -> str:

@@ -43,6 +43,8 @@ MESSAGE_ERASURES = owner_kind("message erasure")
 class ThreadOfOthers(KonstructError):
     """A thread in a request for an erasure has messages or a session of another user."""
 
+    is_usage_error = True
+
 
 class ReasonNamesPerson(KonstructError):
     """The reason of an erasure has an id or a name of the person, and would stay on the receipt."""

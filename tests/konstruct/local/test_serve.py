@@ -22,7 +22,7 @@ from konstruct import heartbeats
 from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.processes import is_alive
-from tenants.checks.at_start import CANNOT_BOOT
+from tenants.checks.connections import CANNOT_BOOT
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 from tests.konstruct.test_metrics_files import ALERTS
 

@@ -11,8 +11,7 @@ from django.core import checks as django_checks
 from django.test import override_settings
 
 from tenants.checks import system
-from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
-from tenants.checks.connections import unsafe_role_reason
+from tenants.checks.connections import CANNOT_BOOT, refuse_unsafe_role, unsafe_role_reason
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 

@@ -30,9 +30,8 @@ from memory.models import Message
 from tenants import transaction
 from tenants.context import connection, fetch_column, release_connections, tenant_scope
 from tenants.models import Tenant
-from tenants.outages import is_outage
+from tenants.outages import PoolExhausted, is_outage
 from tenants.postgresql import pool as pool_module
-from tenants.postgresql.exceptions import PoolExhausted
 from tenants.servers import MAIN
 from tests import database
 from tests.servers import pooler

@@ -25,7 +25,7 @@ from tenants.jobs import KINDS
 from tenants.limits.quotas import Limit, Quota, set_limits
 from tenants.management.base import SOME_TENANTS_FAILED
 from tenants.models import Job, Tenant
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import ServerDown
 from tenants.schemas import provisioning
 from tenants.servers import MAIN
 from tests import database

@@ -6,16 +6,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from konstruct.api.auth.keys import KeyInvalid, issue_key
+from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import DEFAULT_SCOPES, KeyScope
 from konstruct.orchestrator.agents import find_agent
-from konstruct.orchestrator.exceptions import AgentNotFound
 from tenants import transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
-from tenants.limits.quotas import QuotaExceeded
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
 MAX_DAYS = 36_500
@@ -42,21 +40,18 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         agent_id = None
-        try:
-            with tenant_scope(tenant.id), transaction.atomic():
-                if options["agent"] is not None:
-                    agent_id = find_agent(options["agent"]).id
-                key, text = issue_key(
-                    tenant_id=tenant.id,
-                    name=options["name"],
-                    scopes=options["scope"] or DEFAULT_SCOPES,
-                    agent_id=agent_id,
-                    user_id=options["user"],
-                    expires_at=_expiry(options["days"]),
-                )
-                record_command(self.name, Action.CREATE, key, after=row_state(key))
-        except (KeyInvalid, AgentNotFound, QuotaExceeded) as error:
-            raise UsageError(str(error)) from error
+        with tenant_scope(tenant.id), transaction.atomic():
+            if options["agent"] is not None:
+                agent_id = find_agent(options["agent"]).id
+            key, text = issue_key(
+                tenant_id=tenant.id,
+                name=options["name"],
+                scopes=options["scope"] or DEFAULT_SCOPES,
+                agent_id=agent_id,
+                user_id=options["user"],
+                expires_at=_expiry(options["days"]),
+            )
+            record_command(self.name, Action.CREATE, key, after=row_state(key))
         self.stdout.write(str(text))
 
 

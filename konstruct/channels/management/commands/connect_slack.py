@@ -8,7 +8,6 @@ from typing import Any
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.installations import check_token, connect
 from konstruct.orchestrator.agents import find_agent
-from konstruct.orchestrator.exceptions import AgentNotFound
 from tenants.audit.access_log import record_command
 from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.audit.models import Action
@@ -50,11 +49,8 @@ class Command(KonstructCommand):
         token = (os.environ.get(VARIABLE) or sys.stdin.readline()).strip()
         if not token:
             raise UsageError(f"no token: set {VARIABLE}, or give it on standard input")
-        try:
-            with tenant_scope(tenant.id):
-                agent = find_agent(options["agent"], active=True)
-        except AgentNotFound as error:
-            raise UsageError(str(error)) from error
+        with tenant_scope(tenant.id):
+            agent = find_agent(options["agent"], active=True)
         workspace, bot, name = options["workspace"], options["bot_user"], ""
         if bot is None:
             name, bot = check_token(token, workspace=workspace)

@@ -4,14 +4,13 @@ from argparse import ArgumentParser
 from typing import Any, Final
 
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.exceptions import AgentInvalid
 from konstruct.orchestrator.models import ModelTier
 from tenants import transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
-from tenants.management.base import KonstructCommand, UsageError, tenant_of
+from tenants.management.base import KonstructCommand, tenant_of
 
 TEXTS: Final = {
     "--system-prompt": "System prompt: the agent's purpose and rules.",
@@ -43,14 +42,11 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         fields = ("system_prompt", "identity", "persona", "model", "model_tier")
-        try:
-            with tenant_scope(tenant.id), transaction.atomic():
-                agent = create_agent(
-                    tenant_id=tenant.id,
-                    name=options["name"],
-                    **{field: options[field] for field in fields},
-                )
-                record_command(self.name, Action.CREATE, agent, after=row_state(agent))
-        except AgentInvalid as error:
-            raise UsageError(str(error)) from error
+        with tenant_scope(tenant.id), transaction.atomic():
+            agent = create_agent(
+                tenant_id=tenant.id,
+                name=options["name"],
+                **{field: options[field] for field in fields},
+            )
+            record_command(self.name, Action.CREATE, agent, after=row_state(agent))
         self.stdout.write(f"created agent {agent.name} ({agent.id}) of tenant {tenant.slug}")

@@ -14,7 +14,7 @@ from konstruct.api.http.exceptions import problem_of
 from konstruct.orchestrator.exceptions import Busy
 from memory.exceptions import FactBusy
 from tenants.exceptions import TenantBehind, TenantMoving
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import ServerDown
 from tests.konstruct.conftest import Program
 from tests.servers.slack import SIGNING_SECRET, mention, signed
 
