@@ -230,6 +230,23 @@ def supersede_current_value(memory_id: UUID, superseded_id: UUID | None = None) 
     _supersede(current, by=fact, author=SYSTEM)
 
 
+def supersede_by_entered(memory_id: UUID, author: Author) -> None:
+    """End the current value of a single-valued slot for that of a fact that was entered.
+
+    If the fact was valid before, it ends when the current value began. Call it in the transaction
+    that stores the fact.
+    """
+    fact = MemoryEntry.objects.entries().get(memory_id=memory_id)
+    current = _fact_to_supersede(fact, None)
+    if current is None:
+        return
+    if _is_past(fact, current):
+        ends = min(filter(None, (fact.valid_to, current.valid_from)))
+        _save(fact, state=FactState.SUPERSEDED, valid_to=ends)
+    else:
+        _supersede(current, by=fact, author=author)
+
+
 def _same_fact(entry: MemoryEntry) -> MemoryEntry | None:
     """Return the fact with the same text, or the same value of the same slot; locked."""
     is_same = Q(content_digest=digest(entry.content))

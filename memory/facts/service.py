@@ -25,7 +25,7 @@ from memory.configuration_checks import require_configured_database, require_con
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import FactBusy, FactNotFound
 from memory.facts.exclusions import include_corrected
-from memory.facts.lifecycle import record_event, refuse_own_proposal
+from memory.facts.lifecycle import record_event, refuse_own_proposal, supersede_by_entered
 from memory.facts.search import (
     check_entry,
     filter_facts,
@@ -113,6 +113,9 @@ class LongTermMemory:
         If the text exists, the metadata is merged into that of the entry (see `merge_metadata`),
         and valid_from, valid_to and expires_at are set. The state before is kept as a version.
 
+        With a `slot` that is not multi-valued, its value supersedes the current one of the same
+        agent, user and subject; one that was valid before ends when that began.
+
         With an `external_id`, that id identifies the entry instead of the text: of the same agent
         and user there is one entry with it, and its text and metadata become those of `entry`.
 
@@ -163,6 +166,8 @@ class LongTermMemory:
                         existing = insert(entry)
                         if existing is entry:
                             record_event(entry.memory_id, FactAction.ENTER, author=author)
+                            if entry.slot:
+                                supersede_by_entered(entry.memory_id, author)
                             break
                 if existing is not None:
                     if existing.content != entry.content:
@@ -550,4 +555,6 @@ def _merge_duplicate(existing: MemoryEntry, entry: MemoryEntry, author: Author) 
             record_event(existing.memory_id, FactAction.ENTER, author=author)
         elif existing.content != entry.content:
             record_event(existing.memory_id, FactAction.CHANGE, author=author)
+        if entry.slot:
+            supersede_by_entered(existing.memory_id, author)
     return StoredFact(existing.memory_id, created=False)

@@ -38,6 +38,8 @@ class Unchanged:
 
 UNCHANGED = Unchanged()
 
+SLOT_FIELDS: Final = ("slot", "subject", "is_multi_valued")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -49,6 +51,8 @@ class Change:
     content: str | None = None
     embedding: list[float] | None = None
     value: str | None = None
+    slot: Mapping[str, Any] | None = None
+    """Its slot, subject and is_multi_valued."""
     metadata: Mapping[str, Any] | None = None
     replaces_metadata: bool = False
     valid_from: datetime | None = None
@@ -64,6 +68,7 @@ class Change:
         return self.from_now or not (
             self.content in (None, entry.content)
             and self.value in (None, entry.value)
+            and all(getattr(entry, name) == new for name, new in (self.slot or {}).items())
             and self.metadata in (None, entry.metadata)
             and self.valid_from in (None, entry.valid_from)
             and self.valid_to in (UNCHANGED, entry.valid_to)
@@ -79,6 +84,8 @@ class Change:
             entry.embedding_model = model_version()
         if self.value is not None:
             entry.value = self.value
+        for name, value in (self.slot or {}).items():
+            setattr(entry, name, value)
         if self.metadata is not None:
             entry.metadata = dict(self.metadata)
         if not isinstance(self.valid_to, Unchanged):
@@ -175,6 +182,8 @@ def merge_into(
     change = Change(
         content=None if entry.content == existing.content else entry.content,
         embedding=entry.embedding,
+        value=entry.value or None,
+        slot={name: getattr(entry, name) for name in SLOT_FIELDS} if entry.slot else None,
         metadata=entry.metadata,
         replaces_metadata=entry.external_id is not None,
         valid_from=None

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 8b20293738aee790dec3f81e91fb5e202bffa5499305609e2c231a990e815924
+// Written by `make typescript` from docs/openapi.yaml, sha256 f1d78587baddc858066abb263ca8f1e8a215b5188e5d41b640a605f5d1be8880
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -953,7 +953,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to an agent
-         * @description The message is stored, and a worker answers it. Poll `url` for the reply, or pass `wait` to get it in this response if it is ready in time. A message that is held is a 200 immediately, without a reply: `waits_for` has the reason and the next step.
+         * @description The message is stored, and a worker answers it. Poll `url` for the reply, or pass `wait` to get it in this response if it is ready in time, also from a person who has to answer. A message that waits for consent or for a program's tools is a 200 immediately, without a reply: `waits_for` has the reason and the next step.
          *
          *     With `Accept: text/event-stream` the response is a stream of server-sent events, for at most 180 seconds or `wait`: `accepted` with the message, `text` with `{"text": "…"}` for each piece of the reply as the language model writes it, and last either `message` with the final message and its `reply`, or `error` with a problem. The reply is stored even if the client closes the stream.
          */
@@ -973,7 +973,7 @@ export interface paths {
         };
         /**
          * Get a message and its reply
-         * @description Returns the status of the message. With `wait`, the response comes with the reply, when the message fails or is held (see `waits_for`), or after the given seconds.
+         * @description Returns the status of the message. With `wait`, the response comes with the reply of the agent or a person, when the message fails or waits for consent or a program (see `waits_for`), or after the given seconds.
          */
         get: operations["get_message"];
         put?: never;
@@ -3768,6 +3768,14 @@ export interface components {
             agent?: string;
             /** @description The user that the fact is about. Default: no user; for a key that is bound to a user, that user. */
             user_id?: string;
+            /** @description The attribute of the subject that the fact states, such as `home_city`. Default: none. */
+            slot?: string;
+            /** @description The person or thing with that attribute, such as Maria. */
+            subject?: string;
+            /** @description The value of the slot, such as Oslo. */
+            value?: string;
+            /** @description Whether other values of the slot stay valid. Default: false, this value supersedes the current one of the same agent, user and subject. */
+            is_multi_valued?: boolean;
         };
         /** @description Facts to store together. */
         NewFacts: {

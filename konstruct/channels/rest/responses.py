@@ -74,8 +74,8 @@ class JsonOrEvents(DefaultContentNegotiation):
 
 
 def has_settled(response: Response) -> bool:
-    """Return whether a response of the REST channel is final."""
-    return bool(response.data["status"] != Status.QUEUED)
+    """Return whether a request does not wait for more: it waits for an agent or a person."""
+    return response.data["status"] not in (Status.QUEUED, Status.WITH_PERSON)
 
 
 def respond_when_settled(

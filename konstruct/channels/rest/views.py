@@ -96,8 +96,9 @@ class MessageViewSet(ImportMixin, ApiViewSet):
         own_transaction=True,
         id="send_message",
         description="The message is stored, and a worker answers it. Poll `url` for the reply, or "
-        "pass `wait` to get it in this response if it is ready in time. A message that is held is "
-        "a 200 immediately, without a reply: `waits_for` has the reason and the next step.\n\n"
+        "pass `wait` to get it in this response if it is ready in time, also from a person who has "
+        "to answer. A message that waits for consent or for a program's tools is a 200 "
+        "immediately, without a reply: `waits_for` has the reason and the next step.\n\n"
         "With `Accept: text/event-stream` the response is a stream of server-sent events, for at "
         f"most {STREAM_SECONDS} seconds or `wait`: `accepted` with the message, `text` with "
         '`{"text": "…"}` for each piece of the reply as the language model writes it, and last '
@@ -197,8 +198,9 @@ class MessageViewSet(ImportMixin, ApiViewSet):
     def retrieve(self, request: Request, message_id: UUID) -> Response:
         """Get a message and its reply.
 
-        Returns the status of the message. With `wait`, the response comes with the reply, when the
-        message fails or is held (see `waits_for`), or after the given seconds.
+        Returns the status of the message. With `wait`, the response comes with the reply of the
+        agent or a person, when the message fails or waits for consent or a program (see
+        `waits_for`), or after the given seconds.
         """
         caller = self.caller
 

@@ -5,6 +5,7 @@ import json
 import resource
 import selectors
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from django.conf import settings
 from konstruct.api.auth.keys import revoke_key
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator import replies
+from konstruct.orchestrator.models import HeldFor
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.schemas import provisioning
@@ -167,6 +169,20 @@ def test_a_reply_that_is_waited_for_has_all_that_a_response_has(
     assert done.headers["X-Request-ID"] == "mine-1"
     assert done.headers["Content-Encoding"] == "gzip"
     assert "RateLimit-Remaining" in done.headers
+
+
+def test_a_message_with_a_person_is_waited_for(
+    url: str, program_a: Program, crowd: contextlib.ExitStack
+) -> None:
+    message_id = send(url, program_a)
+    with tenant_scope(program_a.tenant.id):
+        replies.REPLIES.hold(message_id, HeldFor.PERSON)
+    sent = head(program_a, "GET", f"{MESSAGES}{message_id}/?wait=60")
+    waiting = client(crowd, url, sent + b"\r\n")
+    time.sleep(0.5)  # the request has begun to wait, or has been answered too early
+    answer(program_a, message_id, "I am a person.")
+    status, document = response_of(waiting)
+    assert (status, document["status"]) == (200, "answered")
 
 
 @pytest.mark.long

@@ -91,6 +91,7 @@ MAX_QUERY_CHARACTERS = 8192
 MAX_RESULTS = 100
 MAX_FACTS_PER_BATCH = 100
 MAX_VALUE_CHARACTERS = 1000
+SLOT_FIELDS: Final = ("slot", "subject", "value", "is_multi_valued")
 
 
 class FactFields(bodies.StrictSerializer):
@@ -135,6 +136,34 @@ class NewFactSerializer(FactFields):
         help_text="The user that the fact is about. Default: no user; for a key that is bound to a "
         "user, that user.",
     )
+    slot = bodies.OptionalTextField(
+        max_length=MAX_VALUE_CHARACTERS,
+        help_text="The attribute of the subject that the fact states, such as `home_city`. "
+        "Default: none.",
+    )
+    subject = bodies.OptionalTextField(
+        max_length=MAX_VALUE_CHARACTERS,
+        help_text="The person or thing with that attribute, such as Maria.",
+    )
+    value = bodies.OptionalTextField(
+        max_length=MAX_VALUE_CHARACTERS, help_text="The value of the slot, such as Oslo."
+    )
+    is_multi_valued = bodies.StrictBooleanField(
+        required=False,
+        help_text="Whether other values of the slot stay valid. Default: false, this value "
+        "supersedes the current one of the same agent, user and subject.",
+    )
+
+    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a value without its slot."""
+        if not fields.get("slot"):
+            for name in ("subject", "value", "is_multi_valued"):
+                if fields.get(name):
+                    raise ValidationError({name: "Give the slot too."})
+            return {name: value for name, value in fields.items() if name not in SLOT_FIELDS}
+        if not fields.get("value"):
+            raise ValidationError({"value": "Give the value of the slot."})
+        return {"is_multi_valued": False, "subject": "", **fields}
 
 
 class NewFactsSerializer(bodies.StrictSerializer):

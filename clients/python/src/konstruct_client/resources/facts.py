@@ -32,6 +32,10 @@ class Facts(Resource[S]):
         user_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         external_id: str | None = None,
+        slot: str | None = None,
+        subject: str | None = None,
+        value: str | None = None,
+        is_multi_valued: bool | None = None,
         valid_from: Moment | None = None,
         valid_to: Moment | None = None,
         expires_at: Moment | None = None,
@@ -44,12 +48,16 @@ class Facts(Resource[S]):
             agent: who knows it; by default all agents do.
             user_id: the user that it is about; by default no user.
             metadata: metadata for search filters.
+            slot, subject, value: the attribute that the fact states, of whom, and its value. It
+                supersedes the slot's current value.
+            is_multi_valued: other values of the slot stay valid.
             valid_from, valid_to: since when it is so, and until when.
             expires_at: from then on it is not found any more.
         """
         body = given(
             agent=agent, user_id=user_id, content=content, metadata=metadata,
-            external_id=external_id, valid_from=valid_from, valid_to=valid_to,
+            external_id=external_id, slot=slot, subject=subject, value=value,
+            is_multi_valued=is_multi_valued, valid_from=valid_from, valid_to=valid_to,
             expires_at=expires_at,
         )  # fmt: skip
         return Call("POST", "facts/", body=body, headers=once(idempotency_key))
