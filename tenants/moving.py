@@ -19,12 +19,11 @@ from operator import itemgetter
 from typing import Any, Final, cast
 from uuid import UUID
 
-from django.conf import settings
 from django.db import Error, connections, transaction  # noqa: TID251 (several servers are meant)
 from psycopg.errors import LockNotAvailable
 
 from tenants.audit.operator_log import record_command, state_of_tenant
-from tenants.context import public_scope, server_scope, tenant_scope
+from tenants.context import public_scope, server_scope
 from tenants.exceptions import (
     InvalidTenant,
     KonstructError,
@@ -33,7 +32,7 @@ from tenants.exceptions import (
     UnknownTenant,
 )
 from tenants.locking import schema_lock
-from tenants.models import Job, Tenant
+from tenants.models import Tenant
 from tenants.outages import ServerDown
 from tenants.postgres_tools import (
     Session,
@@ -50,7 +49,7 @@ from tenants.postgresql.base import DatabaseWrapper
 from tenants.roles import APP_ROLE
 from tenants.schemas.migrating import LOCK_HOLDERS
 from tenants.schemas.migration_state import current_state
-from tenants.schemas.provisioning import drop_left_over
+from tenants.schemas.provisioning import drop_left_over, wake_jobs
 from tenants.servers import MAIN, clear_server_cache, require_server, servers
 
 logger = logging.getLogger(__name__)
@@ -122,8 +121,6 @@ def bytes_to_move(tenant: Tenant, to: str) -> int:
     require_server(to)
     if tenant.server == to:
         raise InvalidTenant(f"tenant {tenant.slug!r} is on {to} already")
-    if to in settings.TENANT_DATABASES_CLOSED:
-        raise InvalidTenant(f"the server {to!r} takes no new tenants (TENANT_DATABASES_CLOSED)")
     if tenant.migrated_to != current_state():
         raise SchemaOutdated(
             f"tenant {tenant.slug!r} does not have all migrations of this version: run `manage.py"
@@ -340,5 +337,4 @@ def _settle(tenant: Tenant) -> None:
         Tenant.objects.filter(id=tenant.id).update(moving_to="")
         tenant.refresh_from_db()
     clear_server_cache()
-    with suppress(ServerDown), tenant_scope(tenant.id):
-        Job.objects.wake()  # workers have postponed them
+    wake_jobs(tenant.id)  # workers have postponed them

@@ -26,13 +26,15 @@ def servers() -> list[str]:
 
 
 def require_server(name: str) -> None:
-    """Check the name of a server.
+    """Check the name of a server for a new tenant.
 
     Raises:
-        InvalidTenant: there is no such server.
+        InvalidTenant: there is no such server, or it takes no new tenants.
     """
     if name not in servers():
         raise InvalidTenant(f"no server is called {name!r}, but {', '.join(servers())} are")
+    if name in settings.TENANT_DATABASES_CLOSED:
+        raise InvalidTenant(f"the server {name!r} takes no new tenants (TENANT_DATABASES_CLOSED)")
 
 
 def bytes_on(server: str) -> int:

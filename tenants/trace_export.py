@@ -9,8 +9,8 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
 
@@ -153,17 +153,6 @@ class Tracing:
             except Exception as error:
                 self.record_error(error)
                 raise
-
-    @contextmanager
-    def batch_span(
-        self, name: str, parents: Collection[str], attributes: Mapping[str, Value]
-    ) -> Iterator[None]:
-        """See `tenants.traces.batch_span`."""
-        is_in_trace = trace.get_current_span().get_span_context().is_valid
-        with ExitStack() as stack:
-            for parent in [None] if is_in_trace else sorted(parents):
-                stack.enter_context(self.span(name, "INTERNAL", parent, attributes))
-            yield
 
     def set_attributes(self, name: str | None, attributes: Mapping[str, Value]) -> None:
         """See `tenants.traces.set_attributes`."""

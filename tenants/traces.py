@@ -10,7 +10,7 @@ its class and code. `tenants.trace_export.ATTRIBUTES` has all attributes.
 
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -87,12 +87,10 @@ def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
 
     The header tracestate is ignored: clients can write any text into it.
     """
-    if _tracing is None:
-        return _NO_SPAN
     given = [value for name, value in scope["headers"] if name == b"traceparent"]
     parent = given[0].decode("latin-1") if len(given) == 1 else ""
     method = method_of(scope)
-    return _tracing.span(method, SERVER, parent, {"method": method})
+    return span(method, SERVER, parent=parent, method=method)
 
 
 @contextmanager
@@ -134,13 +132,13 @@ def traced(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     return decorate
 
 
-def batch_span(
-    name: str, parents: Collection[str], **attributes: "Value"
-) -> AbstractContextManager[None]:
+@contextmanager
+def batch_span(name: str, parents: Collection[str], **attributes: "Value") -> Iterator[None]:
     """Trace work for several jobs: a span in the trace of each, or in the current trace."""
-    if _tracing is None:
-        return _NO_SPAN
-    return _tracing.batch_span(name, set(parents) - {""}, attributes)
+    with ExitStack() as stack:
+        for parent in [None] if trace_ids() else sorted(set(parents) - {""}):
+            stack.enter_context(span(name, INTERNAL, parent=parent, **attributes))
+        yield
 
 
 def set_attributes(*, name: str | None = None, **attributes: "Value") -> None:

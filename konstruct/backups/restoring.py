@@ -15,7 +15,6 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -46,7 +45,6 @@ from tenants.jobs import NOT_BEGUN
 from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.moving import SETTLE_SECONDS
-from tenants.outages import ServerDown
 from tenants.postgres_tools import (
     end_killed_restores,
     insert_rows,
@@ -57,7 +55,12 @@ from tenants.postgres_tools import (
 )
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import known_migrations, schema_exists
-from tenants.schemas.provisioning import clear_tenant_cache, default_domain, register
+from tenants.schemas.provisioning import (
+    clear_tenant_cache,
+    default_domain,
+    register,
+    wake_jobs,
+)
 from tenants.servers import cache_server, require_server
 from tenants.serving import claim_workspace
 
@@ -340,9 +343,7 @@ def settle(
     with public_scope(), transaction.atomic():
         reopen(tenant)
         record_command("restore", "restore", tenant, **log_detail)
-    # If the server is down, the jobs are claimed within the hour.
-    with suppress(ServerDown), tenant_scope(tenant.pk):
-        Job.objects.wake()
+    wake_jobs(tenant.pk)
     return Restored(tenant, erasures, jobs_given_up, report)
 
 

@@ -34,6 +34,7 @@ from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
+from tenants.outages import outage_reason
 from tenants.roles import APP_ROLE
 from tenants.schemas.migration_state import (
     current_state,
@@ -220,7 +221,7 @@ def _migrate_with_retries(
             is_locked = isinstance(cause, errors.LockNotAvailable) and tenant_id_of(schema_name)
             if is_locked or not isinstance(cause, RETRIED_ERRORS):
                 raise
-            logger.warning("migrating %s again: %s", schema_name, _one_line(error))
+            logger.warning("migrating %s again: %s", schema_name, outage_reason(error))
             time.sleep(PAUSE_SECONDS * attempt)
     return _migrate(schema_name, command, options)
 
@@ -326,9 +327,4 @@ def _failure(schema_name: str, command: MigrateSchema, error: Exception) -> dict
             }
     where = f"{command.current}: " if command.current else ""
     command.stdout.write("".join(traceback.format_exception(error)))
-    return {"error": f"{where}{_one_line(error)}"}
-
-
-def _one_line(error: Exception) -> str:
-    first_line = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+    return {"error": f"{where}{outage_reason(error)}"}

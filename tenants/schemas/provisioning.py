@@ -167,8 +167,12 @@ def resume_tenant(tenant: Tenant) -> None:
         InvalidTenant: it is not suspended.
     """
     _change_state(tenant, Tenant.State.SUSPENDED, Tenant.State.ACTIVE)
-    # If the server is down, the jobs are claimed within the hour.
-    with suppress(ServerDown), tenant_scope(tenant.id):
+    wake_jobs(tenant.id)
+
+
+def wake_jobs(tenant_id: UUID) -> None:
+    """Let workers claim the due jobs of a tenant now; within the hour if its server is down."""
+    with suppress(ServerDown), tenant_scope(tenant_id):
         Job.objects.wake()
 
 
@@ -303,8 +307,7 @@ def restore_tenant(tenant: Tenant) -> None:
             raise InvalidTenant(f"tenant {tenant.slug!r} is not to be deleted, or it has begun")
         tenant.refresh_from_db()
     if tenant.state == Tenant.State.ACTIVE:
-        with suppress(ServerDown), tenant_scope(tenant.id):
-            Job.objects.wake()
+        wake_jobs(tenant.id)
 
 
 def delete_due(on_delete: RecordChange = _no_record) -> int:

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandParser
 
 from tenants.audit.operator_log import record_command, state_of_tenant
-from tenants.exceptions import InvalidTenant
 from tenants.management.base import KonstructCommand
 from tenants.schemas import provisioning
 
@@ -37,15 +35,11 @@ class Command(KonstructCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if (server := options["server"]) in settings.TENANT_DATABASES_CLOSED:
-            raise InvalidTenant(
-                f"the server {server!r} takes no new tenants (TENANT_DATABASES_CLOSED)"
-            )
         tenant = provisioning.create_tenant(
             slug=options["slug"],
             name=options["name"],
             domain=options["domain"],
-            server=server,
+            server=options["server"],
             on_register=lambda made: record_command(
                 self.name, "create", made, after=state_of_tenant(made)
             ),
