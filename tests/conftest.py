@@ -390,12 +390,6 @@ def make_tenant(db: None) -> Callable[..., Tenant]:
     return make
 
 
-@pytest.fixture
-def as_owner(db: None) -> Callable[[], AbstractContextManager[None]]:
-    """``with as_owner():`` runs the block as konstruct_owner, on another connection."""
-    return database.as_owner
-
-
 @pytest.fixture(scope="session")
 def environment_of_processes(django_db_setup: None) -> dict[str, str]:
     """Environment of a process (worker, web) on the tests' databases."""

@@ -19,6 +19,7 @@ from konstruct.llm import client as llm_client
 from konstruct.orchestrator.models import Agent
 from konstruct.privacy.erasure import storage
 from memory.context import recall_events, recall_traces
+from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.audit.people import Person
 from tenants.context import public_scope, tenant_scope
@@ -28,6 +29,11 @@ from tests.servers.llm import LLMServer
 from tests.servers.mail import MailServer, mail_server
 
 MESSAGES = "/api/v1/messages/"
+
+# Fixtures that are functions.
+Browser = Callable[..., Client]
+Post = Callable[..., Any]
+SendMessage = Callable[..., Message]
 
 
 @pytest.fixture(autouse=True)
@@ -89,11 +95,15 @@ class Program:
         """Send a GET."""
         return self.request("GET", path, **options)
 
-    def post(self, path: str, body: Any, **options: Any) -> Any:
+    def write(self, method: str, path: str, body: Any, **options: Any) -> Any:
         """Send JSON, or bytes as they are."""
         data = body if isinstance(body, bytes) else json_bytes(body)
         options.setdefault("content_type", "application/json")
-        return self.request("POST", path, data=data, **options)
+        return self.request(method, path, data=data, **options)
+
+    def post(self, path: str, body: Any, **options: Any) -> Any:
+        """Send JSON, or bytes as they are, by POST."""
+        return self.write("POST", path, body, **options)
 
     def send(self, content: str = "Hello", *, query: str = "", **fields: Any) -> Any:
         """Send a message of the user maria to the program's agent."""
@@ -167,7 +177,7 @@ def program_b(tenant_b: Tenant, make_program: Callable[[Tenant], Program]) -> Pr
 
 
 @pytest.fixture
-def browser() -> Callable[..., Client]:
+def browser() -> Browser:
     """Log in a user: ``browser(tenant)`` a superuser, or ``browser(tenant, "view_message")``."""
 
     def log_in(tenant: Tenant, *permissions: str) -> Client:
@@ -184,7 +194,7 @@ def browser() -> Callable[..., Client]:
 
 
 @pytest.fixture
-def admin(program_a: Program, browser: Callable[..., Client]) -> Client:
+def admin(program_a: Program, browser: Browser) -> Client:
     """A superuser of tenant A."""
     return browser(program_a.tenant)
 

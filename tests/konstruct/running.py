@@ -1,8 +1,11 @@
 """Helpers of tests with real processes: waiting, killing, and listing processes."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 from django_redis import get_redis_connection
@@ -11,6 +14,12 @@ from konstruct.heartbeats import BEAT, OWNER, QUEUES
 from konstruct.processes import is_alive
 
 PROJECT = Path(__file__).resolve().parents[2]
+
+
+def run_python(*arguments: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
+    """Run Python at the root of the project. The options are those of `subprocess.run`."""
+    usual = {"cwd": PROJECT, "capture_output": True, "text": True, "check": False}
+    return subprocess.run([sys.executable, *arguments], **usual | options)
 
 
 def eventually(condition: Callable[[], bool]) -> None:

@@ -2,8 +2,6 @@
 
 import logging
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +18,7 @@ from redis.exceptions import ReadOnlyError
 
 from konstruct.celery import Scheduler, app
 from konstruct.heartbeats import BEAT, has_heartbeat
-from tests.konstruct.running import PROJECT, forget_heartbeats
+from tests.konstruct.running import forget_heartbeats, run_python
 from tests.servers.tls import tls_in_front
 from tests.servers.valkey import free_port, own_valkey
 
@@ -103,12 +101,10 @@ def test_tls_to_cache_and_broker_verifies_the_certificate(tmp_path: Path) -> Non
 
     def connect(url: str) -> list[str]:
         environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings"}
-        ran = subprocess.run(
-            [sys.executable, "-c", CONNECT],
+        ran = run_python(
+            "-c",
+            CONNECT,
             env={**environment, "REDIS_URL": url, "CELERY_BROKER_URL": ""},
-            cwd=PROJECT,
-            capture_output=True,
-            text=True,
             check=True,
         )
         return ran.stdout.splitlines()

@@ -3,8 +3,8 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from tests import database
 from tests.konstruct.running import forget_heartbeats
 from tests.servers.valkey import free_port, own_valkey
 
-AsOwner = Callable[[], AbstractContextManager[None]]
 SECRET = "s3cret-of-the-test"
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -3,12 +3,9 @@
 import io
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +20,7 @@ from konstruct.logs import JsonFormatter, RedactingFormatter
 from memory.context import WorkingContextCompiler
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.konstruct.running import run_python
 
 logger = structlog.get_logger("konstruct.test")
 
@@ -100,13 +98,8 @@ def test_a_process_writes_one_kind_of_line() -> None:
         "import django; django.setup(); import structlog;"
         "structlog.get_logger('konstruct.test').warning('compiled', total=28)"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(settings.BASE_DIR),
-        env={"DJANGO_SETTINGS_MODULE": "konstruct.settings"},
+    process = run_python(
+        "-c", code, check=True, env={"DJANGO_SETTINGS_MODULE": "konstruct.settings"}
     )
     assert process.stdout == ""
     assert process.stderr.rstrip().endswith("WARNING konstruct.test [-]: compiled total=28")

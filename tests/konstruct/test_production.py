@@ -3,14 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 from django.test import Client
 
 from konstruct.content_security import POLICIES
 from konstruct.settings import deployment
-from tests.konstruct.running import PROJECT
+from tests.konstruct.running import run_python
 
 # The same in all processes of the tests, which must collect the same tests.
 RANDOM = "f1d9c5287e0b4a63d8f2916c7ae5340b92e84f6d1c7350a8be6f92d40173c58e"
@@ -29,14 +28,7 @@ GOOD = {
 def start(*arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
     """Start Python with a production's settings and these changes."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=PROJECT,
-        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **GOOD, **changes},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python(*arguments, env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **GOOD, **changes})
 
 
 def settings_of(*names: str, **changes: str) -> list[object]:

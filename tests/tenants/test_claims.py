@@ -1,7 +1,6 @@
 """Claims of workspaces: one tenant each, found from outside, and not transferable."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
 from django.db import DatabaseError
@@ -12,6 +11,7 @@ from tenants.exceptions import NotInTenant, WorkspaceTaken
 from tenants.models import Tenant, WorkspaceClaim
 from tenants.schemas import provisioning
 from tenants.serving import claim_workspace, release_workspace, tenant_of_workspace
+from tests.database import as_owner
 
 
 def test_a_workspace_is_claimed_by_one_tenant_until_it_is_released(
@@ -78,10 +78,7 @@ def test_another_tenants_claim_is_neither_seen_nor_removed(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleted_tenant_has_no_claims(
-    make_tenant: Callable[..., Tenant],
-    as_owner: Callable[[], AbstractContextManager[None]],
-) -> None:
+def test_deleted_tenant_has_no_claims(make_tenant: Callable[..., Tenant]) -> None:
     tenant = make_tenant()
     with tenant_scope(tenant.id):
         claim_workspace("slack", "T1")

@@ -1,7 +1,5 @@
 """Row-level security and the role: attacks in raw SQL, as konstruct_app."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from uuid import UUID, uuid4
 
 import psycopg
@@ -17,7 +15,7 @@ from tenants.context import connection, current_tenant_id, server_scope, tenant_
 from tenants.models import Domain, Tenant
 from tenants.servers import MAIN
 from tests import database
-from tests.database import execute
+from tests.database import as_owner, execute
 
 TABLES_OF_TENANTS = """
     SELECT n.nspname, c.oid, c.oid::regclass::text
@@ -54,9 +52,7 @@ def test_tests_run_as_konstruct_app(db: None) -> None:
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
-def test_another_tenants_schema_named_in_raw_sql_gives_no_row(
-    users: tuple[Tenant, Tenant],
-) -> None:
+def test_another_tenants_schema_named_in_raw_sql_gives_no_row(users: tuple[Tenant, Tenant]) -> None:
     tenant_a, tenant_b = users
     with tenant_scope(tenant_a.id):
         assert execute("SELECT username FROM auth_user") == [("of-tenant-a",)]
@@ -138,9 +134,7 @@ def test_update_and_delete_in_another_schema_change_nothing(users: tuple[Tenant,
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
 @pytest.mark.django_db(transaction=True)
-def test_the_owner_is_bound_too(
-    users: tuple[Tenant, Tenant], as_owner: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_the_owner_is_bound_too(users: tuple[Tenant, Tenant]) -> None:
     tenant_a, tenant_b = users
     with as_owner():
         assert execute("SELECT current_user") == [("konstruct_owner",)]
@@ -257,9 +251,7 @@ def test_equal_usernames_and_sessions_are_separate(tenant_a: Tenant, tenant_b: T
 
 
 @pytest.mark.django_db(transaction=True)
-def test_plain_connection_of_the_application_reads_no_rows(
-    users: tuple[Tenant, Tenant],
-) -> None:
+def test_plain_connection_of_the_application_reads_no_rows(users: tuple[Tenant, Tenant]) -> None:
     """The policies also hold without the product's backend."""
     tenant_a, _ = users
     with psycopg.connect(database.url_of("app", tenant_a.server)) as plain:

@@ -74,9 +74,7 @@ def test_a_journal_that_was_tampered_with_is_refused(path: Path, what: str) -> N
         journal.read()
 
 
-def test_lines_of_a_former_secret_key_are_read_while_it_is_known(
-    settings: Any,
-) -> None:
+def test_lines_of_a_former_secret_key_are_read_while_it_is_known(settings: Any) -> None:
     journal.append(TENANT, "before")
     former, settings.SECRET_KEY = settings.SECRET_KEY, "another" * 10
     with pytest.raises(journal.JournalBroken, match="add that key to SECRET_KEY_FALLBACKS"):

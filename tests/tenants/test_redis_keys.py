@@ -104,9 +104,7 @@ def key_of(call: tuple[str, tuple[str, ...]]) -> str | None:
 
 
 @given(st.lists(calls(), min_size=2, max_size=60, unique=True))
-def test_no_two_of_many_calls_give_the_same_key(
-    many: list[tuple[str, tuple[str, ...]]],
-) -> None:
+def test_no_two_of_many_calls_give_the_same_key(many: list[tuple[str, tuple[str, ...]]]) -> None:
     keys = [key for key in map(key_of, many) if key is not None]
     assert len(set(keys)) == len(keys)
 

@@ -1,8 +1,6 @@
 """Spans of one process: off, on, too many, and with a failing collector."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +11,7 @@ import pytest
 
 from tenants import trace_export, traces
 from tenants.exceptions import InvalidTenantId
+from tests.konstruct.running import run_python
 from tests.servers.otlp import Collector, exporting
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -47,13 +46,10 @@ def test_a_setting_that_the_sdk_would_ignore_stops_the_process(
 
 
 def run(code: str, **environment: str) -> str:
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=PROJECT,
+    ran = run_python(
+        "-c",
+        code,
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     return ran.stdout + ran.stderr
 

@@ -19,7 +19,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.extracted import propose
 
 MARKUP = "<script>alert(1)</script>"
@@ -31,7 +31,7 @@ CONTENTS = (
 
 
 @pytest.fixture(scope="session")
-def send_message() -> Callable[..., Message]:
+def send_message() -> SendMessage:
     """Send a message as a channel does. With `answered` the pipeline answers it immediately."""
 
     def send(
@@ -73,7 +73,7 @@ def fail() -> Callable[[Program, UUID], None]:
 
 @pytest.fixture(scope="session")
 def populate(
-    send_message: Callable[..., Message], fail: Callable[[Program, UUID], None]
+    send_message: SendMessage, fail: Callable[[Program, UUID], None]
 ) -> Callable[[Program], Program]:
     """Create rows of each kind in the tenant of a program, with the services."""
 
@@ -117,7 +117,7 @@ def populated_b(program_b: Program, populate: Callable[[Program], Program]) -> P
 
 
 @pytest.fixture(scope="session")
-def add_pending(send_message: Callable[..., Message]) -> Callable[[Program], Program]:
+def add_pending(send_message: SendMessage) -> Callable[[Program], Program]:
     """Add an escalation, a tool call without a decision, and a linked identity."""
 
     def add(program: Program) -> Program:

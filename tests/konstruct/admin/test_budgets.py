@@ -1,6 +1,5 @@
 """Query budgets of each page of a tenant's admin, independent of the number of rows."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,7 +18,7 @@ from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import ErasureRequest, MessageErasure
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.messages import statements
 
 # Queries of a GET: session, user and permissions, the tenant's host, the access log, and its own.
@@ -90,7 +89,7 @@ def cost(client: Client, address: str) -> int:
     return len(sent)
 
 
-def more(program: Program, send_message: Callable[..., Message]) -> None:
+def more(program: Program, send_message: SendMessage) -> None:
     """Create many more rows of all lists."""
     tenant_id, agent_id = program.tenant.id, program.agent.id
     for number in range(60):
@@ -164,24 +163,20 @@ def test_every_page_has_a_budget() -> None:
 
 @pytest.mark.slow
 def test_pages_keep_their_query_budgets_with_any_number_of_rows(
-    pending_a: Program,
-    parameters: dict[str, Any],
-    browser: Callable[..., Client],
-    send_message: Callable[..., Message],
+    pending_a: Program, parameters: dict[str, Any], admin: Client, send_message: SendMessage
 ) -> None:
-    client = browser(pending_a.tenant)
     budgets = {address.format(**parameters): budget for address, budget in PAGES.values()}
     budgets[""] = DASHBOARD
     lists = [
         f"{model._meta.app_label}/{model._meta.model_name}/" for model in tenant_site._registry
     ]
     budgets |= dict.fromkeys(lists, LIST)
-    cost(client, "")  # with values that a process reads once
+    cost(admin, "")  # with values that a process reads once
     for window in ("window", "thread_window"):  # copies that are missing, or too old
-        cost(client, PAGES[window][0].format(**parameters))
-    few = {address: cost(client, address) for address in budgets}
+        cost(admin, PAGES[window][0].format(**parameters))
+    few = {address: cost(admin, address) for address in budgets}
     more(pending_a, send_message)
-    many = {address: cost(client, address) for address in budgets}
+    many = {address: cost(admin, address) for address in budgets}
     over = {address: many[address] for address in budgets if many[address] > budgets[address]}
     assert over == {}
     assert {address: (few[address], many[address]) for address in budgets} == {

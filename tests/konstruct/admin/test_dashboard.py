@@ -1,6 +1,5 @@
 """Today: what waits, with links; charts whose numbers link to their rows."""
 
-from collections.abc import Callable
 from html import unescape
 from typing import Any
 
@@ -19,7 +18,7 @@ from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import tenant_scope
 from tenants.models import Job
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 TODAY = "/admin/"
 EVA = Actor(ActorKind.PERSON, "1", "eva")
@@ -32,36 +31,33 @@ def waiting(client: Client) -> dict[str, tuple[str, str]]:
 
 
 def test_waiting_rows_are_counted_on_today_and_in_the_menu(
-    pending_a: Program, browser: Callable[..., Client]
+    pending_a: Program, admin: Client
 ) -> None:
     with tenant_scope(pending_a.tenant.id):
         request_erasure("bob", by=EVA)
-    client = browser(pending_a.tenant)
-    found = waiting(client)
+    found = waiting(admin)
     assert {title: count for title, (_link, count) in found.items()} == {
         "Escalations": "1", "Tool calls": "1", "Facts to review": "1",
         "Pending replies": "1", "Erasure requests": "1",
     }  # fmt: skip
     for title in ("Escalations", "Tool calls", "Pending replies", "Erasure requests"):
-        assert client.get(found[title][0]).context["cl"].result_count == 1
-    menu = client.get(TODAY).context["sidebar_navigation"]
+        assert admin.get(found[title][0]).context["cl"].result_count == 1
+    menu = admin.get(TODAY).context["sidebar_navigation"]
     badges = {item["title"]: item["badge"] for group in menu for item in group["items"]}
     assert {title: badge for title, badge in badges.items() if badge} == {
         "Escalations": "1", "Facts to review": "1",
     }  # fmt: skip
 
 
-def test_an_empty_tenant_has_a_today_too(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
-    page = browser(program_a.tenant).get(TODAY)
+def test_an_empty_tenant_has_a_today_too(program_a: Program, admin: Client) -> None:
+    page = admin.get(TODAY)
     assert page.context["waiting"] == []
     assert "Nothing waits." in page.text
     assert "charts" not in page.context
 
 
 def test_rows_and_charts_are_those_that_the_user_may_see(
-    pending_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Browser
 ) -> None:
     page = browser(pending_a.tenant, "view_agent").get(TODAY)
     assert page.status_code == 200
@@ -71,10 +67,10 @@ def test_rows_and_charts_are_those_that_the_user_may_see(
 
 
 def test_today_warns_where_no_one_is_notified_of_an_escalation(
-    pending_a: Program, browser: Callable[..., Client], settings: Any
+    pending_a: Program, browser: Browser, admin: Client, settings: Any
 ) -> None:
-    client, warning = browser(pending_a.tenant), "Escalations have no notification recipient."
-    assert warning in client.get(TODAY).text
+    warning = "Escalations have no notification recipient."
+    assert warning in admin.get(TODAY).text
     reader = browser(pending_a.tenant, "view_escalation", "view_notificationrecipient")
     assert warning not in reader.get(TODAY).text
     settings.EMAIL_HOST = "mail.example.com"
@@ -82,11 +78,11 @@ def test_today_warns_where_no_one_is_notified_of_an_escalation(
         NotificationRecipient.objects.create(
             destination="mail", email="eva@example.com", events=["escalation_opened"]
         )
-    assert warning not in client.get(TODAY).text
+    assert warning not in admin.get(TODAY).text
 
 
 def test_the_other_tenant_with_equal_rows_is_not_counted(
-    pending_a: Program, program_b: Program, browser: Callable[..., Client]
+    pending_a: Program, program_b: Program, browser: Browser
 ) -> None:
     page = browser(program_b.tenant).get(TODAY)
     assert page.context["waiting"] == []
@@ -99,24 +95,23 @@ def colleague(program: Program, name: str, *permissions: str) -> None:
 
 
 def test_escalation_is_assigned_and_filtered_by_assignee(
-    pending_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Browser, admin: Client
 ) -> None:
     colleague(pending_a, "eva", "change_escalation")
     colleague(pending_a, "otto", "view_escalation")
     with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.get()
-    client = browser(pending_a.tenant)
     page = f"/admin/escalations/{escalation.pk}/"
     address = f"{page}assign/"
-    assert client.get(address).status_code == 403
+    assert admin.get(address).status_code == 403
     for to, assigned in (("eva", "eva"), ("otto", "eva"), ("<nobody>\0", "eva"), ("", "")):
-        answer = client.post(address, {"to": to})
+        answer = admin.post(address, {"to": to})
         assert (answer.status_code, answer["Location"]) == (302, page)
         with tenant_scope(pending_a.tenant.id):
             assert Escalation.objects.get().assigned_to == assigned
-    me = client.get(TODAY).context["request"].user.get_username()
-    client.post(address, {"to": me})
-    mine_page = client.get("/admin/orchestrator/escalation/?assigned=me&state=open")
+    me = admin.get(TODAY).context["request"].user.get_username()
+    admin.post(address, {"to": me})
+    mine_page = admin.get("/admin/orchestrator/escalation/?assigned=me&state=open")
     assert mine_page.context["cl"].result_count == 1
     with tenant_scope(pending_a.tenant.id):
         event = AccessEvent.objects.filter(action="edit").latest("id")
@@ -126,16 +121,15 @@ def test_escalation_is_assigned_and_filtered_by_assignee(
 
 
 def test_an_escalation_of_the_other_tenant_is_not_assigned(
-    pending_a: Program, pending_b: Program, browser: Callable[..., Client]
+    pending_a: Program, pending_b: Program, admin: Client
 ) -> None:
     with tenant_scope(pending_b.tenant.id):
         escalation = Escalation.objects.get()
-    client = browser(pending_a.tenant)
-    assert client.post(f"/admin/escalations/{escalation.pk}/assign/", {}).status_code == 404
+    assert admin.post(f"/admin/escalations/{escalation.pk}/assign/", {}).status_code == 404
 
 
 def test_failed_jobs_are_retried_with_permission(
-    pending_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Browser, admin: Client
 ) -> None:
     with tenant_scope(pending_a.tenant.id):
         message = Message.objects.filter(role="user").earliest("number")
@@ -143,7 +137,6 @@ def test_failed_jobs_are_retried_with_permission(
         DELIVERIES.enqueue(message.pk)
         DELIVERIES.record_failure(message.pk, ChannelRefused("no_such_channel"))
         reply = REPLIES.jobs().failed().get().key
-    client = browser(pending_a.tenant)
     failed = (
         ("/admin/channels/delivery/", message.pk),
         ("/admin/orchestrator/pendingreply/", reply),
@@ -154,39 +147,35 @@ def test_failed_jobs_are_retried_with_permission(
     with tenant_scope(pending_a.tenant.id):
         assert Job.objects.failed().count() == 2
     for address, key in failed:
-        client.post(address, {"action": "retry", "_selected_action": str(key)})
+        admin.post(address, {"action": "retry", "_selected_action": str(key)})
     with tenant_scope(pending_a.tenant.id):
         assert not Job.objects.failed().exists()
         assert AccessEvent.objects.filter(action="retry").count() == 2
 
 
 @pytest.mark.slow
-def test_every_number_of_the_charts_leads_to_its_rows(
-    pending_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(pending_a.tenant)
-    page = client.get(f"{TODAY}?days=7")
+def test_every_number_of_the_charts_leads_to_its_rows(pending_a: Program, admin: Client) -> None:
+    page = admin.get(f"{TODAY}?days=7")
     found = {}
     for chart in page.context["charts"]:
         for series in chart["series"]:
             assert f'href="{series["link"]}"' in unescape(page.text)
             found[series["name"]] = (
                 series["total"],
-                client.get(series["link"]).context["cl"].result_count,
+                admin.get(series["link"]).context["cl"].result_count,
             )
     assert found["Messages"] == ("9", 9)
     sources = ("From facts", "From recalled messages", "From recent turns alone", "From nothing")
     assert sum(int(found[name][0]) for name in sources) == 3
     assert all(int(found[name][0]) == found[name][1] for name in (*sources, "Escalations"))
-    table = client.get("/admin/activity/?days=7")
+    table = admin.get("/admin/activity/?days=7")
     assert (table.status_code, ">9</a>" in table.text) == (200, True)
 
 
 @pytest.mark.parametrize("query", ["?days=9999", "?days=x%00%22%3E%3Cscript%3E"])
 def test_an_invalid_range_of_days_is_ignored(
-    populated_a: Program, browser: Callable[..., Client], query: str
+    populated_a: Program, admin: Client, query: str
 ) -> None:
-    client = browser(populated_a.tenant)
-    page = client.get(TODAY + query)
+    page = admin.get(TODAY + query)
     assert (page.status_code, page.context["days"]) == (200, 30)
-    assert client.get(f"/admin/activity/{query}").status_code == 200
+    assert admin.get(f"/admin/activity/{query}").status_code == 200

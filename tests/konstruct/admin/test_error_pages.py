@@ -1,13 +1,12 @@
 """Error pages: one layout, the right status, and no data of another tenant."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from tenants.models import Tenant
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml"}
 
@@ -22,9 +21,7 @@ def is_branded(page: Any) -> bool:
     return page["Content-Type"].startswith("text/html") and has_main and "error.css" in text
 
 
-def test_a_refused_page_names_the_missing_permission(
-    tenant_a: Tenant, browser: Callable[..., Client]
-) -> None:
+def test_a_refused_page_names_the_missing_permission(tenant_a: Tenant, browser: Browser) -> None:
     client = browser(tenant_a, "view_scope")
     page, rows = client.get("/admin/search/"), client.get("/admin/memory/message/")
     for refused in (page, rows, browser(tenant_a).get("/admin/memory/message/add/")):
@@ -32,7 +29,7 @@ def test_a_refused_page_names_the_missing_permission(
     assert "audit.search_everyone" in page.text
 
 
-def test_an_unknown_page_is_not_found(tenant_a: Tenant, browser: Callable[..., Client]) -> None:
+def test_an_unknown_page_is_not_found(tenant_a: Tenant, browser: Browser) -> None:
     for page in (browser(tenant_a).get("/admin/nowhere/"), opened("localhost", "/nowhere/")):
         assert (page.status_code, is_branded(page)) == (404, True)
 
@@ -60,7 +57,7 @@ def test_a_suspended_and_an_unknown_host_have_pages(tenant_a: Tenant, tenant_b: 
 
 
 def test_an_error_of_the_server_has_a_page(
-    tenant_a: Tenant, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    tenant_a: Tenant, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: Any) -> None:
         raise RuntimeError("of the server")

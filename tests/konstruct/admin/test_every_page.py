@@ -1,7 +1,7 @@
 """Every page of both sites opens in German with any parameters. None changes append-only tables."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import cycle, product
 from typing import Any
@@ -30,7 +30,7 @@ from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
@@ -196,7 +196,7 @@ SOME_OR_EACH = pytest.mark.parametrize(
 @pytest.mark.slow
 @SOME_OR_EACH
 def test_every_page_of_a_tenants_site_opens(
-    pending_a: Program, browser: Callable[..., Client], is_full: bool
+    pending_a: Program, browser: Browser, is_full: bool
 ) -> None:
     tenant, client = pending_a.tenant, browser(pending_a.tenant)
     client.cookies["time_zone"] = "Asia%2FKolkata"
@@ -236,7 +236,7 @@ def test_everything_append_only_is_on_the_site() -> None:
 
 @pytest.mark.parametrize("model", sorted(APPEND_ONLY, key=lambda model: model.__name__))
 def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
-    populated_a: Program, browser: Callable[..., Client], model: type[Model]
+    populated_a: Program, browser: Browser, model: type[Model]
 ) -> None:
     client = browser(populated_a.tenant)
     with tenant_scope(populated_a.tenant.id):

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -37,7 +37,7 @@ from tenants.audit.models import (
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.admin.exporting import download, request_export, write
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 MESSAGES = "/admin/memory/message/"
 EVA = Actor(ActorKind.PERSON, "1", "eva")
@@ -81,38 +81,36 @@ def stored(program: Program) -> tuple[int, int, int]:
 
 
 def test_the_page_of_an_export_waits_then_downloads_once(
-    program: Program, browser: Callable[..., Client], small_parts: None
+    program: Program, admin: Client, small_parts: None
 ) -> None:
-    client = browser(program.tenant)
-    export_id = request_export(client, MESSAGES, "?role__exact=user")
-    waiting = page(client, export_id)
+    export_id = request_export(admin, MESSAGES, "?role__exact=user")
+    waiting = page(admin, export_id)
     assert "A worker begins in a moment." in waiting
     assert 'hx-trigger="every 1s"' in waiting
-    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 302
-    write(client, export_id)
+    assert admin.get(f"/admin/exports/{export_id}/download/").status_code == 302
+    write(admin, export_id)
     assert stored(program) == (1, 11, 1)
-    ready = page(client, export_id)
+    ready = page(admin, export_id)
     assert "10 rows" in ready
     assert "data-download" in ready
     assert "every 1s" not in ready
     # A request for its head alone does not use up the download.
-    assert client.head(f"/admin/exports/{export_id}/download/").status_code == 302
-    assert download(client, export_id).count("\n") == 11
+    assert admin.head(f"/admin/exports/{export_id}/download/").status_code == 302
+    assert download(admin, export_id).count("\n") == 11
     assert stored(program) == (1, 0, 1)
-    done = page(client, export_id)
+    done = page(admin, export_id)
     assert "The file was downloaded" in done
     assert f"{MESSAGES}?role__exact=user" in done
-    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 302
+    assert admin.get(f"/admin/exports/{export_id}/download/").status_code == 302
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_web_process_sends_one_part_after_the_other_again_after_a_lost_connection(
-    program: Program, browser: Callable[..., Client], small_parts: None
+    program: Program, admin: Client, small_parts: None
 ) -> None:
-    client = browser(program.tenant)
-    export_id = request_export(client, MESSAGES)
-    write(client, export_id)
-    cookie = client.cookies.output(attrs=[], header="", sep=";").strip()
+    export_id = request_export(admin, MESSAGES)
+    write(admin, export_id)
+    cookie = admin.cookies.output(attrs=[], header="", sep=";").strip()
     address = f"/admin/exports/{export_id}/download/"
     scope = {
         "type": "http", "method": "GET", "path": address, "raw_path": address.encode(),
@@ -155,7 +153,7 @@ def test_a_web_process_sends_one_part_after_the_other_again_after_a_lost_connect
 
 
 def test_only_the_member_who_requested_an_export_sees_and_downloads_it(
-    program: Program, program_b: Program, browser: Callable[..., Client]
+    program: Program, program_b: Program, browser: Browser
 ) -> None:
     client = browser(program.tenant)
     export_id = request_export(client, MESSAGES)
@@ -174,7 +172,7 @@ def test_only_the_member_who_requested_an_export_sees_and_downloads_it(
 
 @pytest.mark.parametrize("lost", ["export_list", "view_message", "is_active", "is_staff"])
 def test_permissions_are_checked_again_by_the_worker_and_at_the_download(
-    program: Program, browser: Callable[..., Client], lost: str
+    program: Program, browser: Browser, lost: str
 ) -> None:
     client = browser(program.tenant, "export_list", "view_message")
     first, second = request_export(client, MESSAGES), request_export(client, MESSAGES, "?q=3")
@@ -200,7 +198,7 @@ def test_permissions_are_checked_again_by_the_worker_and_at_the_download(
 
 
 def test_a_double_click_is_one_export_and_old_ones_make_room(
-    program: Program, browser: Callable[..., Client]
+    program: Program, browser: Browser
 ) -> None:
     client = browser(program.tenant)
     first = request_export(client, MESSAGES)
@@ -219,13 +217,9 @@ def test_a_double_click_is_one_export_and_old_ones_make_room(
 
 
 def test_a_killed_worker_is_followed_by_one_that_writes_the_whole_file(
-    program: Program,
-    browser: Callable[..., Client],
-    small_parts: None,
-    monkeypatch: pytest.MonkeyPatch,
+    program: Program, admin: Client, small_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = browser(program.tenant)
-    export_id = request_export(client, MESSAGES)
+    export_id = request_export(admin, MESSAGES)
     as_csv = exports.as_csv
 
     def killed(columns: list[str], rows: Any) -> Iterator[str]:
@@ -235,39 +229,37 @@ def test_a_killed_worker_is_followed_by_one_that_writes_the_whole_file(
 
     monkeypatch.setattr(exports, "as_csv", killed)
     with pytest.raises(KeyboardInterrupt):
-        write(client, export_id)
+        write(admin, export_id)
     assert stored(program) == (1, 4, 1)
-    assert "3 rows are written." in page(client, export_id)
-    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 302
+    assert "3 rows are written." in page(admin, export_id)
+    assert admin.get(f"/admin/exports/{export_id}/download/").status_code == 302
     monkeypatch.setattr(exports, "as_csv", as_csv)
-    write(client, export_id)
-    write(client, export_id)  # the job, once more
+    write(admin, export_id)
+    write(admin, export_id)  # the job, once more
     assert stored(program) == (1, 11, 1)
-    assert download(client, export_id).count("\n") == 11
+    assert download(admin, export_id).count("\n") == 11
 
 
 def test_an_export_that_would_outlast_its_lease_fails_with_the_remedy(
-    program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    program: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exports, "MAX_SECONDS", -1)
-    client = browser(program.tenant)
-    export_id = request_export(client, MESSAGES)
-    write(client, export_id)
-    assert "export a range of dates" in page(client, export_id)
+    export_id = request_export(admin, MESSAGES)
+    write(admin, export_id)
+    assert "export a range of dates" in page(admin, export_id)
     assert stored(program) == (1, 0, 1)
 
 
-def test_an_export_is_deleted_after_a_day(program: Program, browser: Callable[..., Client]) -> None:
-    client = browser(program.tenant)
-    export_id = request_export(client, MESSAGES)
-    write(client, export_id)
+def test_an_export_is_deleted_after_a_day(program: Program, admin: Client) -> None:
+    export_id = request_export(admin, MESSAGES)
+    write(admin, export_id)
     with tenant_scope(program.tenant.id):
         job = EXPORTS.jobs([export_id]).get()
         created_at = ListExport.objects.get().created_at
         assert abs(job.due_at - created_at - KEPT) < timedelta(seconds=5)
         ListExport.objects.update(created_at=F("created_at") - KEPT)
-    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 404
-    write(client, export_id)
+    assert admin.get(f"/admin/exports/{export_id}/download/").status_code == 404
+    write(admin, export_id)
     assert stored(program) == (0, 0, 0)
 
 
@@ -276,7 +268,7 @@ def test_an_export_is_deleted_after_a_day(program: Program, browser: Callable[..
 @pytest.mark.parametrize("is_running", [True, False])
 def test_erasures_and_retention_delete_all_exports(
     program: Program,
-    browser: Callable[..., Client],
+    admin: Client,
     small_parts: None,
     monkeypatch: pytest.MonkeyPatch,
     removal: str,
@@ -284,8 +276,7 @@ def test_erasures_and_retention_delete_all_exports(
     is_running: bool,
 ) -> None:
     monkeypatch.setattr(storage, "_purge_table", lambda *_, **__: None)
-    client = browser(program.tenant)
-    export_id = request_export(client, MESSAGES, "?user=maria")
+    export_id = request_export(admin, MESSAGES, "?user=maria")
 
     removed = []
 
@@ -315,34 +306,33 @@ def test_erasures_and_retention_delete_all_exports(
             yield from lines[4:]
 
         monkeypatch.setattr(exports, "as_csv", interrupted)
-        write(client, export_id)
+        write(admin, export_id)
     else:
-        write(client, export_id)
+        write(admin, export_id)
         remove()
     assert removed == [removal]
     exports_left, parts, _ = stored(program)
     assert (exports_left, parts) == (0, 0)
-    assert "This export does not exist any more" in page(client, export_id)
-    assert client.get(f"/admin/exports/{export_id}/download/").status_code == 404
-    write(client, export_id)
+    assert "This export does not exist any more" in page(admin, export_id)
+    assert admin.get(f"/admin/exports/{export_id}/download/").status_code == 404
+    write(admin, export_id)
     assert stored(program) == (0, 0, 0)
 
 
 def test_an_export_is_repeated_after_an_error_and_ends_with_it_after_three(
-    program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    program: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = browser(program.tenant)
-    export_id = request_export(client, MESSAGES)
+    export_id = request_export(admin, MESSAGES)
     as_csv = exports.as_csv
     monkeypatch.setattr(exports, "as_csv", lambda *_: iter([1 / 0]))
-    write(client, export_id)
-    assert "It failed and is tried again" in page(client, export_id)
+    write(admin, export_id)
+    assert "It failed and is tried again" in page(admin, export_id)
     monkeypatch.setattr(exports, "as_csv", as_csv)
-    write(client, export_id)
-    assert download(client, export_id).count("\n") == 11
+    write(admin, export_id)
+    assert download(admin, export_id).count("\n") == 11
 
     monkeypatch.setattr(exports, "as_csv", lambda *_: iter([1 / 0]))
-    export_id = request_export(client, MESSAGES, "?q=3")
+    export_id = request_export(admin, MESSAGES, "?q=3")
     for _ in range(EXPORTS.max_attempts):
-        write(client, export_id)
-    assert "The export has failed" in page(client, export_id)
+        write(admin, export_id)
+    assert "The export has failed" in page(admin, export_id)

@@ -1,7 +1,6 @@
 """The checklist of a new tenant, from the first agent to the first message."""
 
 import shlex
-from collections.abc import Callable
 
 from django.test import Client
 
@@ -10,7 +9,7 @@ from konstruct.orchestrator.models import Agent
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 HOME = "/admin/"
 
@@ -21,7 +20,7 @@ def steps_done(client: Client) -> list[bool]:
 
 
 def test_first_steps_are_completed_in_turn_and_the_list_disappears(
-    tenant_a: Tenant, program_b: Program, browser: Callable[..., Client]
+    tenant_a: Tenant, program_b: Program, browser: Browser
 ) -> None:
     client = browser(tenant_a)
     assert steps_done(client) == [False, False, False]
@@ -44,7 +43,7 @@ def test_first_steps_are_completed_in_turn_and_the_list_disappears(
 
 
 def test_the_command_is_for_this_host_and_quotes_the_agent(
-    tenant_a: Tenant, browser: Callable[..., Client]
+    tenant_a: Tenant, browser: Browser
 ) -> None:
     with tenant_scope(tenant_a.id):
         Agent.objects.create(name="</pre><script>alert(1)</script>'; rm -rf / '")
@@ -56,9 +55,7 @@ def test_the_command_is_for_this_host_and_quotes_the_agent(
     assert "<script>alert(1)" not in page.text
 
 
-def test_links_of_first_steps_require_permission(
-    tenant_a: Tenant, browser: Callable[..., Client]
-) -> None:
+def test_links_of_first_steps_require_permission(tenant_a: Tenant, browser: Browser) -> None:
     page = browser(tenant_a, "view_message", "view_agent").get(HOME)
     assert "First steps" in page.text
     assert "/admin/orchestrator/agent/add/" not in page.text

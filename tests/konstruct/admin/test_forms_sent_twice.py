@@ -1,6 +1,5 @@
 """A form that is sent twice, by a double click or again after an outage, creates one row."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -16,7 +15,7 @@ from memory.models import Message
 from tenants.admin.recorded_admin import ROW_ID
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 KEY = {"name": "billing", "scopes": ["read"]}
 RECIPIENT = {
@@ -38,30 +37,30 @@ def made(program: Program, model: type[Model]) -> int:
 
 @pytest.mark.parametrize(("model", "address", "entries", "status"), FORMS)
 def test_second_post_of_a_form_is_refused_once_with_its_entries(
-    program_a: Program, browser: Callable[..., Client],
+    program_a: Program, admin: Client,
     model: type[Model], address: str, entries: dict[str, Any], status: int,
 ) -> None:  # fmt: skip
-    client, page = browser(program_a.tenant), address.format(agent=program_a.agent.pk)
-    row_id = client.get(page).context["row_id"]
-    first = client.post(page, {**entries, ROW_ID: str(row_id)})
+    page = address.format(agent=program_a.agent.pk)
+    row_id = admin.get(page).context["row_id"]
+    first = admin.post(page, {**entries, ROW_ID: str(row_id)})
     assert first.status_code == status, first.context["errors"]
     with tenant_scope(program_a.tenant.id):
         assert model._default_manager.filter(pk=row_id).exists()
-    second = client.post(page, {**entries, ROW_ID: str(row_id)})
+    second = admin.post(page, {**entries, ROW_ID: str(row_id)})
     assert "This form was sent twice" in second.text
     assert ("roll the key" in second.text) is (model is ApiKey)
     assert next(text for text in entries.values() if len(text) > 4) in second.text
     assert made(program_a, model) == 1
     another = second.context["row_id"]
     assert another != row_id
-    assert client.post(page, {**entries, ROW_ID: str(another)}).status_code == status
+    assert admin.post(page, {**entries, ROW_ID: str(another)}).status_code == status
     assert made(program_a, model) == 2
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("model", "address", "entries", "status"), FORMS)
 def test_two_concurrent_posts_of_a_form_create_one_row(
-    program_a: Program, browser: Callable[..., Client],
+    program_a: Program, browser: Browser,
     model: type[Model], address: str, entries: dict[str, Any], status: int,
 ) -> None:  # fmt: skip
     clients = [browser(program_a.tenant), browser(program_a.tenant)]
@@ -80,16 +79,13 @@ def test_two_concurrent_posts_of_a_form_create_one_row(
         assert AccessEvent.objects.filter(action="create", subject_id=row_id).count() == 1
 
 
-def test_an_answer_of_a_person_is_sent_once(
-    pending_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(pending_a.tenant)
+def test_an_answer_of_a_person_is_sent_once(pending_a: Program, admin: Client) -> None:
     with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.open().to_people().get()
     page = f"/admin/escalations/{escalation.pk}/"
-    row_id = str(client.get(page).context["row_id"])
+    row_id = str(admin.get(page).context["row_id"])
     for content, count in (("On my way.", 1), ("On my way.", 1), ("It was late.", 2)):
-        sent = client.post(f"{page}answer/", {"content": content, ROW_ID: row_id})
+        sent = admin.post(f"{page}answer/", {"content": content, ROW_ID: row_id})
         assert sent.status_code == 302
         with tenant_scope(pending_a.tenant.id):
             answers = Message.objects.filter(content__in=["On my way.", "It was late."])

@@ -1,6 +1,5 @@
 """The admin distinguishes two ids that look alike, and finds each exactly."""
 
-from collections.abc import Callable
 from urllib.parse import urlencode
 
 import pytest
@@ -12,16 +11,13 @@ from tests.konstruct.conftest import Program
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_erasure_form_warns_of_ids_that_look_the_same(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_erasure_form_warns_of_ids_that_look_the_same(program_a: Program, admin: Client) -> None:
     for user_id in ("zoe", "zoe ", "eva"):
         assert program_a.send("Hello", user_id=user_id).status_code == 202
     embeddings.drain(program_a.tenant.id)
-    client = browser(program_a.tenant)
-    page = client.get(f"/admin/people/person/erase/?{urlencode({'user': 'zoe'})}").content.decode()
+    page = admin.get(f"/admin/people/person/erase/?{urlencode({'user': 'zoe'})}").content.decode()
     assert "zoe‹U+0020›" in page
-    other = client.get(f"/admin/people/person/?{urlencode({'user': 'zoe '})}").content.decode()
+    other = admin.get(f"/admin/people/person/?{urlencode({'user': 'zoe '})}").content.decode()
     assert "(zoe‹U+0020›)" in other
-    alone = client.get(f"/admin/people/person/erase/?{urlencode({'user': 'eva'})}").content.decode()
+    alone = admin.get(f"/admin/people/person/erase/?{urlencode({'user': 'eva'})}").content.decode()
     assert 'id="alike"' not in alone

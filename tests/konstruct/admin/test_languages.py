@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from django.conf import settings
 from django.test import Client
@@ -15,7 +15,7 @@ from tests.konstruct.admin.catalogues import (
     catalogue,
     marked_texts,
 )
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 PLACEHOLDER = re.compile(r"%\(\w+\)[sr]|\{\w*\}|%%|</?\w[^>]*>")
 GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"}
@@ -51,9 +51,7 @@ def test_the_compiled_catalogues_are_those_of_the_texts() -> None:
         assert compiled == catalogue(language).to_binary()
 
 
-def test_pages_are_in_the_language_of_the_browser(
-    tenant_a: Tenant, browser: Callable[..., Client]
-) -> None:
+def test_pages_are_in_the_language_of_the_browser(tenant_a: Tenant, browser: Browser) -> None:
     client = browser(tenant_a)
     page = client.get("/admin/", headers=GERMAN)
     assert '<html lang="de"' in page.text
@@ -63,9 +61,7 @@ def test_pages_are_in_the_language_of_the_browser(
     assert "Conversations" in client.get("/admin/", headers={"Accept-Language": "fr"}).text
 
 
-def test_the_choice_of_the_user_menu_holds(
-    tenant_a: Tenant, browser: Callable[..., Client]
-) -> None:
+def test_the_choice_of_the_user_menu_holds(tenant_a: Tenant, browser: Browser) -> None:
     client = browser(tenant_a)
     menu = client.get("/admin/").text
     assert 'action="/admin/language/"' in menu

@@ -1,7 +1,6 @@
 """Filters of lists: only those that a list declares, and statements of pages end in time."""
 
 import threading
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,9 +60,8 @@ def test_a_list_applies_no_lookup_that_it_does_not_declare(
 
 
 def test_a_filter_that_a_list_does_not_have_is_a_message(
-    program_a: Program, browser: Callable[..., Client], operator: Client
+    program_a: Program, admin: Client, operator: Client
 ) -> None:
-    client = browser(program_a.tenant)
     keys, messages = reverse("admin:api_apikey_changelist"), "/admin/memory/message/"
     for address in (
         f"{keys}?secret_digest__startswith=a",
@@ -73,19 +71,19 @@ def test_a_filter_that_a_list_does_not_have_is_a_message(
         f"{messages}?created_at__gte=99999999",
         f"{messages}?nothing=1",
     ):
-        page = client.get(address, follow=True)
+        page = admin.get(address, follow=True)
         assert page.redirect_chain == [(f"{address.partition('?')[0]}?e=1", 302)], address
         assert "This list has no such filter, or no such value of it" in page.text
-    exported = client.post(f"{messages}export/?content__regex=a", follow=True)
+    exported = admin.post(f"{messages}export/?content__regex=a", follow=True)
     assert "This list has no such filter" in exported.text
-    assert client.get(f"{messages}?role__exact=user").status_code == 200
+    assert admin.get(f"{messages}?role__exact=user").status_code == 200
     page = operator.get("/admin/tenants/tenant/?schema_name__startswith=a", follow=True)
     assert "This list has no such filter" in page.text
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_page_ends_with_its_slow_statement(
-    program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    program_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = "(SELECT count(*) FROM generate_series(1, 1000000000)) > 0"
     monkeypatch.setattr(
@@ -94,9 +92,8 @@ def test_a_page_ends_with_its_slow_statement(
         lambda *_: Message.objects.extra(where=[slow]),  # noqa: S610
     )
     monkeypatch.setattr(middleware, "PAGE_STATEMENT_SECONDS", 1)
-    client = browser(program_a.tenant)
-    client.raise_request_exception = False
-    page = client.get("/admin/memory/message/", headers={"Accept": "text/html"})
+    admin.raise_request_exception = False
+    page = admin.get("/admin/memory/message/", headers={"Accept": "text/html"})
     assert page.status_code == 503
     assert "Reading this took too long, and was stopped" in page.text
     with tenant_scope(program_a.tenant.id):

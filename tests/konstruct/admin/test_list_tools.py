@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,7 +24,7 @@ from tenants.context import tenant_scope
 from tenants.models import OperatorEvent
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
 from tests.konstruct.admin.exporting import export, exported, request_export
-from tests.konstruct.conftest import Program, user_of, users_shown
+from tests.konstruct.conftest import Browser, Program, user_of, users_shown
 
 MESSAGES = "/admin/memory/message/"
 # Spreadsheets skip these.
@@ -49,14 +48,11 @@ def exported_messages(client: Client, query: str = "") -> list[dict[str, Any]]:
     return exported(client, MESSAGES, query)
 
 
-def test_filtered_rows_are_exported_newest_first(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_filtered_rows_are_exported_newest_first(program_a: Program, admin: Client) -> None:
     add(program_a, "one", created_at=datetime(2026, 1, 1, tzinfo=UTC))
     add(program_a, "two", created_at=datetime(2026, 1, 2, tzinfo=UTC))
     add(program_a, "other", role="assistant")
-    client = browser(program_a.tenant)
-    found = exported_messages(client, "?role__exact=user&user=maria")
+    found = exported_messages(admin, "?role__exact=user&user=maria")
     assert [row["content"] for row in found] == ["two", "one"]
     assert {"id", "created_at", "user_id", "metadata"} <= found[0].keys()
     assert "tenant_id" not in found[0]
@@ -69,9 +65,8 @@ def test_filtered_rows_are_exported_newest_first(
 
 
 def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
-    program_a: Program, browser: Callable[..., Client]
+    program_a: Program, admin: Client
 ) -> None:
-    client = browser(program_a.tenant)
     lists = {
         str(model._meta.verbose_name_plural): reverse(model_page(model, "changelist"))
         for model, page in tenant_site._registry.items()
@@ -80,8 +75,8 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
     lists |= {name: reverse(f"admin:{name}") for name in ("conversations", "people")}
     shown = {}
     for name, address in lists.items():
-        request_export(client, address)
-        log = client.get("/admin/audit/accessevent/?action__exact=export")
+        request_export(admin, address)
+        log = admin.get("/admin/audit/accessevent/?action__exact=export")
         with override("de"):
             event = log.context["cl"].result_list[0]
             shown[name] = log.context["cl"].model_admin.subject_label(event)
@@ -90,34 +85,30 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
     assert [name for name in lists if shown[name] == name] == []
 
 
-def test_exported_cell_is_no_formula_and_keeps_its_text(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_exported_cell_is_no_formula_and_keeps_its_text(program_a: Program, admin: Client) -> None:
     skipped = [f"{sign}=1" for sign in SKIPPED]
     add(program_a, *HOSTILE, *skipped)
-    client = browser(program_a.tenant)
-    cells = {row["content"] for row in exported_messages(client)}
+    cells = {row["content"] for row in exported_messages(admin)}
     assert cells == {f"'{text}" if text[0] in "=+-@\t\r＝" else text for text in HOSTILE} | {
         f"'{text}" for text in skipped
     }
 
 
 def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
-    program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    program_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_tools, "BATCH_ROWS", 3)
     # In one transaction, so with one time.
     add(program_a, *map(str, range(10)), created_at=datetime(2026, 1, 1, tzinfo=UTC))
     add(program_a, "later")
-    client = browser(program_a.tenant)
-    found = [row["content"] for row in exported_messages(client)]
+    found = [row["content"] for row in exported_messages(admin)]
     assert found[0] == "later"
     assert sorted(found[1:]) == sorted(map(str, range(10)))
-    assert exported_messages(client, "?q=nosuchword") == []
+    assert exported_messages(admin, "?q=nosuchword") == []
 
 
 def test_an_export_takes_the_permission_of_the_list_and_its_own(
-    program_a: Program, program_b: Program, browser: Callable[..., Client]
+    program_a: Program, program_b: Program, browser: Browser
 ) -> None:
     add(program_b, "of the other tenant")
     address = f"{MESSAGES}export/"
@@ -136,17 +127,16 @@ def test_an_export_takes_the_permission_of_the_list_and_its_own(
 
 @pytest.mark.slow
 def test_every_list_is_exported_with_its_columns_and_without_vectors_and_secrets(
-    pending_a: Program, browser: Callable[..., Client], operator: Client
+    pending_a: Program, admin: Client, operator: Client
 ) -> None:
-    client = browser(pending_a.tenant)
-    client.cookies["time_zone"] = "Asia%2FKolkata"
-    listed = [(client, model) for model in tenant_site._registry]
+    admin.cookies["time_zone"] = "Asia%2FKolkata"
+    listed = [(admin, model) for model in tenant_site._registry]
     listed += [(operator, model) for model in operator_site._registry]
     for reader, model in listed:
         page = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
         shown = reader.get(page).context["cl"]
-        if reader is client:
-            text = export(client, page)
+        if reader is admin:
+            text = export(admin, page)
         else:
             text = reader.post(f"{page}export/").getvalue().decode()
         columns, *rows = csv.reader(io.StringIO(text, newline=""))
@@ -168,31 +158,30 @@ def test_every_list_is_exported_with_its_columns_and_without_vectors_and_secrets
         assert {fields.get(name, name) for name in names} - {"action_checkbox"} <= {*columns}, page
         assert not {name for name in columns if "password" in name or "secret" in name}, page
         assert not {*columns} & {"embedding", "quantized", "tenant_id", "token", "bot_token"}, page
-        assert ("user_id" in columns and reader is client) == ("person_name" in columns), page
+        assert ("user_id" in columns and reader is admin) == ("person_name" in columns), page
         assert "<a " not in text
         assert not re.search(r":[0-9]{2}(\.[0-9]{6})?\+00:00", text) or reader is operator, page
 
 
 def test_an_export_of_the_access_log_and_of_facts_says_what_the_list_says(
-    populated_a: Program, browser: Callable[..., Client]
+    populated_a: Program, admin: Client
 ) -> None:
-    client = browser(populated_a.tenant)
-    client.cookies["time_zone"] = "Asia%2FKolkata"
+    admin.cookies["time_zone"] = "Asia%2FKolkata"
     agent_page = f"/admin/orchestrator/agent/{populated_a.agent.pk}/change/"
-    client.post(agent_page, {**AGENT_FORM, "name": "eve"})
+    admin.post(agent_page, {**AGENT_FORM, "name": "eve"})
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.filter(action="edit").latest("pk")
-    page = client.get("/admin/audit/accessevent/?action__exact=edit").text
-    row = exported(client, "/admin/audit/accessevent/", "?action__exact=edit")[0]
+    page = admin.get("/admin/audit/accessevent/?action__exact=edit").text
+    row = exported(admin, "/admin/audit/accessevent/", "?action__exact=edit")[0]
     assert row["exact_time"].endswith(" IST")
     assert row["exact_time"] in page
     assert datetime.fromisoformat(row["created_at"]) == event.created_at
     assert row["created_at"].endswith("+05:30")
     assert (row["what"], row["subject"], row["subject_label"]) == ("edited", "agent", "agent")
     assert "name" in json.loads(row["detail"])["withheld"]
-    (fact,) = exported(client, "/admin/memory/memoryentry/")
+    (fact,) = exported(admin, "/admin/memory/memoryentry/")
     assert (fact["status"], fact["state"], fact["agent"]) == ("current", "active", "eve")
-    (key,) = exported(client, "/admin/api/apikey/")
+    (key,) = exported(admin, "/admin/api/apikey/")
     assert key["state"] == "valid"
     assert key["scope_names"]
 
@@ -210,11 +199,11 @@ def test_an_export_of_the_access_log_and_of_facts_says_what_the_list_says(
     ],
 )
 def test_a_range_has_its_first_and_its_last_day(
-    program_a: Program, browser: Callable[..., Client], query: str, number: int
+    program_a: Program, admin: Client, query: str, number: int
 ) -> None:
     start = datetime(2026, 1, 1, 23, 59, tzinfo=UTC)
     for days in range(3):
         add(program_a, "x", created_at=start + timedelta(days=days))
-    page = browser(program_a.tenant).get(MESSAGES + query)
+    page = admin.get(MESSAGES + query)
     assert page.context["cl"].result_count == number
     assert ("No message matches these filters." in page.text) == (number == 0)

@@ -1,18 +1,14 @@
 """The menu: its size, and the tables that it leads to."""
 
-from collections.abc import Callable
-
 from django.test import Client
 
 from konstruct.admin.menu import RECORDS, TENANT_MENU
 from tenants.admin.sites import tenant_site
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 
-def test_the_menu_has_fourteen_entries_in_three_groups(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
-    page = browser(program_a.tenant).get("/admin/")
+def test_the_menu_has_fourteen_entries_in_three_groups(program_a: Program, admin: Client) -> None:
+    page = admin.get("/admin/")
     groups = page.context["sidebar_navigation"]
     assert [str(group["title"]) for group in groups] == ["Work", "", "Settings"]
     assert sum(len(group["items"]) for group in groups) == 14
@@ -26,9 +22,7 @@ def test_every_list_is_in_the_menu_or_in_records() -> None:
     assert lists == {entry for entry in entries if "." in entry}
 
 
-def test_records_has_the_permitted_tables(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_records_has_the_permitted_tables(program_a: Program, browser: Browser) -> None:
     page = browser(program_a.tenant).get("/admin/records/")
     links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
     assert len(links) == sum(len(entries) for _, entries in RECORDS)

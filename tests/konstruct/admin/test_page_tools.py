@@ -1,6 +1,5 @@
 """Tools of lists on the pages of conversations and people."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +10,7 @@ from tenants.admin import list_tools
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.admin.exporting import exported
-from tests.konstruct.conftest import Program, users_shown
+from tests.konstruct.conftest import Browser, Program, users_shown
 
 PERMISSIONS = {
     "conversations": "view_message",
@@ -44,18 +43,17 @@ def add(program: Program, user: str, content: str, at: datetime) -> None:
 
 
 def test_conversations_of_a_range_are_listed_and_exported(
-    program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    program: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_tools, "BATCH_ROWS", 2)
-    client = browser(program.tenant)
-    page = client.get("/admin/conversations/?from=2026-01-02&to=2026-01-02")
+    page = admin.get("/admin/conversations/?from=2026-01-02&to=2026-01-02")
     assert [row.user_id for row in page.context["cl"].result_list] == ["=bob()"]
-    rows = exported(client, "/admin/conversations/")
+    rows = exported(admin, "/admin/conversations/")
     assert [row["user_id"] for row in rows] == ["carl", "'=bob()", "ann"]
     assert rows[0]["agent"] == program.agent.name
-    rows = exported(client, "/admin/conversations/", "?user=ann&to=2026-01-01")
+    rows = exported(admin, "/admin/conversations/", "?user=ann&to=2026-01-01")
     assert [(row["user_id"], row["thread_id"]) for row in rows] == [("ann", "of ann")]
-    (row,) = exported(client, "/admin/conversations/", "?from=2026-01-02&to=2026-01-02")
+    (row,) = exported(admin, "/admin/conversations/", "?from=2026-01-02&to=2026-01-02")
     assert (row["user_id"], row["content"][:5]) == ("'=bob()", "'=1+1")
     with tenant_scope(program.tenant.id):
         event = AccessEvent.objects.filter(action="export").latest("id")
@@ -64,27 +62,26 @@ def test_conversations_of_a_range_are_listed_and_exported(
 
 
 def test_people_of_a_range_are_listed_found_and_exported(
-    program: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    program: Program, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_tools, "BATCH_ROWS", 2)
-    client = browser(program.tenant)
 
     def people_listed(query: str) -> list[str]:
-        page = client.get(f"/admin/people/{query}")
+        page = admin.get(f"/admin/people/{query}")
         return [person.user_id for person in page.context["cl"].result_list]
 
     assert people_listed("?from=2026-01-02") == ["=bob()", "carl"]
     assert people_listed("?to=2026-01-01") == ["ann"]
     assert people_listed("?q=a&from=2026-01-02") == ["carl"]
     assert people_listed("?from=nonsense&to=%00") == ["=bob()", "ann", "carl"]
-    rows = exported(client, "/admin/people/")
+    rows = exported(admin, "/admin/people/")
     assert [row["user_id"] for row in rows] == ["carl", "ann", "'=bob()"]
-    assert exported(client, "/admin/people/", "?from=2030-01-01") == []
+    assert exported(admin, "/admin/people/", "?from=2030-01-01") == []
 
 
 @pytest.mark.parametrize("page", PERMISSIONS)
 def test_an_export_of_a_page_takes_its_permission_and_that_to_export(
-    program: Program, program_b: Program, browser: Callable[..., Client], page: str
+    program: Program, program_b: Program, browser: Browser, page: str
 ) -> None:
     address = f"/admin/{page}/export/"
     permission = PERMISSIONS[page]

@@ -1,7 +1,6 @@
 """Two people with the same form: the second save is refused, and names the lost changes."""
 
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +14,7 @@ from memory.models import MemoryEntry
 from tenants.admin.recorded_admin import VERSION
 from tenants.context import tenant_scope
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 FORM = {**AGENT_FORM, "name": "ada", "recall_weights": "{}"}
 _VERSION = re.compile(rf'name="{VERSION}" value="([^"]+)"')
@@ -38,9 +37,7 @@ def stored(program: Program) -> Agent:
         return Agent.objects.get(pk=program.agent.pk)
 
 
-def test_second_save_is_refused_and_keeps_the_input(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_second_save_is_refused_and_keeps_the_input(program_a: Program, browser: Browser) -> None:
     first, second = browser(program_a.tenant), browser(program_a.tenant)
     address = f"/admin/orchestrator/agent/{program_a.agent.pk}/change/"
     version = opened(second, address)
@@ -62,30 +59,21 @@ def test_second_save_is_refused_and_keeps_the_input(
     assert (agent.persona, agent.identity) == ("", "Of second.")
 
 
-def test_equal_changes_are_no_conflict(program_a: Program, browser: Callable[..., Client]) -> None:
-    client = browser(program_a.tenant)
+def test_equal_changes_are_no_conflict(program_a: Program, admin: Client) -> None:
     address = f"/admin/orchestrator/agent/{program_a.agent.pk}/change/"
-    form = {**FORM, "persona": "Kind.", VERSION: opened(client, address)}
+    form = {**FORM, "persona": "Kind.", VERSION: opened(admin, address)}
     for _ in range(2):
-        assert client.post(address, form).status_code == 302
+        assert admin.post(address, form).status_code == 302
 
 
-def test_a_fact_that_a_program_changed_is_refused(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(populated_a.tenant)
+def test_a_fact_that_a_program_changed_is_refused(populated_a: Program, admin: Client) -> None:
     with tenant_scope(populated_a.tenant.id):
         fact = MemoryEntry.objects.entries().get()
     address = f"/admin/memory/memoryentry/{fact.pk}/change/"
-    form = {"content": "Likes coffee.", "metadata": "{}", VERSION: opened(client, address)}
-    answer = populated_a.request(
-        "PATCH",
-        f"/api/v1/facts/{fact.pk}/",
-        data=b'{"content": "Likes water."}',
-        content_type="application/json",
-    )
+    form = {"content": "Likes coffee.", "metadata": "{}", VERSION: opened(admin, address)}
+    answer = populated_a.write("PATCH", f"/api/v1/facts/{fact.pk}/", {"content": "Likes water."})
     assert answer.status_code == 200, answer.content
-    refused = client.post(address, form)
+    refused = admin.post(address, form)
     (error,) = refused.context["adminform"].form.non_field_errors()
     with tenant_scope(populated_a.tenant.id):
         assert LongTermMemory().history(fact.pk, populated_a.tenant.id)[0].content == "Likes water."
@@ -93,9 +81,7 @@ def test_a_fact_that_a_program_changed_is_refused(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_second_of_two_concurrent_saves_is_refused(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_second_of_two_concurrent_saves_is_refused(program_a: Program, browser: Browser) -> None:
     clients = [browser(program_a.tenant), browser(program_a.tenant)]
     address = f"/admin/orchestrator/agent/{program_a.agent.pk}/change/"
     version = opened(clients[0], address)

@@ -24,6 +24,7 @@ from memory.exceptions import EmbeddingModelError
 from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tenants.naming import schema_name_of
+from tests.database import as_owner
 from tests.konstruct.running import eventually, forget_heartbeats
 
 CHECKS = ("database", "cache", "broker", "model", "migrations", *QUEUES, BEAT, OWNER)
@@ -121,7 +122,7 @@ def test_not_ready_names_the_missing_part(
 
 
 @contextmanager
-def behind(as_owner: Any, *slugs: str) -> Iterator[None]:
+def behind(*slugs: str) -> Iterator[None]:
     """Mark tenants as migrated by an earlier version during the block."""
     with as_owner():
         before = Tenant.objects.get(slug="tenant-a").migrated_to
@@ -134,11 +135,11 @@ def behind(as_owner: Any, *slugs: str) -> Iterator[None]:
 
 
 def test_tenant_with_pending_migrations_answers_with_retry_after_and_does_not_stop_others(
-    transactional_db: None, tenant_a: Tenant, as_owner: Any
+    transactional_db: None, tenant_a: Tenant
 ) -> None:
     with tenant_scope(tenant_a.id):
         _, key = issue_key(tenant_id=tenant_a.id, name="program")
-    with behind(as_owner, "tenant-a"):
+    with behind("tenant-a"):
         assert get("/health/ready").status_code == 200
         refused = get("/admin/login/", Host="tenant-a.localhost")
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "30")
@@ -150,10 +151,8 @@ def test_tenant_with_pending_migrations_answers_with_retry_after_and_does_not_st
     assert get("/admin/login/", Host="tenant-a.localhost").status_code == 200
 
 
-def test_a_process_that_could_serve_no_tenant_is_not_ready(
-    transactional_db: None, as_owner: Any
-) -> None:
-    with behind(as_owner, "tenant-a", "tenant-b"):
+def test_a_process_that_could_serve_no_tenant_is_not_ready(transactional_db: None) -> None:
+    with behind("tenant-a", "tenant-b"):
         response = get("/health/ready")
         assert (response.status_code, response.json()["checks"]["migrations"]) == (
             503,
@@ -162,7 +161,7 @@ def test_a_process_that_could_serve_no_tenant_is_not_ready(
     assert get("/health/ready").status_code == 200
 
 
-def test_pending_public_migration_is_not_ready(transactional_db: None, as_owner: Any) -> None:
+def test_pending_public_migration_is_not_ready(transactional_db: None) -> None:
     with as_owner():
         MigrationRecorder(tenant_connection()).record_unapplied("tenants", "0001_initial")
     try:

@@ -22,6 +22,7 @@ from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
 from tests.konstruct.privacy.conftest import no_second_check, send_in_pipeline  # noqa: F401
 
 BY = Actor.operator("test")
@@ -37,7 +38,7 @@ def journal_file(settings: Any, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def send_message() -> Callable[..., Message]:
+def send_message() -> SendMessage:
     """Send a message to the agent of a tenant through the whole pipeline."""
 
     def send(tenant: Tenant, content: str, user_id: str = "maria", **given: Any) -> Message:
@@ -69,7 +70,7 @@ def backup(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def backup_with_anna(
-    send_message: Callable[..., Message], backup: Callable[..., Path]
+    send_message: SendMessage, backup: Callable[..., Path]
 ) -> Callable[[Tenant], Path]:
     """Send messages of anna and ben, back up the tenant, erase anna, and return the backup."""
 

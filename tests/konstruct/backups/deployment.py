@@ -13,7 +13,7 @@ import psycopg
 
 from konstruct.local import embedded
 from konstruct.local.embedded.postgres import binaries
-from tests.konstruct.running import PROJECT
+from tests.konstruct.running import PROJECT, run_python
 
 # Each process of a test run has separate deployments.
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
@@ -97,12 +97,13 @@ class Deployment:
 
     def talk(self, words: str, *slugs: str) -> None:
         """Send messages of anna and ben in each of the tenants, which are created if missing."""
-        subprocess.run(
-            [sys.executable, "-c", _TALK, words, *slugs],
-            cwd=PROJECT,
+        run_python(
+            "-c",
+            _TALK,
+            words,
+            *slugs,
             env={**self.environment, "KONSTRUCT_DB_ROLE": "owner"},
             check=True,
-            capture_output=True,
         )
 
     def erase(self, slug: str, user_id: str = "anna") -> None:

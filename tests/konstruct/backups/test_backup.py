@@ -19,12 +19,12 @@ from psycopg.errors import LockNotAvailable
 from konstruct.backups.files import MANIFEST, backups_in, remove_old
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy import erasure
-from memory.models import Message
 from tenants import journal, postgres_tools, traces
 from tenants.context import fetch_value, tenant_scope
 from tenants.models import OperatorEvent, Tenant
 from tests import database
 from tests.konstruct.backups.conftest import BY, owner_works, run, texts, without_room
+from tests.konstruct.conftest import SendMessage
 from tests.servers.otlp import exporting
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -46,7 +46,7 @@ def fingerprint(tenant: Tenant) -> list[Any]:
 
 
 def test_a_backup_is_for_its_owner_alone_and_names_no_secret(
-    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "My dog is called Rex.")
     made = backup()
@@ -70,10 +70,7 @@ def test_a_backup_is_for_its_owner_alone_and_names_no_secret(
 
 
 def test_backup_of_one_tenant_has_no_data_of_another(
-    tenant_a: Tenant,
-    tenant_b: Tenant,
-    send_message: Callable[..., Message],
-    backup: Callable[..., Path],
+    tenant_a: Tenant, tenant_b: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "Zyxomma")
     send_message(tenant_b, "Quokkasaurus")
@@ -110,7 +107,7 @@ def removed(made: Path, name: str) -> None:
 )
 def test_changed_backup_is_refused_without_changes(
     tenant_a: Tenant,
-    send_message: Callable[..., Message],
+    send_message: SendMessage,
     backup: Callable[..., Path],
     change: Callable[[Path, str], None],
     kind: str,
@@ -168,9 +165,7 @@ def test_the_dump_of_another_tenant_is_refused(
 
 
 def test_a_restore_that_fails_puts_the_tenant_back(
-    tenant_a: Tenant,
-    send_message: Callable[..., Message],
-    backup: Callable[..., Path],
+    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     made = backup("--tenant", "tenant-a")
     send_message(tenant_a, "This came later.")
@@ -183,10 +178,7 @@ def test_a_restore_that_fails_puts_the_tenant_back(
 
 @pytest.mark.data
 def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
-    tenant_a: Tenant,
-    send_message: Callable[..., Message],
-    backup: Callable[..., Path],
-    monkeypatch: Any,
+    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path], monkeypatch: Any
 ) -> None:
     for user in ("anna", "bella", "ben"):
         send_message(tenant_a, f"I am {user}.", user)
@@ -379,7 +371,7 @@ def test_a_backup_of_an_older_version_is_migrated(
 
 @pytest.mark.data
 def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
-    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "My dog is called Rex.")
     with exporting() as collector:

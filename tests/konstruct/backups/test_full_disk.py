@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from konstruct.local.embedded.postgres import binaries
-from memory.models import Message
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
 from tests.konstruct.running import PROJECT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.data]
@@ -47,7 +47,7 @@ def mounts() -> bool:
 def test_a_backup_onto_a_disk_that_is_full_at_any_moment_is_not_there(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    send_message: Callable[..., Message],
+    send_message: SendMessage,
     backup: Callable[..., Path],
     process_environment: dict[str, str],
     journal_file: Path,

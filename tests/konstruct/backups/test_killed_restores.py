@@ -19,13 +19,13 @@ from konstruct.backups import restoring
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
 from tenants.postgres_tools import restore_session_name
 from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.backups.conftest import dumped, run, texts, without_room
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -88,9 +88,7 @@ def settled(tenant: Tenant) -> bool:
 
 
 def test_after_a_kill_before_any_step_the_next_one_ends_right(
-    tenant_a: Tenant,
-    backup_with_anna: Callable[[Tenant], Path],
-    monkeypatch: Any,
+    tenant_a: Tenant, backup_with_anna: Callable[[Tenant], Path], monkeypatch: Any
 ) -> None:
     command = ("restore", backup_with_anna(tenant_a), "--tenant", "tenant-a", "--yes")
     for step in STEPS:
@@ -155,7 +153,7 @@ def test_program_of_a_killed_restore_ends_before_the_next_restore(
 def test_killed_restore_of_all_continues_with_the_remaining_tenants(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    send_message: Callable[..., Message],
+    send_message: SendMessage,
     backup: Callable[..., Path],
     monkeypatch: Any,
 ) -> None:
@@ -183,7 +181,7 @@ def test_killed_restore_of_all_continues_with_the_remaining_tenants(
 def test_a_restore_is_the_only_one(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    send_message: Callable[..., Message],
+    send_message: SendMessage,
     backup: Callable[..., Path],
     monkeypatch: Any,
 ) -> None:

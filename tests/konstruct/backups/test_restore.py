@@ -30,6 +30,7 @@ from tenants.models import Job, Tenant
 from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.backups.conftest import BY, dumped, owner_works, run, texts
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -40,10 +41,7 @@ def drop(tenant: Tenant) -> None:
 
 
 def test_erasures_after_the_backup_are_repeated(
-    tenant_a: Tenant,
-    tenant_b: Tenant,
-    send_message: Callable[..., Message],
-    backup: Callable[..., Path],
+    tenant_a: Tenant, tenant_b: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "My canary is called Zyxomma.", "anna")
     send_message(tenant_a, "My dog is called Rex.", "ben")
@@ -106,7 +104,7 @@ def test_erasures_after_the_backup_are_repeated(
 
 @pytest.mark.data
 def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
-    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "My canary is called Zyxomma.", "anna")
     secret = send_message(tenant_a, "My password is Quokkasaurus.", "ben")
@@ -176,7 +174,7 @@ def test_restore_of_all_includes_a_tenant_after_a_failed_deletion(
 
 
 def test_person_who_returned_before_the_backup_is_not_erased_again(
-    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "The first time.", "anna")
     with tenant_scope(tenant_a.id):
@@ -189,7 +187,7 @@ def test_person_who_returned_before_the_backup_is_not_erased_again(
 
 
 def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
-    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "Old.", "ben")
     send_message(tenant_a, "New.", "cleo")
@@ -229,9 +227,7 @@ def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> 
 
 @pytest.mark.data
 def test_deleted_tenant_is_restored_only_on_request(
-    make_tenant: Callable[..., Tenant],
-    send_message: Callable[..., Message],
-    backup: Callable[..., Path],
+    make_tenant: Callable[..., Tenant], send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     tenant = make_tenant("gone")
     send_message(tenant, "My dog is called Rex.")
@@ -261,7 +257,7 @@ def test_deleted_tenant_is_restored_only_on_request(
 
 @pytest.mark.data
 def test_tenant_with_findings_is_restored_closed(
-    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
 ) -> None:
     send_message(tenant_a, "My dog is called Rex.")
     with database.cleaner("default").cursor() as cursor:
@@ -279,7 +275,7 @@ def test_tenant_with_findings_is_restored_closed(
 
 
 def test_an_erasure_without_its_line_in_the_journal_is_not_done(
-    tenant_a: Tenant, send_message: Callable[..., Message], journal_file: Path
+    tenant_a: Tenant, send_message: SendMessage, journal_file: Path
 ) -> None:
     send_message(tenant_a, "My canary is called Zyxomma.", "anna")
     journal_file.unlink()

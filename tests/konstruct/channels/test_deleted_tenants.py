@@ -1,8 +1,5 @@
 """A deleted tenant in its grace period: every channel is closed, and no job is lost."""
 
-from collections.abc import Callable
-from typing import Any
-
 from django.test import Client
 
 from konstruct.channels.models import Arrival
@@ -13,7 +10,7 @@ from tenants.context import tenant_scope
 from tenants.models import Job
 from tenants.schemas import provisioning
 from tests.jobs import claimable, work
-from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.conftest import MESSAGES, Post, Program
 from tests.servers.slack import mention
 
 WAYS = {
@@ -34,7 +31,7 @@ def statuses(program: Program, *, host: str) -> dict[str, int]:
 
 
 def test_a_deleted_tenant_is_refused_everywhere_and_loses_no_job(
-    connected: Program, program_b: Program, post: Callable[..., Any]
+    connected: Program, program_b: Program, post: Post
 ) -> None:
     tenant = connected.tenant
     sent = connected.send("What waits?")

@@ -1,8 +1,6 @@
 """verify_memory: a consistent memory has no findings; each inconsistency is found and repaired."""
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -44,6 +42,8 @@ from tenants.audit.models import ActorKind, RetentionRule
 from tenants.context import connection, tenant_scope
 from tenants.models import Job, Tenant
 from tenants.redis_keys import memory_short_key
+from tests.database import as_owner
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -65,9 +65,7 @@ def execute(tenant: Tenant, sql: str, *parameters: object) -> None:
         cursor.execute(sql, parameters)
 
 
-def test_consistent_memory_has_no_findings(
-    tenant_a: Tenant, send_message: Callable[..., Message]
-) -> None:
+def test_consistent_memory_has_no_findings(tenant_a: Tenant, send_message: SendMessage) -> None:
     send_message("My dog Rex was born in May.")
     send_message("…")
     send_message("你好，我住在上海。", user_id="李:雷")
@@ -82,7 +80,7 @@ def test_consistent_memory_has_no_findings(
 
 
 def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage
 ) -> None:
     for number in range(12):
         send_message(f"Number {number}.")
@@ -94,7 +92,7 @@ def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
 
 
 def test_message_without_a_reply_job_is_enqueued(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage
 ) -> None:
     message, _ = accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
     with tenant_scope(tenant_a.id):
@@ -147,10 +145,7 @@ def test_message_without_an_embedding_job_is_enqueued(tenant_a: Tenant, agent: A
 
 @pytest.mark.parametrize("table", ["memory_indexedmessage", "memory_conversationembedding"])
 def test_message_without_index_rows_is_enqueued(
-    tenant_a: Tenant,
-    send_message: Callable[..., Message],
-    as_owner: Callable[[], AbstractContextManager[None]],
-    table: str,
+    tenant_a: Tenant, send_message: SendMessage, table: str
 ) -> None:
     send_message("My dog Rex was born in May.")
     with as_owner():
@@ -162,7 +157,7 @@ def test_message_without_index_rows_is_enqueued(
 
 
 def test_a_window_that_differs_is_rebuilt(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage
 ) -> None:
     send_message("One.")
     send_message("Two.")
@@ -181,7 +176,7 @@ def test_a_window_that_differs_is_rebuilt(
 
 
 def test_window_without_a_transcript_is_removed(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage
 ) -> None:
     send_message("One.")
     cache, key = get_redis_connection("default"), memory_short_key(tenant_a.id, agent.id, "eve")
@@ -192,7 +187,7 @@ def test_window_without_a_transcript_is_removed(
 
 
 def test_extracted_facts_without_words_of_a_message_are_retracted(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], as_owner: Any
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage
 ) -> None:
     message = send_message("I live in Lisbon, and I drink tea.")
     with tenant_scope(tenant_a.id):
@@ -217,7 +212,7 @@ def test_extracted_facts_without_words_of_a_message_are_retracted(
 
 
 def test_command_prints_findings_and_exits_with_1(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], capsys: Any
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage, capsys: Any
 ) -> None:
     send_message("Hello.")
     call_command("verify_memory", "--tenant", "tenant-a")

@@ -17,8 +17,7 @@ from psycopg.errors import InsufficientPrivilege
 from memory.context import SessionStore
 from tenants.context import public_scope
 from tests.konstruct.isolation.attempts import NOT_TRIED, Attempt, Layer
-from tests.konstruct.isolation.fixtures import THREAD, USER, TenantFixture
-from tests.konstruct.isolation.more_rows import items, save_session, workspaces
+from tests.konstruct.isolation.fixtures import THREAD, USER, TenantFixture, save_session
 
 NO_LOGIN = f"{NOT_TRIED}the log-in failed (is the host in ALLOWED_HOSTS?)"
 API = "/api/v1"
@@ -68,7 +67,7 @@ def _by_key(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]
         "DELETE", f"{API}/facts/{victim.fact_id}/", victim, "delete the victim's fact", None
     )
     yield neutral.change(
-        "DELETE", f"{API}/conversations/items/{items[victim.tenant.id]}/", victim,
+        "DELETE", f"{API}/conversations/items/{victim.item_id}/", victim,
         "take the victim's item back", None,
     )  # fmt: skip
     yield neutral.change(
@@ -78,7 +77,7 @@ def _by_key(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]
     )  # fmt: skip
     yield neutral.change(
         "POST", "/channels/slack/events/", victim, "speak in the victim's Slack in Slack's name",
-        {"type": "event_callback", "event_id": "Ev1", "team_id": workspaces[victim.tenant.id],
+        {"type": "event_callback", "event_id": "Ev1", "team_id": victim.workspace,
          "event": {"type": "app_mention", "user": USER, "channel": "C1", "ts": "1.1", "text": "x"}},
     )  # fmt: skip
     yield from _session_of_the_same_name(neutral, attacker, victim)

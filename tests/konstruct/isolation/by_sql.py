@@ -13,7 +13,6 @@ from tenants.exceptions import TenantPinned
 from tenants.models import TenantModel
 from tests.konstruct.isolation.attempts import Attempt, Layer
 from tests.konstruct.isolation.fixtures import TenantFixture
-from tests.konstruct.isolation.more_rows import workspaces
 from tests.konstruct.isolation.statements import (
     HARMING,
     NAMING,
@@ -97,7 +96,7 @@ def _by_claims(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attem
     yield attempt_statement(
         "INSERT a claim of the victim's workspace",
         f"INSERT INTO {table} (channel, workspace, tenant_id)"
-        f" VALUES ('slack', '{workspaces[victim.tenant.id]}', '{attacker.tenant.id}')",
+        f" VALUES ('slack', '{victim.workspace}', '{attacker.tenant.id}')",
     )
 
 

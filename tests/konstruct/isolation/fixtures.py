@@ -1,25 +1,30 @@
-"""Throw-away tenants with a secret in their agent, message, window and fact."""
+"""Throw-away tenants with a secret in each place that an attack reads."""
 
 import secrets
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
+from django_redis import get_redis_connection
+from langgraph.checkpoint.base import empty_checkpoint
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from memory.conf import EMBEDDING_DIMENSIONS
+from memory.context import SessionStore
+from memory.conversations.items import add_items
 from memory.conversations.short_term import append_turns
 from memory.conversations.transcript import record_message
 from memory.conversations.window_store import Turn
 from memory.facts import LongTermMemory
-from memory.models import MemoryEntry
+from memory.long_term import store_embedding
+from memory.models import ConversationItem, MemoryEntry
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tenants.redis_keys import idempotency_key
 from tenants.schemas import provisioning
-from tenants.servers import servers
+from tenants.serving import claim_workspace
 
-NAME = "Attacker and victim"
 VECTOR = [1.0] + [0.0] * (EMBEDDING_DIMENSIONS - 1)
 # All tenants use the same names: a wrong tenant id alone would find the rows of another tenant.
 USER, THREAD = "maria", "t"
@@ -36,6 +41,8 @@ class TenantFixture:
     key: str
     message_id: UUID
     fact_id: UUID
+    item_id: int
+    workspace: str
 
     @property
     def host(self) -> str:
@@ -43,19 +50,17 @@ class TenantFixture:
         return provisioning.default_domain(self.tenant.slug)
 
 
-def make_tenants(number: int) -> list[Tenant]:
-    """Create `number` tenants on each server. Needs the owner's role."""
-    return [
-        provisioning.create_tenant(slug=f"proof-{secrets.token_hex(6)}", name=NAME, server=server)
-        for server in servers()
-        for _ in range(number)
-    ]
-
-
-def delete_tenants() -> None:
-    """Delete all throw-away tenants. Needs the owner's role."""
-    for tenant in Tenant.objects.filter(name=NAME):
-        provisioning.delete_tenant(tenant)
+def save_session(tenant_id: UUID, text: str) -> None:
+    """Save a session of one message."""
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = {"messages": [text]}
+    checkpoint["channel_versions"] = {"messages": "1"}
+    SessionStore(tenant_id).checkpointer.put(
+        {"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}},
+        checkpoint,
+        {"run_id": text},
+        {"messages": "1"},
+    )
 
 
 def populate(tenant: Tenant) -> TenantFixture:
@@ -63,20 +68,24 @@ def populate(tenant: Tenant) -> TenantFixture:
     secret, password = f"secret{secrets.token_hex(8)}", secrets.token_urlsafe()
     agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt=secret)
     _, key = issue_key(tenant_id=tenant.id, name=secret)
-    question, _ = record_message(
-        tenant_id=tenant.id,
-        agent_id=agent.id,
-        user_id=USER,
-        thread_id=THREAD,
-        channel="rest",
-        content=secret,
-        role="user",
-    )
+    turn = {"tenant_id": tenant.id, "agent_id": agent.id, "user_id": USER, "thread_id": THREAD}
+    turn |= {"channel": "rest", "content": secret}
+    question, _ = record_message(**turn, role="user")
+    record_message(**turn, role="assistant", in_reply_to=question.id)
     append_turns(tenant.id, agent.id, USER, [Turn.of(question)])
+    store_embedding(tenant.id, agent.id, USER, secret, "user", VECTOR)
+    save_session(tenant.id, secret)
     fact = MemoryEntry(
         tenant_id=tenant.id, agent_id=agent.id, user_id=USER, content=secret, embedding=VECTOR
     )
     fact_id = LongTermMemory().store(fact)
+    workspace = f"T{secrets.token_hex(6).upper()}"
     with tenant_scope(tenant.id):
         get_user_model().objects.create_superuser("eva", password=password)
-    return TenantFixture(tenant, secret, password, agent.id, str(key), question.id, fact_id)
+        claim_workspace("slack", workspace)
+        add_items(agent.id, USER, THREAD, [({"said": secret}, question.id)])
+        item_id = ConversationItem.objects.get().pk
+    get_redis_connection("default").set(idempotency_key(tenant.id, question.id), secret)
+    return TenantFixture(
+        tenant, secret, password, agent.id, str(key), question.id, fact_id, item_id, workspace
+    )

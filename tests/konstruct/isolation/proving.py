@@ -2,19 +2,18 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from secrets import token_hex
 
 from tenants.context import public_scope
+from tenants.models import Tenant
+from tenants.schemas import provisioning
+from tenants.servers import servers
 from tests import database
 from tests.konstruct.isolation import by_http, by_sql, by_stores
 from tests.konstruct.isolation.attempts import Attempt, Proof
-from tests.konstruct.isolation.fixtures import (
-    TenantFixture,
-    delete_tenants,
-    make_tenants,
-    populate,
-)
-from tests.konstruct.isolation.more_rows import populate_more
+from tests.konstruct.isolation.fixtures import TenantFixture, populate
 
+NAME = "Attacker and victim"
 Attack = Callable[[TenantFixture, TenantFixture], Iterator[Attempt]]
 ATTACKS: Sequence[Attack] = (by_sql.attack, by_stores.attack, by_http.attack)
 
@@ -34,10 +33,14 @@ def prove(
         logging.disable(logging.WARNING)  # each request that is refused would be a line
         try:
             with database.as_owner():
-                created = make_tenants(tenants)
+                created = [
+                    provisioning.create_tenant(
+                        slug=f"proof-{token_hex(6)}", name=NAME, server=server
+                    )
+                    for server in servers()
+                    for _ in range(tenants)
+                ]
             fixtures = [populate(tenant) for tenant in created]
-            for fixture in fixtures:
-                populate_more(fixture)
             with database.as_owner():
                 before(fixtures)
             groups = [fixtures[at : at + tenants] for at in range(0, len(fixtures), tenants)]
@@ -50,5 +53,6 @@ def prove(
         finally:
             logging.disable(logging.NOTSET)
             with database.as_owner():
-                delete_tenants()
+                for tenant in Tenant.objects.filter(name=NAME):
+                    provisioning.delete_tenant(tenant)
     return proof

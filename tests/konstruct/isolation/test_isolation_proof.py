@@ -9,7 +9,6 @@ from django.core.management import CommandError, call_command
 from konstruct.management.commands import prove_isolation
 from tenants.checks.system import checks
 from tenants.context import connection, server_scope
-from tenants.postgresql.base import DatabaseWrapper
 from tests.konstruct.isolation.attempts import Layer
 from tests.konstruct.isolation.fixtures import TenantFixture
 from tests.konstruct.isolation.proving import prove
@@ -61,38 +60,6 @@ def test_without_policies_the_other_layers_hold() -> None:
     breaches = {attempt.what for attempt in proof.breaches}
     assert "SELECT from the victim's memory_message" in breaches
     assert {attempt.via for attempt in proof.breaches} == {"SQL", "driver"}
-
-
-@pytest.mark.data
-def test_with_too_many_grants_the_other_layers_hold() -> None:
-    proof = prove(
-        before=on_victims("GRANT UPDATE, DELETE ON {schema}.memory_posting TO konstruct_app"),
-    )
-    assert proof.broken_layers == [Layer.ROLE]
-    assert "our own: DELETE FROM memory_posting" in {breach.what for breach in proof.breaches}
-
-
-@pytest.mark.data
-def test_without_schemas_the_policies_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each search_path begins with the last tenant's schema."""
-
-    def forget_schemas(tenants: Sequence[TenantFixture]) -> None:
-        right = DatabaseWrapper._get_cursor_search_paths
-
-        def wrong(wrapper: DatabaseWrapper) -> list[str]:
-            paths = right(wrapper)
-            is_proof = any(tenant.tenant.schema_name in paths for tenant in tenants)
-            return [tenants[-1].tenant.schema_name, *paths] if is_proof else paths
-
-        monkeypatch.setattr(DatabaseWrapper, "_get_cursor_search_paths", wrong)
-
-    proof = prove(before=forget_schemas)
-    assert proof.broken_layers == [Layer.SCHEMA]
-    assert {breach.what for breach in proof.breaches} == {
-        "be in another schema than ours",
-        # The policies compare with the victim's tenant.
-        "our search_path and the victim's tenant",
-    }
 
 
 def test_the_command_shows_the_findings_of_the_catalogue(

@@ -54,9 +54,7 @@ def test_complete_endpoint_gets_the_tier_and_the_model_if_set() -> None:
 
 
 @pytest.mark.parametrize("endpoint", [POOL, OPENAI])
-def test_both_endpoints_get_the_same_tools_if_any(
-    endpoint: Endpoint,
-) -> None:
+def test_both_endpoints_get_the_same_tools_if_any(endpoint: Endpoint) -> None:
     tools = [{"type": "function", "function": {"name": "f"}}]
     request = CompletionRequest([], model="m", tier="fast", tools=tools)
     offered = endpoint.payload(request)

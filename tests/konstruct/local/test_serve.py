@@ -23,7 +23,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.processes import is_alive
 from tenants.checks.connections import CANNOT_BOOT
-from tests.konstruct.running import PROJECT, eventually, kill, processes_in
+from tests.konstruct.running import PROJECT, eventually, kill, processes_in, run_python
 from tests.konstruct.test_metrics_files import ALERTS
 
 WORKERS = [("worker", queue) for queue in heartbeats.WORKERS]
@@ -118,13 +118,7 @@ def free_port() -> int:
 
 def refusal(home: Path, port: int | str, **variables: str) -> tuple[int, str]:
     """Return exit status and output of a serve that is expected to refuse."""
-    ran = subprocess.run(
-        [sys.executable, "manage.py", "serve", "--port", str(port)],
-        cwd=PROJECT,
-        env=environment(home) | variables,
-        capture_output=True,
-        text=True,
-    )
+    ran = run_python("manage.py", "serve", "--port", str(port), env=environment(home) | variables)
     return ran.returncode, ran.stdout + ran.stderr
 
 
@@ -246,11 +240,11 @@ def test_killed_worker_loses_no_count_and_its_queue_raises_the_alert(
 
 def prepared_tenant(home: Path) -> tuple[str, str]:
     """Create a tenant. Return its id, and a key for its agent."""
-    made = subprocess.run(
-        [sys.executable, "-m", "tests.end_to_end.prepare", "oak"],
-        cwd=PROJECT,
+    made = run_python(
+        "-m",
+        "tests.end_to_end.prepare",
+        "oak",
         env={**os.environ, "KONSTRUCT_HOME": str(home), "KONSTRUCT_DB_ROLE": "owner"},
-        capture_output=True,
         check=True,
     )
     (tenant,) = json.loads(made.stdout)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from logging import ERROR, LogRecord
 from uuid import uuid4
 
@@ -18,11 +18,11 @@ from konstruct.logs import RedactingFormatter
 from tenants.checks import system
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
+from tests.database import as_owner
 from tests.konstruct.running import PROJECT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-AsOwner = Callable[[], AbstractContextManager[None]]
 
 MARKER = "the-marker-that-somebody-said"
 MESSAGE = (
@@ -98,7 +98,7 @@ def refusal(statements: list[tuple[str, list[object]]]) -> DatabaseError | None:
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("role", ["app", "owner"])
 def test_refused_statements_are_not_in_the_server_log(
-    log: Callable[[], str], tenant_a: Tenant, as_owner: AsOwner, role: str, kind: str
+    log: Callable[[], str], tenant_a: Tenant, role: str, kind: str
 ) -> None:
     with as_owner() if role == "owner" else nullcontext(), tenant_scope(tenant_a.id):
         refused = refusal(REFUSED[kind]) is not None

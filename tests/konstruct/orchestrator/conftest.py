@@ -1,6 +1,5 @@
 """Fixtures that send messages through the real pipeline, with the test's language model server."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages
 from memory.models import Message
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.servers.llm import LLMServer
 
 
@@ -23,7 +22,7 @@ def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
 
 
 @pytest.fixture
-def send_message(program: Program) -> Callable[..., Message]:
+def send_message(program: Program) -> SendMessage:
     """Send a message to the program's agent. With `handled` a worker answers it immediately."""
 
     def send_message(

@@ -14,7 +14,7 @@ from konstruct.orchestrator.models import (
 )
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.metered import metered_call
 
 TODAY = datetime.now(UTC).date()
@@ -56,7 +56,7 @@ def exchange() -> Callable[..., Message]:
 
 
 def test_replies_are_counted_by_their_source_and_time(
-    program_a: Program, exchange: Callable[..., Message]
+    program_a: Program, exchange: SendMessage
 ) -> None:
     with tenant_scope(program_a.tenant.id):
         exchange(program_a, fact_count=1, hit_count=1, seconds=1.0)
@@ -73,7 +73,7 @@ def test_replies_are_counted_by_their_source_and_time(
 
 
 def test_ended_day_is_counted_once_and_again_on_request(
-    program_a: Program, exchange: Callable[..., Message]
+    program_a: Program, exchange: SendMessage
 ) -> None:
     day = TODAY - timedelta(days=3)
     with tenant_scope(program_a.tenant.id):
@@ -89,7 +89,7 @@ def test_ended_day_is_counted_once_and_again_on_request(
 
 
 def test_escalations_and_tokens_of_extraction_are_counted_by_their_day(
-    program_a: Program, exchange: Callable[..., Message]
+    program_a: Program, exchange: SendMessage
 ) -> None:
     with tenant_scope(program_a.tenant.id):
         exchange(program_a)

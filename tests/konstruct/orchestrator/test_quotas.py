@@ -30,7 +30,7 @@ from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, nex
 from tenants.management.base import UsageError
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.outbox.models import EventType, OutboxEvent
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.metered import counts_of_month, metered_call
 from tests.servers.llm import LLMServer
@@ -47,7 +47,7 @@ def limit(program: Program, quota: Quota, hard: int | None = None, soft: int | N
 
 
 def send_json(program: Program, method: str, path: str, **body: Any) -> Any:
-    return program.request(method, path, data=json_bytes(body), content_type="application/json")
+    return program.write(method, path, body)
 
 
 def measure(program: Program) -> dict[str, Any]:

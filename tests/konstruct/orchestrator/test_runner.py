@@ -38,9 +38,7 @@ def _server(llm_server: LLMServer, settings: Any) -> None:
     settings.LLM_POOL_URL = llm_server.url + "/v1"
 
 
-def test_without_messages_it_sends_the_system_prompt_and_the_message(
-    llm_server: LLMServer,
-) -> None:
+def test_without_messages_it_sends_the_system_prompt_and_the_message(llm_server: LLMServer) -> None:
     assert run_agent(Hello(), Ada()) == "Noted."
     assert llm_server.requests[0].body["messages"] == [
         {"role": "system", "content": builder.build_system_prompt(Ada())},

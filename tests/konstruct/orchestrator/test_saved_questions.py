@@ -1,6 +1,5 @@
 """Saved questions: asked again after each change, by dry runs."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, ModelCall, QuestionAnswer, SavedQuestion
 from konstruct.privacy.erasure import carry_out
 from konstruct.privacy.erasure.rows import delete_messages
-from memory.models import Message
 from tenants import transaction
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind
@@ -21,7 +19,7 @@ from tenants.context import tenant_scope
 from tenants.jobs import WorkerLost
 from tests import database
 from tests.jobs import expire_leases
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.privacy.erasure.conftest import files_left_alone  # noqa: F401
 from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
@@ -132,9 +130,7 @@ def test_error_of_the_language_model_is_stored_with_the_answer(
     assert not QUESTIONS.jobs().exists()
 
 
-def test_an_answer_names_the_messages_of_its_prompt(
-    ada: Agent, send_message: Callable[..., Message]
-) -> None:
+def test_an_answer_names_the_messages_of_its_prompt(ada: Agent, send_message: SendMessage) -> None:
     message = send_message("My sister lives in Lisbon.")
     save_question(ada, content="Where does my sister live?", user_id="maria")
     (answer,) = ask(ada)
@@ -146,7 +142,7 @@ def test_an_answer_names_the_messages_of_its_prompt(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("files_left_alone")
 def test_questions_and_answers_are_erased_with_their_person(
-    program: Program, ada: Agent, send_message: Callable[..., Message]
+    program: Program, ada: Agent, send_message: SendMessage
 ) -> None:
     send_message("My sister lives in Lisbon.")
     for user_id in ("maria", None):
@@ -162,7 +158,7 @@ def test_questions_and_answers_are_erased_with_their_person(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("files_left_alone")
 def test_an_answer_is_erased_with_a_message_of_its_prompt(
-    program: Program, ada: Agent, send_message: Callable[..., Message]
+    program: Program, ada: Agent, send_message: SendMessage
 ) -> None:
     message = send_message("My sister lives in Lisbon.")
     save_question(ada, content="Where does my sister live?", user_id="maria")

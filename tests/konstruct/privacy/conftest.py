@@ -1,8 +1,5 @@
 """Fixtures of privacy: a tenant with conversations of two people, from the real pipeline."""
 
-import subprocess
-import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,16 +17,13 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
+from tests.konstruct.running import run_python
 
 
 def tool(name: str, *arguments: str | Path) -> str:
     """Run one of Postgres' programs as an operator does."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "konstruct.local.embedded", "tool", name, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_python("-m", "konstruct.local.embedded", "tool", name, *map(str, arguments))
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -47,7 +41,7 @@ def agent(tenant_a: Tenant) -> Agent:
 
 
 @pytest.fixture
-def send_message(tenant_a: Tenant, agent: Agent) -> Callable[..., Message]:
+def send_message(tenant_a: Tenant, agent: Agent) -> SendMessage:
     """Send a message through the whole pipeline."""
     return partial(send_in_pipeline, tenant_a, agent)
 

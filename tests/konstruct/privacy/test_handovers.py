@@ -1,6 +1,6 @@
 """Copies for the second agent of a thread are erased, moved, exported and verified."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tenants.audit.models import ActorKind, RetentionRule
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,7 +40,7 @@ def bert(tenant_a: Tenant) -> Agent:
 
 @pytest.fixture
 def handed(
-    tenant_a: Tenant, agent: Agent, bert: Agent, send_message: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, bert: Agent, send_message: SendMessage
 ) -> Iterator[Tenant]:
     """A thread of ada that bert answers, and one that he does not."""
     first = send_message("My boat is called Argo.")

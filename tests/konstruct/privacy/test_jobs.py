@@ -1,8 +1,6 @@
 """Jobs of the owner worker for tenants are in the outbox, and are claimed there."""
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
@@ -20,10 +18,10 @@ from tenants.context import public_scope, tenant_scope
 from tenants.locking import ERASURE, owner_lock
 from tenants.models import Job, Tenant
 from tests import database
+from tests.database import as_owner
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-AsOwner = Callable[[], AbstractContextManager[None]]
 EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
@@ -32,16 +30,14 @@ def waiting(tenant: Tenant) -> list[str]:
         return sorted(Job.objects.values_list("kind", flat=True))
 
 
-def test_idle_check_is_one_statement_for_all_tenants(as_owner: AsOwner) -> None:
+def test_idle_check_is_one_statement_for_all_tenants() -> None:
     with as_owner(), public_scope(), CaptureQueriesContext(connections["default"]) as statements:
         assert [job.run_due() for job in jobs.JOBS] == [0] * len(jobs.JOBS)
     sent = [query["sql"] for query in statements if query["sql"] not in ("BEGIN", "COMMIT")]
     assert len(sent) == len(jobs.JOBS)
 
 
-def test_requested_job_is_kept_until_done(
-    tenant_a: Tenant, tenant_b: Tenant, as_owner: AsOwner
-) -> None:
+def test_requested_job_is_kept_until_done(tenant_a: Tenant, tenant_b: Tenant) -> None:
     for tenant in (tenant_a, tenant_b):
         with tenant_scope(tenant.id):
             request_erasure("maria", by=EVA)
@@ -53,7 +49,7 @@ def test_requested_job_is_kept_until_done(
         assert ErasureRequest.objects.get().done_at is not None
 
 
-def test_a_suspended_tenants_people_are_erased_too(tenant_a: Tenant, as_owner: AsOwner) -> None:
+def test_a_suspended_tenants_people_are_erased_too(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         request_erasure("maria", by=EVA)
     with as_owner():
@@ -62,7 +58,7 @@ def test_a_suspended_tenants_people_are_erased_too(tenant_a: Tenant, as_owner: A
 
 
 def test_failed_job_stores_the_error_and_is_retried_later(
-    tenant_a: Tenant, as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tenant_scope(tenant_a.id):
         request = request_erasure("maria", by=EVA)
@@ -83,7 +79,7 @@ def test_failed_job_stores_the_error_and_is_retried_later(
 
 
 def test_job_of_another_process_is_skipped(
-    tenant_a: Tenant, as_owner: AsOwner, caplog: pytest.LogCaptureFixture
+    tenant_a: Tenant, caplog: pytest.LogCaptureFixture
 ) -> None:
     with tenant_scope(tenant_a.id):
         request = request_erasure("maria", by=EVA)
@@ -114,7 +110,7 @@ def test_job_of_another_process_is_skipped(
     assert caplog.records == []
 
 
-def test_retention_rules_are_applied_repeatedly(tenant_a: Tenant, as_owner: AsOwner) -> None:
+def test_retention_rules_are_applied_repeatedly(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         RetentionRule.objects.create(days=10)
         RetentionRule.objects.update(days=20)

@@ -1,6 +1,6 @@
 """Messages before a link follow the person: all of them, exactly, after any number of starts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -42,6 +42,7 @@ from tenants.audit.models import AccessEvent, Action, ActorKind, about_people
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
 from tests.konstruct.privacy.conftest import save_session
 from tests.konstruct.privacy.erasure.test_erasure import helped
 
@@ -52,9 +53,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 @pytest.fixture
-def populated(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
-) -> Iterator[Tenant]:
+def populated(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> Iterator[Tenant]:
     """Create messages of the identity U1 and of the user maria before their link."""
     with tenant_scope(tenant_a.id):
         identity = channel_identities.identity_of("slack", "T1", "U1")

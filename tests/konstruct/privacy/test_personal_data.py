@@ -36,6 +36,7 @@ from tenants.personal_data import (
     undeclared_names,
 )
 from tests import database
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -132,7 +133,7 @@ def test_one_declaration_is_all_that_a_new_table_needs(
     table: None,
     declare: Callable[..., Any],
     agent: Agent,
-    send_message: Callable[..., Message],
+    send_message: SendMessage,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

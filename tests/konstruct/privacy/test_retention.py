@@ -26,6 +26,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
 from tests import database
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,7 +67,7 @@ def applied(tenant: Tenant) -> list[RemovedRows]:
 
 def test_old_messages_are_removed_with_their_index_and_window(
     tenant_a: Tenant, agent: Agent, history: Callable[..., None],
-    send_message: Callable[..., Message],
+    send_message: SendMessage,
     capsys: Any,
 ) -> None:  # fmt: skip
     history("maria", 50, 40, 3)
@@ -142,10 +143,7 @@ def test_invalid_days_are_refused(tenant_a: Tenant, days: str) -> None:
 
 @pytest.mark.slow
 def test_batches_continue_and_keep_replies_with_their_messages(
-    tenant_a: Tenant,
-    agent: Agent,
-    send_message: Callable[..., Message],
-    monkeypatch: pytest.MonkeyPatch,
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "BATCH", 2)
     for number in range(5):
@@ -166,7 +164,7 @@ def test_batches_continue_and_keep_replies_with_their_messages(
 
 def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
     tenant_a: Tenant, agent: Agent, history: Callable[..., None],
-    send_message: Callable[..., Message],
+    send_message: SendMessage,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Also after a kill before the change of the cache."""

@@ -61,9 +61,7 @@ def test_the_tables_are_the_contracts(store: SQLiteManager) -> None:
         assert columns <= {name for (name,) in rows}
 
 
-def test_messages_are_ordered_by_time_then_insertion(
-    store: SQLiteManager,
-) -> None:
+def test_messages_are_ordered_by_time_then_insertion(store: SQLiteManager) -> None:
     conversation = store.create_conversation()
     store.add_message(conversation, "user", "later", timestamp=MAY + timedelta(microseconds=1))
     for text in ("first", "second", "third"):

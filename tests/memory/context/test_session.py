@@ -2,8 +2,6 @@
 
 import asyncio
 import math
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -21,6 +19,7 @@ from memory.exceptions import InvalidArgument
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError, TenantPinned
 from tenants.models import Tenant
+from tests.konstruct.running import run_python
 
 # LangGraph has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,12 +67,7 @@ from tests.memory.context.test_session import invoke
 from memory.context import SessionStore
 invoke(SessionStore({str(tenant_a.id)!r}), "Hello")
 """
-    subprocess.run(
-        [sys.executable, "-c", other_process],
-        env={**process_environment, "PYTHONPATH": "."},
-        check=True,
-        capture_output=True,
-    )
+    run_python("-c", other_process, env={**process_environment, "PYTHONPATH": "."}, check=True)
     store = SessionStore(tenant_a.id)
 
     invoke(store, "Again")

@@ -108,9 +108,7 @@ def test_messages_before_a_clear_do_not_return(tenant_a: Tenant, order: str) -> 
     assert verify(tenant_a.id, "tenant-a").findings == []
 
 
-def test_old_turn_is_removed_from_a_window_only_by_a_rebuild(
-    tenant_a: Tenant,
-) -> None:
+def test_old_turn_is_removed_from_a_window_only_by_a_rebuild(tenant_a: Tenant) -> None:
     record_turn(tenant_a, "a")
     look(tenant_a)
     imported(tenant_a, "old")

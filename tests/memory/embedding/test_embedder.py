@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import subprocess
 import sys
 import textwrap
 import time
@@ -16,6 +15,7 @@ from memory.embedding import embedder, fitted_models, model_files
 from memory.embedding.embedder import Embedder, embed, get_embedder, model_version
 from memory.embedding.model_files import ModelFiles
 from memory.exceptions import EmbeddingModelError, InvalidArgument
+from tests.konstruct.running import run_python
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -26,14 +26,11 @@ def cosine(a, b):
 
 def in_a_process(code, **environment):
     """Run code in a separate process. Return its output."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import django; django.setup()\n" + textwrap.dedent(code)],
-        cwd=ROOT,
+    done = run_python(
+        "-c",
+        "import django; django.setup()\n" + textwrap.dedent(code),
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings", **environment},
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -35,9 +35,7 @@ def test_stored_fact_has_the_fields_of_the_contract(tenant_a: Tenant) -> None:
     assert (entry.user_id, entry.valid_to, entry.expires_at) == (None, None, None)
 
 
-def test_metadata_given_with_the_same_text_is_added_in_a_new_version(
-    tenant_a: Tenant,
-) -> None:
+def test_metadata_given_with_the_same_text_is_added_in_a_new_version(tenant_a: Tenant) -> None:
     memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food", "source": "crm"})
 
     for _ in range(2):  # a repetition changes nothing

@@ -1,8 +1,5 @@
 """Words and names that an earlier version wrote otherwise are written again."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import pytest
 
 from memory.indexing.service import ReembedProgress, reindex_words
@@ -10,6 +7,7 @@ from memory.models import PersonName, Posting
 from memory.text.lexical import lexeme_hash
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.database import as_owner
 from tests.memory.messages import add_messages
 
 
@@ -19,9 +17,7 @@ def hashes(tenant: Tenant) -> set[int]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_words_and_names_are_written_again(
-    tenant_a: Tenant, tenant_b: Tenant, as_owner: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_words_and_names_are_written_again(tenant_a: Tenant, tenant_b: Tenant) -> None:
     add_messages(tenant_a, "Wir haben die Wohnungen gesehen.", "Das ist gut.", name="Jörg")
     add_messages(tenant_b, "Wir haben die Wohnungen gesehen.")
     written = hashes(tenant_a), hashes(tenant_b)

@@ -1,9 +1,7 @@
 """A process that could bypass the policies does not serve; the checks report the problem."""
 
-import subprocess
-import sys
+import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -12,11 +10,14 @@ from django.test import override_settings
 
 from tenants.checks import system
 from tenants.checks.connections import CANNOT_BOOT, refuse_unsafe_role, unsafe_role_reason
+from tenants.checks.privileges import ALLOWED_FUNCTIONS, unsafe_privileges
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
+from tests.database import as_owner
+from tests.konstruct.running import run_python
 
 PROJECT = Path(__file__).resolve().parents[3]
-AsOwner = Callable[[], AbstractContextManager[None]]
+BOOTSTRAP = PROJECT / "deploy" / "bootstrap.sql"
 
 
 def ids(found: list[django_checks.CheckMessage]) -> list[str | None]:
@@ -28,9 +29,7 @@ def test_the_application_may_serve(tenant_a: Tenant) -> None:
     refuse_unsafe_role()
 
 
-def test_the_owner_may_not(
-    tenant_a: Tenant, as_owner: AsOwner, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_owner_may_not(tenant_a: Tenant, capsys: pytest.CaptureFixture[str]) -> None:
     with as_owner(), pytest.raises(SystemExit) as refusal:
         refuse_unsafe_role()
     assert refusal.value.code == CANNOT_BOOT
@@ -45,14 +44,7 @@ def test_a_web_process_with_the_owners_role_ends_with_one_line(
     process_environment: dict[str, str],
 ) -> None:
     environment = {**process_environment, "KONSTRUCT_DB_ROLE": "owner"}
-    ran = subprocess.run(
-        [sys.executable, "-c", "import konstruct.asgi"],
-        cwd=PROJECT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_python("-c", "import konstruct.asgi", env=environment)
     assert (ran.returncode, ran.stdout) == (CANNOT_BOOT, "")
     assert ran.stderr.startswith("konstruct: refusing to serve: the database role konstruct_owner")
     assert ran.stderr.count("\n") == 1
@@ -65,7 +57,7 @@ def test_checks_without_a_database_send_no_query() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_unprotected_table_and_an_unsafe_role_are_errors(
-    make_tenant: Callable[..., Tenant], as_owner: AsOwner
+    make_tenant: Callable[..., Tenant],
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id), connection.cursor() as cursor:
@@ -88,3 +80,22 @@ def test_the_checks_are_registered() -> None:
     registered = django_checks.registry.registry.get_checks()
     assert system.check_declarations in registered
     assert system.check_database in registered
+
+
+@pytest.mark.django_db
+def test_the_catalogue_opens_no_way_that_is_not_listed() -> None:
+    with connection.cursor() as cursor:
+        assert unsafe_privileges(cursor) == []
+
+
+def test_the_script_and_the_check_list_the_same_functions() -> None:
+    (listed,) = re.findall(r"proname <> ALL \(ARRAY\[(.*?)\]\)", BOOTSTRAP.read_text(), re.DOTALL)
+    functions = {
+        "give_back_jobs",
+        "held_tenant_locks",
+        "renew_worker",
+        "return_expired_jobs",
+        "try_tenant_lock",
+        "wait_for_tenant_lock",
+    }
+    assert set(re.findall(r"'(\w+)'", listed)) == ALLOWED_FUNCTIONS - functions

@@ -128,9 +128,7 @@ def test_unqualified_query_uses_its_own_schema_without_policies_and_checks(
 
 
 @pytest.mark.usefixtures("without_checks")
-def test_policy_refuses_a_foreign_row_without_the_check(
-    users: tuple[Tenant, Tenant],
-) -> None:
+def test_policy_refuses_a_foreign_row_without_the_check(users: tuple[Tenant, Tenant]) -> None:
     a, b = users
     with tenant_scope(a.id):
         refused(

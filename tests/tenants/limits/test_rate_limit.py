@@ -69,9 +69,7 @@ def test_an_idle_bucket_expires() -> None:
     assert 0 < left <= 3000
 
 
-def test_without_a_cache_everything_is_allowed_and_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_without_a_cache_everything_is_allowed_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     tenant = uuid4()
     nowhere = {
         "default": {

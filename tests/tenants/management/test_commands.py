@@ -23,6 +23,7 @@ from tenants.context import connection, tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.models import Domain, Tenant
 from tenants.roles import OWNER_COMMANDS
+from tests.konstruct.running import run_python
 
 PROJECT = Path(__file__).resolve().parents[3]
 # The packages with the project's commands.
@@ -43,14 +44,11 @@ def manage(process_environment: dict[str, str]) -> Callable[..., Ran]:
     """Run manage.py as an operator does."""
 
     def run(*arguments: str, **environment: str) -> Ran:
-        ran = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=PROJECT,
+        ran = run_python(
+            "manage.py",
+            *arguments,
             env={**process_environment, **environment},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         return Ran(ran.returncode, ran.stdout, ran.stderr)
 

@@ -1,8 +1,7 @@
 """Non-atomic migrations: after any interruption, the next run completes them."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
@@ -22,12 +21,11 @@ from tenants.models import Tenant
 from tenants.operations import AddIndexConcurrently, RemoveIndexConcurrently
 from tenants.schemas import migrating, provisioning
 from tenants.schemas.migrating import AtomicExecutor, migrate_schema
-from tests.database import execute
+from tests.database import as_owner, execute
 from tests.tenants.schemas.test_migrate import forget_migration
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-AsOwner = Callable[[], AbstractContextManager[None]]
 
 LAST, NEXT = "0001_initial", "0002_build_and_remove"
 BUILT, REMOVED = "indexed_message_subject", "indexed_message_turns"
@@ -49,7 +47,7 @@ class BuildAndRemove(Migration):
 
 
 @pytest.fixture
-def behind(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenant]:
+def behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenant]:
     """A tenant without `BuildAndRemove`, and the owner's connection."""
     load = MigrationLoader.load_disk
 
@@ -98,9 +96,7 @@ def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
     assert django_migrate.MigrationExecutor is AtomicExecutor  # type: ignore[attr-defined]
 
 
-def test_migration_cancelled_by_postgres_is_retried(
-    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_migration_cancelled_by_postgres_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(migrating.time, "sleep", pauses.append)
     migrated, ends = migrating._migrate, [1, migrating.ATTEMPTS]

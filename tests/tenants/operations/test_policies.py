@@ -1,7 +1,6 @@
 """Migration operations: their effects, their reversal, and unaffected tables."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 
 import pytest
 from django.db.migrations.state import ProjectState
@@ -15,7 +14,7 @@ from tenants.operations import (
     TableOperation,
     VectorStoragePlain,
 )
-from tests.database import execute
+from tests.database import as_owner, execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,7 +22,7 @@ APP = "isolation"  # a tenant app without models
 
 
 @pytest.fixture
-def table(tenant_a: Tenant, as_owner: Callable[[], AbstractContextManager[None]]) -> Iterator[str]:
+def table(tenant_a: Tenant) -> Iterator[str]:
     """An empty table in the tenant's schema, and the owner's connection inside that schema."""
     with as_owner(), tenant_scope(tenant_a.id):
         execute("CREATE TABLE notes (id int, embedding vector(3))")

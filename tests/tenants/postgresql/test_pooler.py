@@ -1,8 +1,6 @@
 """Behind a real PgBouncer that pools by transaction, with fewer sessions than clients."""
 
 import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +21,7 @@ from tenants.checks.connections import CANNOT_BOOT
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.running import run_python
 from tests.servers import pooler
 from tests.tenants.accidents import SETTINGS, names
 
@@ -129,12 +128,10 @@ def test_session_statements_of_the_owner_are_refused_through_a_pooler(
     name = connection.settings_dict["NAME"]
     with pooler.pooler(role="owner") as url:
         for command in (["migrate"], ["migrate", "--schema", "tenant-a"], ["create_tenant", "c"]):
-            ran = subprocess.run(
-                [sys.executable, "manage.py", *command],
+            ran = run_python(
+                "manage.py",
+                *command,
                 env={**process_environment, "DATABASE_OWNER_URL": f"{url}/{name}"},
-                capture_output=True,
-                text=True,
-                check=False,
             )
             assert (ran.returncode, ran.stdout) == (1, "")
             assert ran.stderr.startswith(
@@ -151,12 +148,10 @@ def test_pooler_without_transactions_prevents_serving(
 ) -> None:
     name = connection.settings_dict["NAME"]
     with pooler.pooler(mode=mode) as url:
-        ran = subprocess.run(
-            [sys.executable, "-c", "import konstruct.asgi"],
+        ran = run_python(
+            "-c",
+            "import konstruct.asgi",
             env={**process_environment, "DATABASE_URL": f"{url}/{name}"},
-            capture_output=True,
-            text=True,
-            check=False,
         )
     assert (ran.returncode, ran.stdout) == (status, "")
     if status:

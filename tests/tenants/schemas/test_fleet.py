@@ -1,7 +1,7 @@
 """Migrating many tenants: canaries first, and with locked, broken or lost tenants."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -10,16 +10,14 @@ import pytest
 from tenants.models import SchemaState, Tenant
 from tenants.schemas import fleet, migrating, provisioning
 from tests import database
-from tests.database import execute
+from tests.database import as_owner, execute
 from tests.tenants.schemas.test_migrate import break_schema, forget_migration, migrate
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
-AsOwner = Callable[[], AbstractContextManager[None]]
-
 
 @pytest.fixture(autouse=True)
-def _as_owner(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _as_owner(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(fleet, "RETRY_PAUSES_SECONDS", (0, 0))
     with as_owner():
         yield

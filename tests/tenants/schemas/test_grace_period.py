@@ -105,9 +105,7 @@ def test_commands_suspend_and_resume(tenant_a: Tenant) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleted_tenant_is_not_deleted_again(
-    make_tenant: Callable[..., Tenant],
-) -> None:
+def test_deleted_tenant_is_not_deleted_again(make_tenant: Callable[..., Tenant]) -> None:
     tenant = make_tenant("twice")
     make_due(tenant)
     with pytest.raises(InvalidTenant, match="has begun"):

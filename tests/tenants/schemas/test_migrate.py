@@ -1,7 +1,6 @@
 """manage.py migrate over many schemas: progress, failures, one run at a time, several processes."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from io import StringIO
 
 import psycopg
@@ -14,15 +13,13 @@ from tenants.models import Tenant
 from tenants.schemas import fleet, provisioning
 from tenants.schemas.migration_state import known_migrations
 from tests import database
-from tests.database import execute
+from tests.database import as_owner, execute
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-AsOwner = Callable[[], AbstractContextManager[None]]
-
 
 @pytest.fixture(autouse=True)
-def _as_owner(as_owner: AsOwner) -> Iterator[None]:
+def _as_owner() -> Iterator[None]:
     with as_owner():
         yield
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from uuid import uuid4
 
 import psycopg
@@ -25,10 +24,9 @@ from tenants.schemas import provisioning
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.serving import require_serving
 from tests import database
+from tests.database import as_owner
 
 pytestmark = pytest.mark.slow
-
-AsOwner = Callable[[], AbstractContextManager[None]]
 
 
 def schema_exists(tenant: Tenant) -> bool:
@@ -79,7 +77,7 @@ def test_invalid_slug_is_refused_without_leftovers(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_application_cannot_provision_and_the_owner_can_finish(as_owner: AsOwner) -> None:
+def test_the_application_cannot_provision_and_the_owner_can_finish() -> None:
     with pytest.raises(ProvisioningFailed, match="permission denied for function") as caught:
         provisioning.create_tenant(slug="begun")
     assert "run create_tenant begun again" in str(caught.value)
@@ -95,7 +93,7 @@ def test_the_application_cannot_provision_and_the_owner_can_finish(as_owner: AsO
 
 @pytest.mark.django_db(transaction=True)
 def test_tenant_with_a_failed_migration_does_not_serve_until_finished(
-    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*arguments: object, **changes: object) -> None:
         raise RuntimeError("the disk is full\nand more")
@@ -116,7 +114,7 @@ def test_tenant_with_a_failed_migration_does_not_serve_until_finished(
 
 @pytest.mark.django_db(transaction=True)
 def test_deletion_removes_schema_registration_and_cache_of_the_tenant_only(
-    as_owner: AsOwner, tenant_a: Tenant
+    tenant_a: Tenant,
 ) -> None:
     with as_owner():
         tenant = provisioning.create_tenant(slug="doomed")
@@ -135,7 +133,7 @@ def test_deletion_removes_schema_registration_and_cache_of_the_tenant_only(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_deletion_waits_for_a_worker_that_holds_a_job(as_owner: AsOwner) -> None:
+def test_a_deletion_waits_for_a_worker_that_holds_a_job() -> None:
     """A worker locks its job's row, then writes to the tenant's tables."""
     with as_owner():
         tenant = provisioning.create_tenant(slug="worked-on")
@@ -161,9 +159,7 @@ def test_a_deletion_waits_for_a_worker_that_holds_a_job(as_owner: AsOwner) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_deletion_that_fails_leaves_a_suspended_tenant(
-    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deletion_that_fails_leaves_a_suspended_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(tenant: Tenant) -> int:
         raise ConnectionError("no cache")
 

@@ -4,7 +4,6 @@ import contextlib
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -20,10 +19,10 @@ from tenants.schemas import provisioning
 from tenants.schemas.migration_state import current_state
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tests import database
+from tests.database import as_owner
 
 pytestmark = [pytest.mark.data, pytest.mark.django_db(transaction=True)]
 
-AsOwner = Callable[[], AbstractContextManager[None]]
 
 SET_UP = "import sys, django; django.setup(); print('begins', flush=True);"
 CREATE = f"""{SET_UP}
@@ -95,7 +94,7 @@ def test_processes_create_tenants_concurrently_with_the_owner_worker(
 
 @pytest.mark.parametrize("statement", ["CREATE SCHEMA", 'UPDATE "tenants_tenant"'])
 def test_killed_create_tenant_does_not_block_the_next(
-    start: Callable[..., "subprocess.Popen[str]"], as_owner: AsOwner, statement: str
+    start: Callable[..., "subprocess.Popen[str]"], statement: str
 ) -> None:
     killed = start(DIE, statement, "killed")
     killed.communicate()
@@ -107,7 +106,7 @@ def test_killed_create_tenant_does_not_block_the_next(
 
 
 def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
-    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
     with as_owner(), contextlib.ExitStack() as worker:
@@ -124,9 +123,7 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
     assert len(slugs) == 3
 
 
-def test_a_tenant_is_not_deleted_while_it_is_made(
-    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tenant_is_not_deleted_while_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
     monkeypatch.setattr(provisioning, "schema_lock", partial(schema_lock, wait_seconds=0))
     with (

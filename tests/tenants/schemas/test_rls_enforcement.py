@@ -1,7 +1,6 @@
 """Tables of third-party migrations are protected, or refused, at the end of migrate."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
 from django.db import DatabaseError
@@ -11,11 +10,9 @@ from tenants.context import connection, tenant_scope
 from tenants.exceptions import UnprotectedSchema
 from tenants.models import Tenant
 from tenants.schemas.rls_enforcement import enforce_rls, unprotected_relations
-from tests.database import execute
+from tests.database import as_owner, execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-AsOwner = Callable[[], AbstractContextManager[None]]
 
 
 def unprotected(tenant: Tenant) -> list[str]:
@@ -44,7 +41,7 @@ def test_migrated_schema_has_no_unprotected_table(tenant_a: Tenant) -> None:
     ],
 )
 def test_a_table_that_lacks_something_is_noticed_and_protected(
-    make_tenant: Callable[..., Tenant], as_owner: AsOwner, statements: list[str]
+    make_tenant: Callable[..., Tenant], statements: list[str]
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
@@ -57,7 +54,7 @@ def test_a_table_that_lacks_something_is_noticed_and_protected(
 
 
 def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
-    make_tenant: Callable[..., Tenant], as_owner: AsOwner, tenant_a: Tenant
+    make_tenant: Callable[..., Tenant], tenant_a: Tenant
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
@@ -84,7 +81,7 @@ def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
     ],
 )
 def test_unprotectable_table_is_refused_by_name(
-    make_tenant: Callable[..., Tenant], as_owner: AsOwner, statement: str
+    make_tenant: Callable[..., Tenant], statement: str
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
@@ -103,7 +100,7 @@ def test_unprotectable_table_is_refused_by_name(
     ],
 )
 def test_a_table_that_takes_other_tenants_rows_is_noticed_and_mended(
-    make_tenant: Callable[..., Tenant], as_owner: AsOwner, statement: str
+    make_tenant: Callable[..., Tenant], statement: str
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):

@@ -1,7 +1,6 @@
 """The script of new schemas creates what Django's migrate creates."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 
 import pytest
 
@@ -10,19 +9,18 @@ from tenants.management.commands.make_schema_script import make_script
 from tenants.models import Tenant
 from tenants.schemas import migrating, provisioning
 from tenants.schemas.migration_state import FILE, get_script
-from tests.database import execute
+from tests.database import as_owner, execute
 from tests.tenants.schemas.catalogs import catalog, rows
 from tests.tenants.schemas.histories import undo
 from tests.tenants.schemas.test_migrate import migrate
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-AsOwner = Callable[[], AbstractContextManager[None]]
 Make = Callable[[str], Tenant]
 
 
 @pytest.fixture(autouse=True)
-def _as_owner(as_owner: AsOwner) -> Iterator[None]:
+def _as_owner() -> Iterator[None]:
     with as_owner():
         yield
 

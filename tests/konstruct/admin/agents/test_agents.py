@@ -1,6 +1,5 @@
 """Agents in a tenant's admin."""
 
-from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -95,10 +94,7 @@ def test_an_agent_cannot_be_deleted(program_a: Program, admin: Client) -> None:
 
 
 @pytest.mark.slow
-def test_tools_and_rules_of_an_agent_are_edited(
-    pending_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(pending_a.tenant)
+def test_tools_and_rules_of_an_agent_are_edited(pending_a: Program, admin: Client) -> None:
     page = f"/admin/orchestrator/agent/{pending_a.agent.pk}/change/"
     form = {
         **FACT_FIELDS,
@@ -106,8 +102,8 @@ def test_tools_and_rules_of_an_agent_are_edited(
         "recall_preset": "balanced", "is_active": "on",
         "escalate_on": "refund\r\n\r\nlegal action", "tools": [],
     }  # fmt: skip
-    assert "not one of the available choices" in client.post(page, {**form, "tools": ["rm"]}).text
-    client.post(page, {**form, "tools": ["remember_fact"]})
+    assert "not one of the available choices" in admin.post(page, {**form, "tools": ["rm"]}).text
+    admin.post(page, {**form, "tools": ["remember_fact"]})
     with tenant_scope(pending_a.tenant.id):
         agent = Agent.objects.get(pk=pending_a.agent.pk)
     assert (agent.tools, agent.escalate_on) == (["remember_fact"], ["refund", "legal action"])

@@ -1,6 +1,5 @@
 """Trying an agent: dry runs in the admin, beside the edited form. Only the log is stored."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from konstruct.orchestrator.models import Agent
 from memory.conversations.short_term import clear_window
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, user_of
+from tests.konstruct.conftest import Browser, Program, user_of
 from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
 
@@ -56,13 +55,12 @@ def run(page: Any, side: int = 0) -> Any:
 
 
 def test_an_agent_answers_with_memories_and_nothing_is_stored(
-    populated_a: Program, browser: Callable[..., Client], address: str
+    populated_a: Program, admin: Client, address: str
 ) -> None:
     clear_window(populated_a.tenant.id, populated_a.agent.pk, "maria")
     before = counts(populated_a)
-    person = browser(populated_a.tenant)
-    assert "This field is required" not in person.get(f"{address}?user=maria").text
-    page = person.post(address, {"user_id": "maria", "content": "Where does my sister live?"})
+    assert "This field is required" not in admin.get(f"{address}?user=maria").text
+    page = admin.post(address, {"user_id": "maria", "content": "Where does my sister live?"})
     assert "Lisbon" in run(page).reply
     ((_, _, sources),) = page.context["sides"]
     assert any("Lisbon" in hit["content"] for hit in sources["hits"])
@@ -70,21 +68,20 @@ def test_an_agent_answers_with_memories_and_nothing_is_stored(
     with tenant_scope(populated_a.tenant.id):
         event = AccessEvent.objects.get(action="try")
     assert (user_of(event), event.detail) == ("maria", {})
-    nobody = person.post(address, {"content": "Where does my sister live?"})
+    nobody = admin.post(address, {"content": "Where does my sister live?"})
     assert "Lisbon" not in run(nobody).reply
 
 
 def test_the_edited_form_answers_beside_the_agent_and_is_sent_again(
-    populated_a: Program, browser: Callable[..., Client], address: str
+    populated_a: Program, admin: Client, address: str
 ) -> None:
-    person = browser(populated_a.tenant)
-    change = person.get(f"/admin/orchestrator/agent/{populated_a.agent.pk}/change/").text
+    change = admin.get(f"/admin/orchestrator/agent/{populated_a.agent.pk}/change/").text
     assert f'formaction="{address}" formtarget="_blank"' in change
-    form = edited(person, populated_a, escalate_on="refund")
-    opened = person.post(address, form)
+    form = edited(admin, populated_a, escalate_on="refund")
+    opened = admin.post(address, form)
     assert (len(opened.context["sides"]), len(opened.context["changes"])) == (0, 1)
     assert '<input type="hidden" name="escalate_on" value="refund">' in opened.text
-    page = person.post(address, {**form, "content": "I want a refund"})
+    page = admin.post(address, {**form, "content": "I want a refund"})
     assert run(page).steps == []
     assert "handed to a person (a rule)" in run(page, 1).steps[0]
     with tenant_scope(populated_a.tenant.id):
@@ -92,66 +89,55 @@ def test_the_edited_form_answers_beside_the_agent_and_is_sent_again(
 
 
 def test_a_form_that_is_equal_or_invalid_is_not_asked(
-    populated_a: Program, browser: Callable[..., Client], address: str
+    populated_a: Program, admin: Client, address: str
 ) -> None:
-    person = browser(populated_a.tenant)
-    same = person.post(address, {**edited(person, populated_a), "content": "Hello"})
+    same = admin.post(address, {**edited(admin, populated_a), "content": "Hello"})
     assert (same.context["changes"], len(same.context["sides"])) == ([], 1)
-    wrong = edited(person, populated_a, recall_top_k="500", content="Hello")
-    refused = person.post(address, wrong)
+    wrong = edited(admin, populated_a, recall_top_k="500", content="Hello")
+    refused = admin.post(address, wrong)
     assert "top_k=500 is more than 100" in refused.text
     assert refused.context["sides"] == []
 
 
 def test_people_are_suggested_to_those_who_may_view_them(
-    populated_a: Program, browser: Callable[..., Client], address: str
+    populated_a: Program, browser: Browser, address: str
 ) -> None:
     assert '<option value="maria">' in browser(populated_a.tenant).get(address).text
     assert "maria" not in browser(populated_a.tenant, "try_agent").get(address).text
 
 
 def test_another_tenants_agent_is_not_tried(
-    populated_a: Program, program_b: Program, browser: Callable[..., Client], address: str
+    populated_a: Program, program_b: Program, browser: Browser, address: str
 ) -> None:
     assert browser(program_b.tenant).get(address).status_code == 404
     assert browser(program_b.tenant).post(address, {"content": "Hello"}).status_code == 404
 
 
-def test_hostile_text_is_shown_as_text(
-    populated_a: Program, browser: Callable[..., Client], address: str
-) -> None:
-    person = browser(populated_a.tenant)
+def test_hostile_text_is_shown_as_text(populated_a: Program, admin: Client, address: str) -> None:
     hostile = {"user_id": "<b>x", "content": "<script>alert(1)</script> \u202e"}
-    page = person.post(address, hostile)
+    page = admin.post(address, hostile)
     assert "<script>alert(1)" not in page.text
     assert "&lt;script&gt;alert(1)" in page.text
     for content in ("x" * 100_000, "a\0b"):
-        page = person.post(address, {"content": content})
+        page = admin.post(address, {"content": content})
         assert page.context["form"].errors["content"]
 
 
 def test_a_dry_run_passes_through_run_agent(
-    populated_a: Program,
-    browser: Callable[..., Client],
-    monkeypatch: pytest.MonkeyPatch,
-    address: str,
+    populated_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: f"{agent.name}!")
-    page = browser(populated_a.tenant).post(address, {"content": "Hello"})
+    page = admin.post(address, {"content": "Hello"})
     assert run(page).reply == "ada!"
 
 
 def test_refusal_of_the_language_model_is_shown(
-    populated_a: Program,
-    browser: Callable[..., Client],
-    llm_server: LLMServer,
-    settings: Any,
-    address: str,
+    populated_a: Program, admin: Client, llm_server: LLMServer, settings: Any, address: str
 ) -> None:
     client._known_apis.clear()
     settings.LLM_POOL_URL = llm_server.url
     llm_server.default = Answer({"error": "no such model"}, status=400)
-    page = browser(populated_a.tenant).post(address, {"content": "Hello"})
+    page = admin.post(address, {"content": "Hello"})
     assert "No reply:" in page.text
     assert "The language model refused the request (HTTP 400)." in page.text
     assert "no such model" not in page.text

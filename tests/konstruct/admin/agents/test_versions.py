@@ -1,7 +1,5 @@
 """Versions of agents in the admin: the difference of each change, and the rollback."""
 
-from collections.abc import Callable
-
 import pytest
 from django.test import Client
 
@@ -10,7 +8,7 @@ from konstruct.orchestrator.models import Agent, AgentVersion
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM, AGENTS
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 
 @pytest.fixture
@@ -84,7 +82,7 @@ def test_version_that_is_no_longer_valid_is_not_restored(
 
 
 def test_an_auditor_reads_versions_and_does_not_roll_back(
-    bo: Agent, program_a: Program, browser: Callable[..., Client]
+    bo: Agent, program_a: Program, browser: Browser
 ) -> None:
     auditor = browser(program_a.tenant, "view_agent")
     page = auditor.get(f"/admin/agents/{bo.pk}/versions/")

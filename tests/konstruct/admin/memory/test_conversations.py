@@ -1,7 +1,5 @@
 """Conversations in the admin as a chat, with the state and the sources of each message."""
 
-from collections.abc import Callable
-
 import pytest
 from django.test import Client
 
@@ -13,7 +11,7 @@ from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.admin.conftest import MARKUP
-from tests.konstruct.conftest import Program, users_shown
+from tests.konstruct.conftest import Browser, Program, SendMessage, users_shown
 
 LIST = "/admin/conversations/"
 
@@ -41,9 +39,9 @@ def populated_a(program_a: Program) -> Program:
 
 
 def test_threads_are_listed_by_their_latest_message(
-    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, admin: Client
 ) -> None:
-    page = browser(populated_a.tenant).get(LIST)
+    page = admin.get(LIST)
     rows = [(row.user_id, row.states) for row in page.context["cl"].result_list]
     # Her second thread has the text that was stored directly.
     assert rows == [("bob", ["waiting"]), ("maria", ["failed"]), ("maria", [])]
@@ -54,13 +52,9 @@ def test_threads_are_listed_by_their_latest_message(
 
 @pytest.mark.parametrize("walked", [1, 1000])
 def test_threads_are_narrowed_to_an_agent_and_a_person(
-    populated_a: Program,
-    browser: Callable[..., Client],
-    monkeypatch: pytest.MonkeyPatch,
-    walked: int,
+    populated_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch, walked: int
 ) -> None:
     monkeypatch.setattr(threads, "MAX_WALKED_THREADS", walked)
-    client = browser(populated_a.tenant)
     for query, users in (
         ({"user": "bob"}, ["bob"]),
         ({"q": "bob"}, ["bob"]),
@@ -69,15 +63,15 @@ def test_threads_are_narrowed_to_an_agent_and_a_person(
         ({"user": "nobody"}, []),
         ({"q": "nobody"}, []),
     ):
-        rows = client.get(LIST, query).context["cl"].result_list
+        rows = admin.get(LIST, query).context["cl"].result_list
         assert [row.user_id for row in rows] == users
 
 
 def test_conversation_is_shown_in_order_with_the_state_of_each_message(
-    populated_a: Program, browser: Callable[..., Client]
+    populated_a: Program, admin: Client
 ) -> None:
     message = message_of(populated_a, content="Answer me!")
-    answer = browser(populated_a.tenant).get(f"{LIST}{message.pk}/")
+    answer = admin.get(f"{LIST}{message.pk}/")
     turns = [(turn.message.role, turn.status) for turn in answer.context["turns"]]
     assert turns == [*(("user", "answered"), ("assistant", "")) * 3, ("user", "failed")]
     assert "No such model: gpt-0." in answer.text
@@ -86,10 +80,10 @@ def test_conversation_is_shown_in_order_with_the_state_of_each_message(
     assert "Try again to answer" in answer.text
 
 
-def test_reply_shows_its_sources(populated_a: Program, browser: Callable[..., Client]) -> None:
+def test_reply_shows_its_sources(populated_a: Program, admin: Client) -> None:
     question = message_of(populated_a, content="Where does my sister live?")
     reply = message_of(populated_a, in_reply_to_id=question.pk)
-    answer = browser(populated_a.tenant).get(f"{LIST}{question.pk}/", {"why": str(reply.pk)})
+    answer = admin.get(f"{LIST}{question.pk}/", {"why": str(reply.pk)})
     sources = answer.context["why"]
     assert sources["query"] == "Where does my sister live?"
     assert [section["name"] for section in sources["sections"]] == [
@@ -107,24 +101,22 @@ def test_reply_shows_its_sources(populated_a: Program, browser: Callable[..., Cl
 
 
 def test_a_failed_message_is_retried_once_and_that_is_written_down(
-    populated_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Browser, admin: Client
 ) -> None:
     message = message_of(populated_a, content="Answer me!")
-    client, address = browser(populated_a.tenant), f"{LIST}{message.pk}/retry/"
-    assert client.get(address).status_code == 403
+    address = f"{LIST}{message.pk}/retry/"
+    assert admin.get(address).status_code == 403
     assert browser(populated_a.tenant, "view_message").post(address).status_code == 403
-    answer = client.post(address, follow=True)
+    answer = admin.post(address, follow=True)
     assert "The message will be answered in a moment." in answer.text
-    assert "was not given up" in client.post(address, follow=True).text
+    assert "was not given up" in admin.post(address, follow=True).text
     with tenant_scope(populated_a.tenant.id):
         assert not PendingReply.objects.failed().exists()
         event = AccessEvent.objects.filter(action="retry").latest("id")
         assert (event.subject, event.subject_id) == ("reply", str(message.pk))
 
 
-def test_a_long_text_is_shown_from_its_beginning(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_a_long_text_is_shown_from_its_beginning(program_a: Program, admin: Client) -> None:
     message, _ = record_message(
         tenant_id=program_a.tenant.id,
         agent_id=program_a.agent.pk,
@@ -134,43 +126,39 @@ def test_a_long_text_is_shown_from_its_beginning(
         role="user",
         content="x" * 1_000_000,
     )
-    page = conversation(browser(program_a.tenant), message)
+    page = conversation(admin, message)
     assert "all 1000000 characters" in page
     assert len(page) < 200_000
 
 
 def test_a_long_conversation_is_read_page_by_page(
-    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    program_a: Program, admin: Client, send_message: SendMessage
 ) -> None:
     messages = [send_message(program_a, f"q{number}", answered=False) for number in range(70)]
-    client = browser(program_a.tenant)
-    answer = client.get(f"{LIST}{messages[-1].pk}/")
+    answer = admin.get(f"{LIST}{messages[-1].pk}/")
     assert len(answer.context["turns"]) == 30
-    earlier = client.get(f"{LIST}{answer.context['earlier'].pk}/")
+    earlier = admin.get(f"{LIST}{answer.context['earlier'].pk}/")
     keys = [turn.message.pk for turn in earlier.context["turns"]]
     assert keys == [message.pk for message in messages[10:60]]
     assert earlier.context["later"].pk == messages[60].pk
-    assert client.get(f"{LIST}{messages[0].pk}/").context["earlier"] is None
+    assert admin.get(f"{LIST}{messages[0].pk}/").context["earlier"] is None
 
 
-def test_message_text_is_escaped_in_html(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_message_text_is_escaped_in_html(populated_a: Program, admin: Client) -> None:
     message = message_of(populated_a, content="Answer me!")
-    page = conversation(browser(populated_a.tenant), message)
+    page = conversation(admin, message)
     assert MARKUP not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
 def test_thread_is_shown_with_all_people_and_logged_with_them(
-    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    program_a: Program, browser: Browser, admin: Client, send_message: SendMessage
 ) -> None:
     first = send_message(program_a, "Who comes?", user_id="ann", thread_id="party", name="Ann")
     send_message(program_a, "I do.", user_id="ben", thread_id="party", answered=False)
-    client = browser(program_a.tenant)
     address = f"{LIST}{first.pk}/thread/"
-    assert address in conversation(client, first)
-    page = client.get(address)
+    assert address in conversation(admin, first)
+    page = admin.get(address)
     speakers = [(turn.user_id, turn.role) for turn in page.context["turns"]]
     assert speakers == [("ann", "user"), ("ann", "assistant"), ("ben", "user")]
     with tenant_scope(program_a.tenant.id):
@@ -180,31 +168,29 @@ def test_thread_is_shown_with_all_people_and_logged_with_them(
 
 
 def test_copy_for_another_agent_is_linked_and_has_the_channel_of_its_thread(
-    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    program_a: Program, admin: Client, send_message: SendMessage
 ) -> None:
     original = send_message(program_a, "Refund me.", user_id="cleo", thread_id="handed")
     bert = create_agent(tenant_id=program_a.tenant.id, name="bert")
     with tenant_scope(program_a.tenant.id):
         (copy,) = copy_for_agent([original.pk], bert.pk)
-    client = browser(program_a.tenant)
-    rows = client.get(LIST, {"user": "cleo"}).context["cl"].result_list
+    rows = admin.get(LIST, {"user": "cleo"}).context["cl"].result_list
     assert [row.origin for row in rows] == ["rest", "rest"]
     for one, other in ((original, copy), (copy, original)):
-        page = client.get(f"{LIST}{one.pk}/")
+        page = admin.get(f"{LIST}{one.pk}/")
         assert page.context["channel"] == "rest"
         assert [agent for _, agent in page.context["copies"]] == [
             "bert" if other is copy else program_a.agent.name
         ]
-    assert len(client.get(f"{LIST}{copy.pk}/thread/").context["turns"]) == 2
+    assert len(admin.get(f"{LIST}{copy.pk}/thread/").context["turns"]) == 2
 
 
 def test_person_has_the_displayed_name_at_turns_without_one(
-    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    program_a: Program, admin: Client, send_message: SendMessage
 ) -> None:
     first = send_message(program_a, "Hello", user_id="U7", thread_id="named")
     send_message(program_a, "Me", user_id="U7", thread_id="named", name="Dora")
-    client = browser(program_a.tenant)
-    assert conversation(client, first).count('<bdi class="k-strong">Dora</bdi>') == 2
-    window = client.get(f"/admin/window/?agent={program_a.agent.pk}&user=U7").text
+    assert conversation(admin, first).count('<bdi class="k-strong">Dora</bdi>') == 2
+    window = admin.get(f"/admin/window/?agent={program_a.agent.pk}&user=U7").text
     assert window.count('<bdi class="k-strong">Dora</bdi>') == 2
-    assert client.get(LIST, {"user": "U7"}).context["cl"].result_list[0].person_name == "Dora"
+    assert admin.get(LIST, {"user": "U7"}).context["cl"].result_list[0].person_name == "Dora"

@@ -10,11 +10,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from memory.indexing.embedding_jobs import drain
-from memory.models import MemoryEntry, Message
+from memory.models import MemoryEntry
 from memory.models.facts import FactEvent, FactEvidence
 from tenants.context import tenant_scope
 from tests.konstruct.admin.memory.test_facts import FACTS, form_of
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.extracted import propose
 
 REVIEW = "/admin/facts/review/"
@@ -23,7 +23,7 @@ CONTENT = "Maria lives in Brussels."
 
 
 @pytest.fixture
-def home(program_a: Program, send_message: Callable[..., Message]) -> Callable[..., UUID]:
+def home(program_a: Program, send_message: SendMessage) -> Callable[..., UUID]:
     """Propose maria's home from a message, beside two others that name it."""
 
     def make(review: str = "") -> UUID:
@@ -70,12 +70,12 @@ def by_mem0(program: Program, client: Client, fact: UUID) -> None:
 @pytest.mark.parametrize("correct", [by_form, by_key, by_rest, by_mem0])
 def test_a_correction_has_its_author_value_and_evidence_and_offers_the_old_messages(
     program_a: Program,
-    browser: Callable[..., Client],
+    admin: Client,
     home: Callable[..., UUID],
     correct: Callable[[Program, Client, UUID], None],
 ) -> None:
-    fact, client = home("health" if correct is by_key else ""), browser(program_a.tenant)
-    correct(program_a, client, fact)
+    fact = home("health" if correct is by_key else "")
+    correct(program_a, admin, fact)
     with tenant_scope(program_a.tenant.id):
         author = "tests" if correct in (by_rest, by_mem0) else User.objects.latest("id").username
         entry = MemoryEntry.objects.get(pk=fact)
@@ -84,32 +84,32 @@ def test_a_correction_has_its_author_value_and_evidence_and_offers_the_old_messa
     assert (entry.content, entry.value, entry.slot) == (CONTENT, "Brussels", "home")
     assert event.author_name == author
     assert event.reason == ("" if correct is by_mem0 else "She said so.")
-    person = client.get("/admin/people/person/?user=maria").text
+    person = admin.get("/admin/people/person/?user=maria").text
     assert re.search(rf"changed by <bdi>{author}</bdi>", person)
     address = f"{FACTS}{fact}/change/"
-    page = client.get(address)
+    page = admin.get(address)
     assert page.context["known"]["evidence"] == []
     assert [item.quote for item in page.context["known"]["former_evidence"]] == ["Antwerp"]
     ((message, words, place),) = page.context["known"]["also_said"]
     assert words == "Antwerp is home."
     exclude = f"/admin/messages/{message.pk}/exclude/"
-    answer = client.post(exclude, {"words": place, "fact": str(fact)})
+    answer = admin.post(exclude, {"words": place, "fact": str(fact)})
     assert answer.headers["Location"] == address
-    assert "also-said" not in client.get(address).text
+    assert "also-said" not in admin.get(address).text
 
 
 def test_a_content_without_the_value_asks_for_it_and_keeps_what_was_typed(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+    program_a: Program, admin: Client, home: Callable[..., UUID]
 ) -> None:
-    fact, client = home("health"), browser(program_a.tenant)
+    fact = home("health")
     unclear: dict[str, Any] = {"content": "Maria has moved.", "reason": "By phone."}
-    page = client.post(REVIEW, {"fact": fact, "decision": "edit", "value": "Antwerp", **unclear})
+    page = admin.post(REVIEW, {"fact": fact, "decision": "edit", "value": "Antwerp", **unclear})
     for text in ("does not have the value of home", "Maria has moved.", "By phone.", " open>"):
         assert text in page.text
-    client.post(REVIEW, {"fact": fact, "decision": "confirm"})
+    admin.post(REVIEW, {"fact": fact, "decision": "confirm"})
     address = f"{FACTS}{fact}/change/"
-    page = client.post(address, form_of(client, fact, **unclear))
+    page = admin.post(address, form_of(admin, fact, **unclear))
     assert "does not have the value of home" in page.text
-    assert client.post(address, form_of(client, fact, **unclear, value="")).status_code == 302
+    assert admin.post(address, form_of(admin, fact, **unclear, value="")).status_code == 302
     with tenant_scope(program_a.tenant.id):
         assert MemoryEntry.objects.get(pk=fact).value == ""

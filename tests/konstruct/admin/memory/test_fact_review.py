@@ -13,7 +13,7 @@ from memory.models import MemoryEntry, Message, RecallExclusion
 from memory.models.facts import SYSTEM, FactEvent
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program, SendMessage
 from tests.konstruct.extracted import propose
 from tests.servers.llm import Answer, LLMServer
 
@@ -21,7 +21,7 @@ REVIEW = "/admin/facts/review/"
 
 
 @pytest.fixture
-def home(program_a: Program, send_message: Callable[..., Message]) -> Callable[..., UUID]:
+def home(program_a: Program, send_message: SendMessage) -> Callable[..., UUID]:
     """Create a run that proposes maria's home."""
 
     def make(city: str, *, program: Program = program_a, **fields: Any) -> UUID:
@@ -44,9 +44,9 @@ def state(program: Program, fact: UUID) -> str:
 
 
 def test_facts_of_excluded_messages_leave_the_queue_until_they_are_included_again(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+    program_a: Program, admin: Client, home: Callable[..., UUID]
 ) -> None:
-    fact, client = home("Oslo"), browser(program_a.tenant)
+    fact = home("Oslo")
     with tenant_scope(program_a.tenant.id):
         message = Message.objects.get()
     conversation, exclude = (
@@ -54,39 +54,38 @@ def test_facts_of_excluded_messages_leave_the_queue_until_they_are_included_agai
     )
     exclude += "exclude/"
     queue = "/api/v1/facts/?state=proposed"
-    assert exclude in client.get(conversation).text
-    assert "excluded from recall" not in client.get(conversation).text
-    client.post(exclude, {"words": "whole", "reason": "A joke."})
-    assert "excluded from recall" in client.get(conversation).text
-    assert client.get(REVIEW).context["fact"] is None
+    assert exclude in admin.get(conversation).text
+    assert "excluded from recall" not in admin.get(conversation).text
+    admin.post(exclude, {"words": "whole", "reason": "A joke."})
+    assert "excluded from recall" in admin.get(conversation).text
+    assert admin.get(REVIEW).context["fact"] is None
     assert program_a.get(queue).json()["results"] == []
-    assert "Maria lives in Oslo." not in client.get("/admin/").text
+    assert "Maria lives in Oslo." not in admin.get("/admin/").text
     with tenant_scope(program_a.tenant.id):
         exclusion = RecallExclusion.objects.get()
-    client.post(f"/admin/messages/{message.pk}/include/{exclusion.pk}/")
-    assert client.get(REVIEW).context["fact"].pk == fact
+    admin.post(f"/admin/messages/{message.pk}/include/{exclusion.pk}/")
+    assert admin.get(REVIEW).context["fact"].pk == fact
     assert len(program_a.get(queue).json()["results"]) == 1
     # Words beside the evidence do not count.
     with tenant_scope(program_a.tenant.id):
         exclude_from_recall(message, author=SYSTEM, start=0, end=6)
-    assert client.get(REVIEW).context["fact"].pk == fact
-    assert "words of it are excluded" in client.get(conversation).text
+    assert admin.get(REVIEW).context["fact"].pk == fact
+    assert "words of it are excluded" in admin.get(conversation).text
 
 
 def test_the_oldest_fact_is_shown_with_its_quote_and_the_next_one_after_a_decision(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+    program_a: Program, admin: Client, home: Callable[..., UUID]
 ) -> None:
     old = home("Rome", review="")
     first, second = home("Oslo"), home("Bergen", slot="office")
-    client = browser(program_a.tenant)
-    page = client.get(REVIEW).text
+    page = admin.get(REVIEW).text
     assert "I live in <mark>Oslo</mark> &lt;now&gt;." in page
     assert "Maria lives in <del>Rome</del><ins>Oslo</ins>." in page
     assert ">2 proposed<" in page
-    following = post(client, first, "confirm")
+    following = post(admin, first, "confirm")
     assert "Maria lives in Bergen." in following
     assert [state(program_a, memory_id) for memory_id in (old, first)] == ["superseded", "active"]
-    assert "No fact needs a review" in post(client, second, "reject", reason="A joke.")
+    assert "No fact needs a review" in post(admin, second, "reject", reason="A joke.")
     with tenant_scope(program_a.tenant.id):
         event = FactEvent.objects.filter(memory_id=second).latest("number")
         decided = AccessEvent.objects.filter(action="decide").order_by("id")
@@ -96,22 +95,20 @@ def test_the_oldest_fact_is_shown_with_its_quote_and_the_next_one_after_a_decisi
 
 
 def test_a_fact_is_edited_and_then_approved(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+    program_a: Program, admin: Client, home: Callable[..., UUID]
 ) -> None:
-    fact, client = home("Oslo"), browser(program_a.tenant)
-    post(client, fact, "edit", content="Maria lives in Ås.", value="Ås")
+    fact = home("Oslo")
+    post(admin, fact, "edit", content="Maria lives in Ås.", value="Ås")
     with tenant_scope(program_a.tenant.id):
         known = MemoryEntry.objects.get(pk=fact)
     assert (known.content, known.value, known.state) == ("Maria lives in Ås.", "Ås", "active")
-    page = client.get(f"/admin/memory/memoryentry/{fact}/change/").text
+    page = admin.get(f"/admin/memory/memoryentry/{fact}/change/").text
     assert "<mark>Oslo</mark>" not in page
     assert "“<bdi>Oslo</bdi>”" in page  # the evidence of the previous version
     assert "<bdi>extraction</bdi> (extraction run)" in page
 
 
-def test_evidence_names_the_agent_of_its_message(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_evidence_names_the_agent_of_its_message(program_a: Program, admin: Client) -> None:
     with tenant_scope(program_a.tenant.id):
         reply = Message.objects.create(
             agent_id=program_a.agent.pk, user_id="maria", thread_id="t", channel="rest",
@@ -119,11 +116,11 @@ def test_evidence_names_the_agent_of_its_message(
         )  # fmt: skip
         fact = propose(reply, "Oslo", "Maria lives in Oslo.").memory_id
         MemoryEntry.objects.filter(pk=fact).update(agent_id=None)
-    client, name = browser(program_a.tenant), program_a.agent.name
-    page = client.get(REVIEW).text
+    name = program_a.agent.name
+    page = admin.get(REVIEW).text
     assert "<bdi>all agents</bdi>" in page
     assert f'<bdi class="k-strong">{name}</bdi>' in page
-    page = client.get(f"/admin/memory/memoryentry/{fact}/change/").text
+    page = admin.get(f"/admin/memory/memoryentry/{fact}/change/").text
     assert f"<bdi>{name}</bdi>," in page
 
 
@@ -132,57 +129,56 @@ def test_evidence_names_the_agent_of_its_message(
     [("", "retract", "retracted"), ("", "end", "active"), ("health", "reject", "rejected")],
 )
 def test_a_decision_asks_for_a_reason(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID],
+    program_a: Program, admin: Client, home: Callable[..., UUID],
     review: str, decision: str, expected: str,
 ) -> None:  # fmt: skip
-    fact, client = home("Oslo", review=review), browser(program_a.tenant)
+    fact = home("Oslo", review=review)
     address = f"/admin/facts/{fact}/decide/?do={decision}"
-    assert "Reason" in client.get(address).text
-    assert client.post(address, {"reason": "Checked."}).status_code == 302
+    assert "Reason" in admin.get(address).text
+    assert admin.post(address, {"reason": "Checked."}).status_code == 302
     assert state(program_a, fact) == expected
-    assert "Checked." in client.get(f"/admin/memory/memoryentry/{fact}/change/").text
-    assert client.get(f"/admin/facts/{fact}/decide/?do=confirm").status_code == 404
+    assert "Checked." in admin.get(f"/admin/memory/memoryentry/{fact}/change/").text
+    assert admin.get(f"/admin/facts/{fact}/decide/?do=confirm").status_code == 404
 
 
 def test_search_is_ordered_by_similarity_and_has_no_results_for_unknown_words(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+    program_a: Program, admin: Client, home: Callable[..., UUID]
 ) -> None:
     home("Oslo", review="")
     home("Bergen", slot="office", review="")
-    client = browser(program_a.tenant)
-    found = client.get("/admin/memory/memoryentry/?q=Who+lives+in+Bergen").context["cl"]
+    found = admin.get("/admin/memory/memoryentry/?q=Who+lives+in+Bergen").context["cl"]
     assert [fact.value for fact in found.result_list] == ["Bergen", "Oslo"]
-    assert not client.get("/admin/memory/memoryentry/?q=xyzzy").context["cl"].result_list
+    assert not admin.get("/admin/memory/memoryentry/?q=xyzzy").context["cl"].result_list
 
 
 def test_extraction_run_is_previewed_compared_and_rolled_back(
     program_a: Program,
-    browser: Callable[..., Client],
+    admin: Client,
     home: Callable[..., UUID],
     llm_server: LLMServer,
     settings: Any,
 ) -> None:
     settings.LLM_POOL_URL = llm_server.url
     llm_server.default = Answer({"content": '{"facts": []}'})
-    fact, client = home("Oslo"), browser(program_a.tenant)
+    fact = home("Oslo")
     with tenant_scope(program_a.tenant.id):
         run = ExtractionRun.objects.get()
     page = f"/admin/extraction-runs/{run.pk}/"
-    shown = client.get(f"/admin/orchestrator/extractionrun/{run.pk}/change/").text
+    shown = admin.get(f"/admin/orchestrator/extractionrun/{run.pk}/change/").text
     assert "test-model" in shown
     assert f"{page}replay/" in shown
-    assert client.get("/admin/orchestrator/extractionrun/").status_code == 200
-    compared = client.post(f"{page}replay/", {"model": "other"}, follow=True)
+    assert admin.get("/admin/orchestrator/extractionrun/").status_code == 200
+    compared = admin.post(f"{page}replay/", {"model": "other"}, follow=True)
     assert "Only in this run" in compared.text
-    assert "are removed" in client.get(f"{page}roll-back/").text
-    rolled_back = client.post(f"{page}roll-back/", follow=True).text
+    assert "are removed" in admin.get(f"{page}roll-back/").text
+    rolled_back = admin.post(f"{page}roll-back/", follow=True).text
     assert "Rolled back. Facts: 1 removed, 0 restored, 0 kept." in rolled_back
     with tenant_scope(program_a.tenant.id):
         assert not MemoryEntry.objects.filter(pk=fact).exists()
 
 
 def test_the_list_shows_the_state_of_each_fact(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+    program_a: Program, browser: Browser, home: Callable[..., UUID]
 ) -> None:
     home("Rome", review="")
     home("Oslo", review="")
@@ -206,7 +202,7 @@ def test_the_list_shows_the_state_of_each_fact(
 
 
 def test_auditors_do_not_review(
-    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+    program_a: Program, browser: Browser, home: Callable[..., UUID]
 ) -> None:
     fact, client = home("Oslo"), browser(program_a.tenant, "view_memoryentry")
     assert client.get(REVIEW).status_code == 403

@@ -13,7 +13,7 @@ from memory.models import AuthorKind, MemoryEntry
 from memory.models.facts import Author
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 FACTS = "/admin/memory/memoryentry/"
 
@@ -50,7 +50,7 @@ def history(program: Program, fact: UUID) -> list[str]:
     return [version.content for version in LongTermMemory().history(fact, program.tenant.id)]
 
 
-def test_a_fact_is_added_by_the_service(program_a: Program, browser: Callable[..., Client]) -> None:
+def test_a_fact_is_added_by_the_service(program_a: Program, admin: Client) -> None:
     form = {
         "content": "Likes tea.",
         "metadata": '{"topic": "drinks"}',
@@ -59,27 +59,24 @@ def test_a_fact_is_added_by_the_service(program_a: Program, browser: Callable[..
         "valid_from_0": "",
         "valid_from_1": "",
     }
-    client = browser(program_a.tenant)
-    answer = client.post(f"{FACTS}add/", form)
+    answer = admin.post(f"{FACTS}add/", form)
     assert answer.status_code == 302, answer.context["errors"]
     found = LongTermMemory().search(
         program_a.tenant.id, "tea", filters={"topic": "drinks"}, user_id="maria"
     )
     assert [fact.content for fact in found] == ["Likes tea."]
-    again = client.post(f"{FACTS}add/", form)
+    again = admin.post(f"{FACTS}add/", form)
     assert "Another fact of the same agent and user has the same text." in again.text
 
 
 def test_edit_keeps_the_former_version_and_shows_the_difference(
-    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+    program_a: Program, admin: Client, know: Callable[..., UUID]
 ) -> None:
-    fact, client = know("Lives in Porto."), browser(program_a.tenant)
-    answer = client.post(
-        f"{FACTS}{fact}/change/", form_of(client, fact, content="Lives in Lisbon.")
-    )
+    fact = know("Lives in Porto.")
+    answer = admin.post(f"{FACTS}{fact}/change/", form_of(admin, fact, content="Lives in Lisbon."))
     assert answer.status_code == 302, answer.context["errors"]
     assert history(program_a, fact) == ["Lives in Lisbon.", "Lives in Porto."]
-    page = client.get(f"{FACTS}{fact}/history/").text
+    page = admin.get(f"{FACTS}{fact}/history/").text
     assert "Lives in <del>Porto</del><ins>Lisbon</ins>." in page
     with tenant_scope(program_a.tenant.id):
         assert AccessEvent.objects.get(action="edit").subject_id == str(fact)
@@ -98,35 +95,35 @@ def test_edit_keeps_the_former_version_and_shows_the_difference(
 )
 def test_invalid_fact_is_refused_on_the_page(
     program_a: Program,
-    browser: Callable[..., Client],
+    admin: Client,
     know: Callable[..., UUID],
     changes: dict[str, str],
     complaint: str,
 ) -> None:
     know("Likes tea.")
-    fact, client = know("Lives in Porto."), browser(program_a.tenant)
-    answer = client.post(f"{FACTS}{fact}/change/", form_of(client, fact, **changes))
+    fact = know("Lives in Porto.")
+    answer = admin.post(f"{FACTS}{fact}/change/", form_of(admin, fact, **changes))
     assert answer.status_code == 200
     assert complaint in answer.text
     assert history(program_a, fact) == ["Lives in Porto."]
 
 
 def test_facts_are_ended_and_can_be_found_as_such(
-    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+    program_a: Program, browser: Browser, admin: Client, know: Callable[..., UUID]
 ) -> None:
-    fact, client = know("Lives in Porto."), browser(program_a.tenant)
+    fact = know("Lives in Porto.")
     act = {"action": "end_now", "_selected_action": [str(fact)]}
     browser(program_a.tenant, "view_memoryentry").post(FACTS, act)
     assert LongTermMemory().get(fact, program_a.tenant.id) is not None
-    assert "1 ended." in client.post(FACTS, act, follow=True).text
+    assert "1 ended." in admin.post(FACTS, act, follow=True).text
     assert LongTermMemory().get(fact, program_a.tenant.id) is None
-    assert "Lives in Porto." in client.get(FACTS, {"state": "ended"}).text
-    assert "Lives in Porto." not in client.get(FACTS, {"state": "now"}).text
+    assert "Lives in Porto." in admin.get(FACTS, {"state": "ended"}).text
+    assert "Lives in Porto." not in admin.get(FACTS, {"state": "now"}).text
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
-    language: str, program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+    language: str, program_a: Program, browser: Browser, know: Callable[..., UUID]
 ) -> None:
     fact = know("Lives in Porto.")
     LongTermMemory().update(fact, program_a.tenant.id, content="Lives in Lisbon.")
@@ -143,10 +140,10 @@ def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
 
 
 def test_facts_are_found_by_similar_meaning(
-    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+    program_a: Program, admin: Client, know: Callable[..., UUID]
 ) -> None:
     know("Is allergic to shellfish.")
-    page = browser(program_a.tenant).get(FACTS, {"q": "seafood allergy"})
+    page = admin.get(FACTS, {"q": "seafood allergy"})
     assert [fact.content for fact in page.context["cl"].result_list] == [
         "Is allergic to shellfish."
     ]
@@ -158,19 +155,18 @@ def test_differences_are_marked_word_by_word_and_escaped() -> None:
 
 
 def test_the_history_names_authors_of_the_api_reasons_sources_and_replies(
-    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+    program_a: Program, browser: Browser, admin: Client, know: Callable[..., UUID]
 ) -> None:
     fact = know("Lives in Porto.")
     author = Author(AuthorKind.PROGRAM, "k1", "crm key")
     LongTermMemory().update(
         fact, program_a.tenant.id, content="Lives in Lisbon.", author=author, reason="She moved."
     )
-    client = browser(program_a.tenant)
-    page = client.get(f"{FACTS}{fact}/history/").text
+    page = admin.get(f"{FACTS}{fact}/history/").text
     for text in ("crm key", "program with an API key", "She moved.", "Replies that used it"):
         assert text in page
     assert f"/admin/facts/{fact}/decide/?do=end" in page
-    client.post(f"/admin/facts/{fact}/decide/?do=end", {"reason": "She left."})
-    assert "She left." in client.get(f"{FACTS}{fact}/history/").text
+    admin.post(f"/admin/facts/{fact}/decide/?do=end", {"reason": "She left."})
+    assert "She left." in admin.get(f"{FACTS}{fact}/history/").text
     looker = browser(program_a.tenant, "view_memoryentry")
     assert "do=end" not in looker.get(f"{FACTS}{fact}/history/").text

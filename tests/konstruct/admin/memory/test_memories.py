@@ -1,7 +1,5 @@
 """Search of memories like an agent's, and the details of one."""
 
-from collections.abc import Callable
-
 import pytest
 from django.test import Client
 
@@ -23,10 +21,10 @@ def populated_a(program_a: Program) -> Program:
 
 
 def test_memory_is_found_by_similar_meaning_with_its_signals(
-    populated_a: Program, browser: Callable[..., Client]
+    populated_a: Program, admin: Client
 ) -> None:
     query = {"agent": str(populated_a.agent.pk), "user": "maria", "q": "When will she visit?"}
-    answer = browser(populated_a.tenant).get(MEMORIES, query)
+    answer = admin.get(MEMORIES, query)
     best = answer.context["found"]["hits"][0]
     assert best["content"] == "My sister lives in Lisbon and visits in May."
     assert {"meaning", "words"} <= {signal["label"] for signal in best["signals"]}

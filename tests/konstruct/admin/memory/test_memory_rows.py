@@ -1,6 +1,5 @@
 """The tables of memory in the admin: rows of this tenant only; searched, cleared, retried."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -30,7 +29,7 @@ from tenants.admin.sites import operator_site, tenant_site
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.jobs import claimable
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program, SendMessage
 from tests.konstruct.extracted import add_run, propose
 
 # Parts of an index, without use for a person; the page of people shows names.
@@ -63,25 +62,24 @@ def test_every_model_is_shown_to_tenants_and_none_to_operators() -> None:
 
 @pytest.mark.slow
 def test_lists_and_pages_show_this_tenant_and_no_other(
-    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, admin: Client
 ) -> None:
-    client = browser(populated_a.tenant)
     for program in (populated_a, populated_b):
         with tenant_scope(program.tenant.id):
             message = Message.objects.filter(content__contains="Lisbon").earliest("number")
             exclude_from_recall(message, author=SYSTEM)
         propose(message, "Lisbon", "Maria's sister lives in Lisbon.")
     for model in SHOWN:
-        page = client.get(changelist(model))
+        page = admin.get(changelist(model))
         assert (model, page.status_code) == (model, 200)
         assert "tenant-b" not in page.text
         with tenant_scope(populated_a.tenant.id):
             keys = list(model._default_manager.values_list("pk", flat=True))
         with tenant_scope(populated_b.tenant.id):
             foreign = list(model._default_manager.values_list("pk", flat=True))
-        assert client.get(f"{changelist(model)}{keys[0]}/change/").status_code == 200
+        assert admin.get(f"{changelist(model)}{keys[0]}/change/").status_code == 200
         for key in set(foreign) - set(keys):
-            assert client.get(f"{changelist(model)}{key}/change/").status_code == 404
+            assert admin.get(f"{changelist(model)}{key}/change/").status_code == 404
 
 
 def record(tenant: Tenant, **fields: Any) -> Message:
@@ -91,12 +89,11 @@ def record(tenant: Tenant, **fields: Any) -> Message:
 
 
 def test_messages_are_found_by_their_words_or_user_embedded_or_not(
-    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, admin: Client
 ) -> None:
-    client = browser(populated_a.tenant)
 
     def contents_found(asked: str) -> list[str]:
-        rows = client.get(MESSAGES, {"q": asked}).context["cl"].result_list
+        rows = admin.get(MESSAGES, {"q": asked}).context["cl"].result_list
         return [row.content for row in rows if row.role == "user"]
 
     assert contents_found("visiting sisters") == ["My sister lives in Lisbon and visits in May."]
@@ -107,27 +104,25 @@ def test_messages_are_found_by_their_words_or_user_embedded_or_not(
 
 
 def test_a_message_shows_its_pieces_and_the_way_to_its_conversation(
-    populated_a: Program, browser: Callable[..., Client]
+    populated_a: Program, admin: Client
 ) -> None:
     with tenant_scope(populated_a.tenant.id):
         message = Message.objects.get(content__startswith="My sister", role="user")
-    page = browser(populated_a.tenant).get(f"{MESSAGES}{message.pk}/change/").text
+    page = admin.get(f"{MESSAGES}{message.pk}/change/").text
     assert "embedded pieces" in page.lower()
     assert "all-MiniLM-L6-v2@" in page
     assert f'href="/admin/conversations/{message.pk}/"' in page
 
 
-def test_a_recall_event_leads_to_the_reply(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_a_recall_event_leads_to_the_reply(populated_a: Program, admin: Client) -> None:
     with tenant_scope(populated_a.tenant.id):
         event = RecallEvent.objects.first()
     assert event is not None
-    page = browser(populated_a.tenant).get(f"/admin/memory/recallevent/{event.pk}/change/").text
+    page = admin.get(f"/admin/memory/recallevent/{event.pk}/change/").text
     assert f"/admin/conversations/{event.reply_id}/?why={event.reply_id}" in page
 
 
-def test_failed_embedding_is_retried(tenant_b: Tenant, browser: Callable[..., Client]) -> None:
+def test_failed_embedding_is_retried(tenant_b: Tenant, browser: Browser) -> None:
     message = record(tenant_b, content="This is poison.")
     with tenant_scope(tenant_b.id):
         EMBEDDINGS.jobs().update(attempts=3, last_error="ValueError: cannot index poison")
@@ -145,24 +140,23 @@ def test_failed_embedding_is_retried(tenant_b: Tenant, browser: Callable[..., Cl
 
 
 def test_cookie_of_one_tenant_is_refused_by_another(
-    populated_a: Program, tenant_b: Tenant, browser: Callable[..., Client]
+    populated_a: Program, tenant_b: Tenant, admin: Client
 ) -> None:
-    client = browser(populated_a.tenant)
     pages = [changelist(model) for model in SHOWN]
     for address in [*pages, "/admin/conversations/", "/admin/people/", "/admin/memories/"]:
-        answer = client.get(address, headers={"host": "tenant-b.localhost"})
+        answer = admin.get(address, headers={"host": "tenant-b.localhost"})
         assert (answer.status_code, "login" in answer["Location"]) == (302, True)
 
 
 def test_rows_name_people_agents_keys_and_members_of_the_team(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    populated_a: Program, browser: Browser, admin: Client, send_message: SendMessage
 ) -> None:
-    program, client = populated_a, browser(populated_a.tenant)
+    program = populated_a
     first = send_message(program, "Hello", user_id="U7", thread_id="u", answered=False)
     send_message(program, "It is me", user_id="U7", thread_id="u", answered=False, name="Dora")
-    page = client.get(MESSAGES)
+    page = admin.get(MESSAGES)
     assert "<bdi>Dora</bdi> <bdi>U7</bdi>" in page.text
-    assert "Dora (U7)" in client.get(f"{MESSAGES}{first.pk}/change/").text
+    assert "Dora (U7)" in admin.get(f"{MESSAGES}{first.pk}/change/").text
     with tenant_scope(program.tenant.id):
         person, key = User.objects.create(username="eva"), ApiKey.objects.latest("created_at")
         bert = create_agent(tenant_id=program.tenant.id, name="bert")
@@ -174,7 +168,7 @@ def test_rows_name_people_agents_keys_and_members_of_the_team(
             (add_run(first, requested_by=f"program:{key.pk}"), key.name),
         ]
     for run, name in runs:
-        page = client.get(f"/admin/orchestrator/extractionrun/{run.pk}/change/")
+        page = admin.get(f"/admin/orchestrator/extractionrun/{run.pk}/change/")
         assert f"requested by <bdi>{name}</bdi>" in page.text
         assert run.requested_by not in page.text
     auditor = browser(program.tenant, "view_agent")

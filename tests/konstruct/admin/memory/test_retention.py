@@ -1,6 +1,5 @@
 """Retention: rules are set, changed and removed in the admin, one for each agent, and logged."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -14,7 +13,7 @@ from memory.models import Message
 from tenants.admin.columns import time_text
 from tenants.audit.models import ErasureRequest, RetentionRule
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 RULES = "/admin/audit/retentionrule/"
 
@@ -34,13 +33,12 @@ def take_effect(program: Program) -> None:
 
 
 def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
-    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, admin: Client
 ) -> None:
-    client = browser(populated_a.tenant)
-    client.cookies["time_zone"] = "Asia%2FKolkata"
+    admin.cookies["time_zone"] = "Asia%2FKolkata"
     with tenant_scope(populated_a.tenant.id):
         before = Message.objects.count()
-    page = client.post(f"{RULES}add/", {"agent_id": "", "days": "1"}, follow=True)
+    page = admin.post(f"{RULES}add/", {"agent_id": "", "days": "1"}, follow=True)
     assert "A change waits" in page.text
     found = page.context["preview"]
     # In a day all current messages are a day old.
@@ -50,7 +48,7 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
     with timezone.override("Asia/Kolkata"):
         effective_at = time_text(page.context["waiting"].effective_at)
     assert f"From {effective_at}, conversations" in page.text
-    assert f"days from {effective_at}" in client.get(RULES).text
+    assert f"days from {effective_at}" in admin.get(RULES).text
     assert " UTC" not in page.text
     with tenant_scope(populated_a.tenant.id):
         rule = RetentionRule.objects.get()
@@ -59,44 +57,40 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
         assert timedelta(hours=23) < wait < timedelta(hours=25)
         apply_due_changes(timezone.now(), by=RETENTION_ACTOR)
         assert RetentionRule.objects.get().days == MAX_DAYS
-    assert "for good" in client.get(RULES).text
+    assert "for good" in admin.get(RULES).text
     with tenant_scope(populated_b.tenant.id):
         assert not RetentionRule.objects.exists()
 
 
 def test_a_change_that_waits_is_cancelled(
-    program_a: Program, program_b: Program, browser: Callable[..., Client]
+    program_a: Program, program_b: Program, browser: Browser, admin: Client
 ) -> None:
-    client = browser(program_a.tenant)
-    client.post(f"{RULES}add/", {"agent_id": "", "days": "30"})
+    admin.post(f"{RULES}add/", {"agent_id": "", "days": "30"})
     with tenant_scope(program_a.tenant.id):
         rule = RetentionRule.objects.get()
     cancel = f"/admin/retention/{rule.pk}/cancel/"
     assert browser(program_b.tenant).post(cancel).status_code == 404
     assert browser(program_a.tenant, "view_retentionrule").post(cancel).status_code == 403
-    assert client.get(cancel).status_code == 405
-    assert "The change is cancelled." in client.post(cancel, follow=True).text
-    assert "No change waits" in client.post(cancel, follow=True).text
+    assert admin.get(cancel).status_code == 405
+    assert "The change is cancelled." in admin.post(cancel, follow=True).text
+    assert "No change waits" in admin.post(cancel, follow=True).text
     take_effect(program_a)
     assert rules(program_a) == [("", MAX_DAYS)]
 
 
-def test_a_rule_that_protects_is_not_deleted(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(program_a.tenant)
+def test_a_rule_that_protects_is_not_deleted(program_a: Program, admin: Client) -> None:
     with tenant_scope(program_a.tenant.id):
         RetentionRule.objects.create(days=30)
         own = RetentionRule.objects.create(agent_id=program_a.agent.pk, days=365)
-    page = client.post(f"{RULES}{own.pk}/delete/", {"post": "yes"}, follow=True)
+    page = admin.post(f"{RULES}{own.pk}/delete/", {"post": "yes"}, follow=True)
     assert "Change this rule to 30 days first" in page.text
     chosen = {"action": "delete_selected", "_selected_action": [str(own.pk)], "post": "yes"}
-    client.post(RULES, chosen)
+    admin.post(RULES, chosen)
     assert [days for _, days in rules(program_a)] == [30, 365]
-    client.post(f"{RULES}{own.pk}/change/", {"agent_id": "", "days": "30"})
+    admin.post(f"{RULES}{own.pk}/change/", {"agent_id": "", "days": "30"})
     assert [days for _, days in rules(program_a)] == [30, 365]
     take_effect(program_a)
-    client.post(f"{RULES}{own.pk}/delete/", {"post": "yes"})
+    admin.post(f"{RULES}{own.pk}/delete/", {"post": "yes"})
     assert rules(program_a) == [("", 30)]
 
 
@@ -111,19 +105,18 @@ def test_a_rule_that_protects_is_not_deleted(
     ],
 )
 def test_invalid_retention_rule_is_refused(
-    program_a: Program, browser: Callable[..., Client], agent: str, days: str, error: str
+    program_a: Program, admin: Client, agent: str, days: str, error: str
 ) -> None:
-    client = browser(program_a.tenant)
     if agent == "standing":
         agent = str(program_a.agent.pk)
-        client.post(f"{RULES}add/", {"agent_id": agent, "days": "7"})
+        admin.post(f"{RULES}add/", {"agent_id": agent, "days": "7"})
     before = rules(program_a)
-    assert error in client.post(f"{RULES}add/", {"agent_id": agent, "days": days}).text
+    assert error in admin.post(f"{RULES}add/", {"agent_id": agent, "days": days}).text
     assert rules(program_a) == before
 
 
 def test_retention_rule_cannot_be_changed_with_view_permission(
-    program_a: Program, browser: Callable[..., Client]
+    program_a: Program, browser: Browser
 ) -> None:
     client = browser(program_a.tenant, "view_retentionrule")
     assert client.get(RULES).status_code == 200
@@ -140,10 +133,7 @@ def test_retention_rule_cannot_be_changed_with_view_permission(
     ],
 )
 def test_erasure_request_shows_its_progress_and_agent(
-    program_a: Program,
-    browser: Callable[..., Client],
-    fields: dict[str, object],
-    state: str,
+    program_a: Program, admin: Client, fields: dict[str, object], state: str
 ) -> None:
     with tenant_scope(program_a.tenant.id):
         request = ErasureRequest(
@@ -151,5 +141,5 @@ def test_erasure_request_shows_its_progress_and_agent(
         )
         page_of = state, program_a.agent.name, str(fields.get("last_error", ""))
         request.save(force_insert=True)
-    page = browser(program_a.tenant).get(f"/admin/audit/erasurerequest/{request.pk}/change/").text
+    page = admin.get(f"/admin/audit/erasurerequest/{request.pk}/change/").text
     assert [text in page for text in page_of] == [True, True, True]

@@ -1,6 +1,5 @@
 """The search of the admin: every kind by its permission, ids, erased people, and the palette."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +12,7 @@ from memory.models import MemoryEntry, Message
 from tenants.audit.models import AccessEvent, ErasureRequest
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, user_of, users_shown
+from tests.konstruct.conftest import Browser, Program, SendMessage, user_of, users_shown
 
 SEARCH, PALETTE = "/admin/search/", "/admin/palette/"
 FEVER = "My daughter has had a high fever since last night."
@@ -26,7 +25,7 @@ def program_a(db: None, module_populated: Program) -> Program:
 
 
 @pytest.fixture
-def fever(program_a: Program, send_message: Callable[..., Message]) -> Message:
+def fever(program_a: Program, send_message: SendMessage) -> Message:
     message = send_message(program_a, FEVER, user_id="mother", name="Tilda Brandt", answered=False)
     drain(program_a.tenant.id)
     return message
@@ -39,69 +38,63 @@ def contents_found(client: Client, **parameters: str) -> list[str]:
 
 
 def test_message_is_found_by_meaning_and_its_words_are_marked(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
+    program_a: Program, fever: Message, admin: Client
 ) -> None:
-    client = browser(program_a.tenant)
-    assert contents_found(client, q="sick child")[0] == FEVER
-    page = client.get(SEARCH, {"q": "fever"}).text
+    assert contents_found(admin, q="sick child")[0] == FEVER
+    page = admin.get(SEARCH, {"q": "fever"}).text
     assert "<mark>fever</mark>" in page
     assert f'href="/admin/conversations/{fever.pk}/#m{fever.pk}"' in page
     assert "100 % of the words" in page
 
 
-def test_messages_are_narrowed(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
-) -> None:
-    client = browser(program_a.tenant)
+def test_messages_are_narrowed(program_a: Program, fever: Message, admin: Client) -> None:
     today = fever.created_at.date().isoformat()
     agent = str(program_a.agent.pk)
-    assert contents_found(client, q="fever", user="mother", agent=agent, channel="rest") == [FEVER]
-    assert contents_found(client, q="fever", since=today, until=today)[0] == FEVER
-    assert FEVER not in contents_found(client, q="fever", user="maria")
-    assert FEVER not in contents_found(client, q="fever", channel="slack")
-    assert FEVER not in contents_found(client, q="fever", until="2020-01-01")
-    assert contents_found(client, q="fever", agent="nonsense", since="x")[0] == FEVER
+    assert contents_found(admin, q="fever", user="mother", agent=agent, channel="rest") == [FEVER]
+    assert contents_found(admin, q="fever", since=today, until=today)[0] == FEVER
+    assert FEVER not in contents_found(admin, q="fever", user="maria")
+    assert FEVER not in contents_found(admin, q="fever", channel="slack")
+    assert FEVER not in contents_found(admin, q="fever", until="2020-01-01")
+    assert contents_found(admin, q="fever", agent="nonsense", since="x")[0] == FEVER
 
 
 def test_people_agents_conversations_and_facts_are_found(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
+    program_a: Program, fever: Message, admin: Client
 ) -> None:
-    client = browser(program_a.tenant)
-    people = client.get(SEARCH, {"q": "tilda"}).context["people"]
+    people = admin.get(SEARCH, {"q": "tilda"}).context["people"]
     assert [person.user_id for person, _ in people] == ["mother"]
-    assert [agent.pk for agent in client.get(SEARCH, {"q": "ada"}).context["agents"]] == [
+    assert [agent.pk for agent in admin.get(SEARCH, {"q": "ada"}).context["agents"]] == [
         program_a.agent.pk
     ]
-    threads = client.get(SEARCH, {"q": "t1"}).context["threads"]
+    threads = admin.get(SEARCH, {"q": "t1"}).context["threads"]
     assert "mother" in [message.user_id for message in threads]
     with tenant_scope(program_a.tenant.id):
         fact = MemoryEntry.objects.as_of().get()
-    facts = client.get(SEARCH, {"q": fact.content}).context["facts"]
+    facts = admin.get(SEARCH, {"q": fact.content}).context["facts"]
     assert [fact.pk for fact, _ in facts] == [fact.pk]
 
 
 def test_an_id_opens_its_object(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
+    program_a: Program, fever: Message, browser: Browser, admin: Client
 ) -> None:
     with tenant_scope(program_a.tenant.id):
         fact = MemoryEntry.objects.as_of().get()
         escalation = Escalation.objects.create(
             agent_id=program_a.agent.pk, user_id="mother", thread_id="t1", opened_by="person"
         )
-    client = browser(program_a.tenant)
     for row, page in (
         (fever, f"/admin/conversations/{fever.pk}/"),
         (fact, f"/admin/memory/memoryentry/{fact.pk}/change/"),
         (program_a.agent, f"/admin/orchestrator/agent/{program_a.agent.pk}/change/"),
         (escalation, f"/admin/escalations/{escalation.pk}/"),
     ):
-        assert client.get(SEARCH, {"q": f" {row.pk} "})["Location"] == page
-    assert client.get(SEARCH, {"q": str(uuid4())}).status_code == 200
+        assert admin.get(SEARCH, {"q": f" {row.pk} "})["Location"] == page
+    assert admin.get(SEARCH, {"q": str(uuid4())}).status_code == 200
     # A user without the permission to view facts gets none.
     assert browser(program_a.tenant, *READS).get(SEARCH, {"q": str(fact.pk)}).status_code == 200
 
 
-def test_an_erased_id_opens_its_receipt(program_a: Program, browser: Callable[..., Client]) -> None:
+def test_an_erased_id_opens_its_receipt(program_a: Program, browser: Browser) -> None:
     with tenant_scope(program_a.tenant.id):
         request = ErasureRequest.objects.create(
             user_id=pseudonym("gone"), requested_by="x", done_at="2026-01-01T00:00Z", receipt={}
@@ -113,10 +106,8 @@ def test_an_erased_id_opens_its_receipt(program_a: Program, browser: Callable[..
     assert allowed.get(SEARCH, {"q": "gone"}).status_code == 200
 
 
-def test_a_search_is_recorded(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
-) -> None:
-    browser(program_a.tenant).get(SEARCH, {"q": "fever", "user": "mother"})
+def test_a_search_is_recorded(program_a: Program, fever: Message, admin: Client) -> None:
+    admin.get(SEARCH, {"q": "fever", "user": "mother"})
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.order_by("-id")[0]
     assert (event.action, event.subject, user_of(event)) == ("search", "everything", "mother")
@@ -124,37 +115,35 @@ def test_a_search_is_recorded(
 
 
 def test_the_palette_finds_people_agents_and_lists(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
+    program_a: Program, fever: Message, browser: Browser, admin: Client
 ) -> None:
-    client = browser(program_a.tenant)
-    people = client.get(PALETTE, {"s": "Tilda", "extended": "1"}).text
+    people = admin.get(PALETTE, {"s": "Tilda", "extended": "1"}).text
     assert "/admin/people/person/?user=mother" in people
     assert "/admin/search/?q=Tilda" in people
-    agents = client.get(PALETTE, {"s": "ada", "extended": "1"}).text
+    agents = admin.get(PALETTE, {"s": "ada", "extended": "1"}).text
     assert f"/admin/orchestrator/agent/{program_a.agent.pk}/change/" in agents
-    assert "/admin/memory/message/" in client.get(PALETTE, {"s": "messages", "extended": "1"}).text
+    assert "/admin/memory/message/" in admin.get(PALETTE, {"s": "messages", "extended": "1"}).text
     nobody = browser(program_a.tenant, "view_message")
     assert "Tilda Brandt" not in nobody.get(PALETTE, {"s": "tilda", "extended": "1"}).text
 
 
 def test_markup_in_names_and_messages_is_text(
-    program_a: Program, send_message: Callable[..., Message], browser: Callable[..., Client]
+    program_a: Program, send_message: SendMessage, admin: Client
 ) -> None:
     send_message(program_a, "<img src=x> fever", user_id="<b>x", name="<i>Eve", answered=False)
     with tenant_scope(program_a.tenant.id):
         Agent.objects.create(name="<u>eve", system_prompt="")
-    client = browser(program_a.tenant)
     for page in (
-        client.get(SEARCH, {"q": "eve"}).text,
-        client.get(SEARCH, {"q": "<img src=x> fever"}).text,
-        client.get(PALETTE, {"s": "eve", "extended": "1"}).text,
+        admin.get(SEARCH, {"q": "eve"}).text,
+        admin.get(SEARCH, {"q": "<img src=x> fever"}).text,
+        admin.get(PALETTE, {"s": "eve", "extended": "1"}).text,
     ):
         for markup in ("<img src=x", "<b>x", "<i>Eve", "<u>eve"):
             assert markup not in page
 
 
 def test_each_kind_needs_its_permission(
-    program_a: Program, fever: Message, browser: Callable[..., Client]
+    program_a: Program, fever: Message, browser: Browser
 ) -> None:
     assert browser(program_a.tenant, "view_message").get(SEARCH, {"q": "a"}).status_code == 403
     context: Any = browser(program_a.tenant, *READS).get(SEARCH, {"q": "mother"}).context

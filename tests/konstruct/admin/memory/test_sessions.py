@@ -1,6 +1,5 @@
 """Sessions of graphs, and windows of shared threads: read, cleared, and separate."""
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,7 +14,7 @@ from tenants.audit.roles import ROLES
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.api.seed_data import talk
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 from tests.messages import statements
 
 # LangGraph has its own connections, which do not see uncommitted rows of a test.
@@ -42,10 +41,7 @@ def listed(client: Client, query: str = "") -> list[str]:
 
 
 def test_sessions_are_listed_in_pages_and_found(
-    program_a: Program,
-    program_b: Program,
-    browser: Callable[..., Client],
-    monkeypatch: pytest.MonkeyPatch,
+    program_a: Program, program_b: Program, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "PER_PAGE", 2)
     client = browser(program_a.tenant, "view_message")
@@ -69,10 +65,10 @@ def test_sessions_are_listed_in_pages_and_found(
 
 
 def test_a_session_is_read_as_text_and_cleared_after_a_confirmation(
-    program_a: Program, browser: Callable[..., Client]
+    program_a: Program, browser: Browser, admin: Client
 ) -> None:
     talk(program_a, HOSTILE, "My sister <b>visits</b>", "x" * 100_000)
-    reader, ruler = browser(program_a.tenant, "view_message"), browser(program_a.tenant)
+    reader = browser(program_a.tenant, "view_message")
     page = reader.get(page_of(HOSTILE))
     assert [turn["role"] for turn in page.context["turns"]] == ["user", "user"]
     assert "My sister &lt;b&gt;visits&lt;/b&gt;" in page.text
@@ -81,11 +77,11 @@ def test_a_session_is_read_as_text_and_cleared_after_a_confirmation(
     clear = page_of(HOSTILE, "clear/")
     assert clear not in page.text.replace("&amp;", "&")
     assert reader.post(clear).status_code == 403
-    assert "cannot be undone" in ruler.get(page_of(HOSTILE)).text
-    assert listed(ruler) == [HOSTILE]
-    assert ruler.post(clear)["Location"] == LIST
-    assert listed(ruler) == []
-    assert ruler.get(page_of(HOSTILE)).status_code == 404
+    assert "cannot be undone" in admin.get(page_of(HOSTILE)).text
+    assert listed(admin) == [HOSTILE]
+    assert admin.post(clear)["Location"] == LIST
+    assert listed(admin) == []
+    assert admin.get(page_of(HOSTILE)).status_code == 404
     with tenant_scope(program_a.tenant.id):
         events = AccessEvent.objects.filter(subject="session").order_by("id")
         logged = [(event.action, event.detail) for event in events]
@@ -93,7 +89,7 @@ def test_a_session_is_read_as_text_and_cleared_after_a_confirmation(
 
 
 def test_an_admin_clears_sessions_by_page_and_by_rest_and_deletes_no_items(
-    program_a: Program, browser: Callable[..., Client]
+    program_a: Program, browser: Browser
 ) -> None:
     talk(program_a, "by page", "Hello")
     talk(program_a, "by REST", "Hello")
@@ -115,18 +111,15 @@ def test_an_admin_clears_sessions_by_page_and_by_rest_and_deletes_no_items(
         assert ConversationItem.objects.filter(pk=item.pk).exists()
 
 
-def test_the_pages_of_a_session_keep_their_budgets(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_the_pages_of_a_session_keep_their_budgets(program_a: Program, admin: Client) -> None:
     talk(program_a, "one", "Hello")
-    client = browser(program_a.tenant)
 
     def cost(address: str) -> int:
         with statements() as sent:
-            assert client.get(address).status_code == 200
+            assert admin.get(address).status_code == 200
         return len(sent)
 
-    client.get(LIST)
+    admin.get(LIST)
     addresses = (LIST, page_of("one"))
     few = [cost(address) for address in addresses]
     assert max(few) <= 12
@@ -137,7 +130,7 @@ def test_the_pages_of_a_session_keep_their_budgets(
 
 
 def test_the_window_of_a_shared_thread_has_the_turns_of_all(
-    program_a: Program, program_b: Program, browser: Callable[..., Client]
+    program_a: Program, program_b: Program, browser: Browser
 ) -> None:
     def add_message(user: str, channel: str = "slack", **fields: Any) -> Message:
         with tenant_scope(program_a.tenant.id):

@@ -14,7 +14,7 @@ from memory.models.facts import AuthorKind, MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests import database
-from tests.konstruct.conftest import Program, user_of
+from tests.konstruct.conftest import Browser, Program, SendMessage, user_of
 from tests.konstruct.extracted import propose
 
 EVA = Author(AuthorKind.PERSON, "7", "Eva")
@@ -22,7 +22,7 @@ LISBON = "My sister lives in Lisbon and visits in May."
 
 
 @pytest.fixture
-def reply_to(send_message: Callable[..., Message]) -> Callable[..., Message]:
+def reply_to(send_message: SendMessage) -> Callable[..., Message]:
     """Send a message. Return the reply."""
 
     def answered(program: Program, content: str, **fields: Any) -> Message:
@@ -41,12 +41,11 @@ def why(client: Client, reply: Message) -> Any:
 
 
 def test_each_source_is_listed_once_with_its_place(
-    populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+    populated_a: Program, admin: Client, reply_to: Callable[..., Message]
 ) -> None:
-    client = browser(populated_a.tenant)
     # The window was cleared: earlier messages are recalled.
     reply = reply_to(populated_a, "Where does my sister live, and do I like green tea?")
-    shown_sources = why(client, reply)
+    shown_sources = why(admin, reply)
     sources = shown_sources.context["why"]
     assert [fact["content"] for fact in sources["facts_given"]] == ["Of tenant-a: likes green tea."]
     assert any(LISBON in hit["content"] for hit in sources["hits"])
@@ -61,11 +60,11 @@ def test_each_source_is_listed_once_with_its_place(
 
 
 def test_recent_turns_are_sources_without_recall(
-    program_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+    program_a: Program, admin: Client, reply_to: Callable[..., Message]
 ) -> None:
     first = reply_to(program_a, "I live in Bergen, near the harbour.")
     reply = reply_to(program_a, "Where do I live?")
-    shown_sources = why(browser(program_a.tenant), reply)
+    shown_sources = why(admin, reply)
     assert shown_sources.context["why"]["hits"] == []
     turns = {turn["message_id"] for turn in shown_sources.context["why"]["turns"]}
     assert turns == {str(first.pk), str(first.in_reply_to_id)}
@@ -75,45 +74,44 @@ def test_recent_turns_are_sources_without_recall(
 
 
 def test_changes_since_the_reply_are_marked(
-    populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+    populated_a: Program, admin: Client, reply_to: Callable[..., Message]
 ) -> None:
-    client, tenant_id = browser(populated_a.tenant), populated_a.tenant.id
+    tenant_id = populated_a.tenant.id
     reply = reply_to(populated_a, "Where does my sister live, and do I like green tea?")
     with tenant_scope(tenant_id):
         fact = MemoryEntry.objects.as_of().get(user_id="maria")
         LongTermMemory().update(fact.pk, tenant_id, content="Likes black coffee.")
         message = Message.objects.filter(content=LISBON).earliest("number")
         exclude_from_recall(message, author=EVA, reason="A joke.")
-    sources = why(client, reply).context["why"]
+    sources = why(admin, reply).context["why"]
     assert sources["facts_given"][0]["changes"] == ["now: Likes black coffee."]
     (hit,) = (hit for hit in sources["hits"] if hit["message_id"] == str(message.pk))
     assert hit["changes"] == ["excluded from recall"]
     with tenant_scope(tenant_id):
         retract(fact.pk, author=EVA)
-    sources = why(client, reply).context["why"]
+    sources = why(admin, reply).context["why"]
     assert sources["facts_given"][0]["changes"] == ["retracted since"]
     with tenant_scope(tenant_id):
         LongTermMemory().delete(fact.pk, tenant_id)
-    sources = why(client, reply).context["why"]
+    sources = why(admin, reply).context["why"]
     assert sources["facts_given"][0]["changes"] == ["deleted or erased since"]
 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_erased_prompt_is_shown_as_erased(
-    populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+    populated_a: Program, admin: Client, reply_to: Callable[..., Message]
 ) -> None:
-    client = browser(populated_a.tenant)
     reply = reply_to(populated_a, "Where does my sister live?", thread_id="new")
     with tenant_scope(populated_a.tenant.id):
         message = Message.objects.filter(content=LISBON).earliest("number")
     assert any(
-        hit["message_id"] == str(message.pk) for hit in why(client, reply).context["why"]["hits"]
+        hit["message_id"] == str(message.pk) for hit in why(admin, reply).context["why"]["hits"]
     )
-    client.post(f"/admin/messages/{message.pk}/erase/", {"what": "message"})
+    admin.post(f"/admin/messages/{message.pk}/erase/", {"what": "message"})
     with database.as_owner():
         assert jobs.ERASE_MESSAGES.run_due() == 1
-    shown_sources = why(client, reply)
+    shown_sources = why(admin, reply)
     assert (
         "Where the prompt has [erased], a message or a fact was erased or deleted since."
         in shown_sources.text
@@ -126,17 +124,17 @@ def test_erased_prompt_is_shown_as_erased(
 def test_repeated_question_shows_both_replies_and_stores_nothing(
     populated_a: Program,
     populated_b: Program,
-    browser: Callable[..., Client],
+    browser: Browser,
+    admin: Client,
     reply_to: Callable[..., Message],
 ) -> None:
-    client = browser(populated_a.tenant)
     reply = reply_to(populated_a, "Do I like green tea?", thread_id="new")
     address = f"/admin/messages/{reply.pk}/ask-again/"
     with tenant_scope(populated_a.tenant.id):
         fact = MemoryEntry.objects.as_of().get(user_id="maria")
         LongTermMemory().update(fact.pk, populated_a.tenant.id, content="Likes black tea.")
         count = Message.objects.count()
-    page = client.post(address)
+    page = admin.post(address)
     assert page.status_code == 200
     (_, before, _), (_, _, after) = page.context["sides"]
     assert before.reply == reply.content
@@ -147,7 +145,7 @@ def test_repeated_question_shows_both_replies_and_stores_nothing(
     with tenant_scope(populated_a.tenant.id):
         assert Message.objects.count() == count
         assert user_of(AccessEvent.objects.get(action="try")) == "maria"
-    assert client.get(address).status_code == 405
+    assert admin.get(address).status_code == 405
     assert browser(populated_b.tenant).post(address).status_code == 404
     assert browser(populated_a.tenant, "view_message").post(address).status_code == 403
     blind = browser(populated_a.tenant, "try_agent")
@@ -155,7 +153,7 @@ def test_repeated_question_shows_both_replies_and_stores_nothing(
 
 
 def test_message_and_sentence_are_excluded_and_included_manually(
-    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Browser
 ) -> None:
     client = browser(
         populated_a.tenant, "add_recallexclusion", "delete_recallexclusion", "view_message"
@@ -193,13 +191,13 @@ def test_message_and_sentence_are_excluded_and_included_manually(
 
 
 def test_a_quoted_fact_is_linked_to_its_message(
-    populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+    populated_a: Program, admin: Client, reply_to: Callable[..., Message]
 ) -> None:
     with tenant_scope(populated_a.tenant.id):
         message = Message.objects.filter(content=LISBON).earliest("number")
     propose(message, "Lisbon", "Maria's sister lives in Lisbon.", slot="sister_city", review="")
     reply = reply_to(populated_a, "Where does my sister live?", thread_id="new")
-    shown_sources = why(browser(populated_a.tenant), reply)
+    shown_sources = why(admin, reply)
     facts = [fact["content"] for fact in shown_sources.context["why"]["facts_given"]]
     assert facts.count("Maria's sister lives in Lisbon.") == 1
     # It appears once, as the fact, and not also as its message.

@@ -1,7 +1,5 @@
 """A window in the admin: the turns that the agent sees, and a logged clear."""
 
-from collections.abc import Callable
-
 from django.test import Client
 
 from memory.conversations.short_term import append_message, get_recent_messages
@@ -9,13 +7,13 @@ from memory.conversations.window_store import list_windows
 from memory.models import Message, WindowClear
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, user_of
+from tests.konstruct.conftest import Browser, Program, SendMessage, user_of
 
 WINDOW, CLEAR = "/admin/window/", "/admin/window/clear/"
 
 
 def test_a_window_is_shown_and_cleared(
-    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    program_a: Program, browser: Browser, send_message: SendMessage
 ) -> None:
     send_message(program_a, "Hello there")
     tenant, agent = program_a.tenant, program_a.agent
@@ -36,16 +34,15 @@ def test_a_window_is_shown_and_cleared(
 
 
 def test_window_without_a_conversation_is_not_found(
-    program_a: Program, program_b: Program, browser: Callable[..., Client]
+    program_a: Program, program_b: Program, admin: Client
 ) -> None:
-    client = browser(program_a.tenant)
     for query in ("", "?agent=x&user=y", f"?agent={program_b.agent.pk}&user=maria"):
-        assert client.get(WINDOW + query).status_code == 404
-        assert client.post(CLEAR + query).status_code == 404
+        assert admin.get(WINDOW + query).status_code == 404
+        assert admin.post(CLEAR + query).status_code == 404
 
 
 def test_windows_are_listed_also_without_a_message(
-    program_a: Program, program_b: Program, browser: Callable[..., Client]
+    program_a: Program, program_b: Program, browser: Browser
 ) -> None:
     tenant, agent = program_a.tenant, program_a.agent
     append_message(tenant.id, agent.pk, "U:7%", "user", "Only appended")

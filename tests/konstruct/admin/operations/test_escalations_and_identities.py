@@ -1,7 +1,5 @@
 """A person answers, resolves, and takes over a conversation. Identities are linked."""
 
-from collections.abc import Callable
-
 import pytest
 from django.test import Client
 
@@ -10,26 +8,27 @@ from konstruct.orchestrator.models import ChannelIdentity, Escalation, PendingRe
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, user_of
-
-Browser = Callable[..., Client]
+from tests.konstruct.conftest import Browser, Program, SendMessage, user_of
 
 
 @pytest.mark.slow
 def test_a_person_answers_and_hands_back(
-    pending_a: Program, pending_b: Program, browser: Browser, send_message: Callable[..., Message]
+    pending_a: Program,
+    pending_b: Program,
+    browser: Browser,
+    admin: Client,
+    send_message: SendMessage,
 ) -> None:
-    client = browser(pending_a.tenant)
     with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.get()
     page = f"/admin/escalations/{escalation.pk}/"
-    text = client.get(page).text
+    text = admin.get(page).text
     assert "1 message waits, for a person" in text or "1 message waits for a person" in text
     assert "Is anybody there?" in text
     assert "is blank" not in text
-    assert "This field is required" in client.post(f"{page}answer/", {"content": " "}).text
-    assert "Null characters" in client.post(f"{page}answer/", {"content": "a\0"}).text
-    done = client.post(f"{page}answer/", {"content": "Here I am."}, follow=True)
+    assert "This field is required" in admin.post(f"{page}answer/", {"content": " "}).text
+    assert "Null characters" in admin.post(f"{page}answer/", {"content": "a\0"}).text
+    done = admin.post(f"{page}answer/", {"content": "Here I am."}, follow=True)
     assert "The answer is on its way" in done.text
     with tenant_scope(pending_a.tenant.id):
         turn = Message.objects.get(content="Here I am.")
@@ -38,12 +37,12 @@ def test_a_person_answers_and_hands_back(
         assert turn.name.startswith("u")
     send_message(pending_a, "Great.", user_id="zoe", thread_id="help")
     resolution = {"outcome": "person", "note": "Solved."}
-    assert "Resolved" in client.post(f"{page}resolve/", resolution, follow=True).text
-    again = client.post(f"{page}resolve/", resolution, follow=True).text
+    assert "Resolved" in admin.post(f"{page}resolve/", resolution, follow=True).text
+    again = admin.post(f"{page}resolve/", resolution, follow=True).text
     assert "This escalation was resolved by" in again
     row = f"/admin/orchestrator/escalation/{escalation.pk}/change/"
-    assert (client.get(row).text.count(">Thread<"), "Read and answer" in again) == (1, False)
-    assert "Read and answer" not in client.get(row).text
+    assert (admin.get(row).text.count(">Thread<"), "Read and answer" in again) == (1, False)
+    assert "Read and answer" not in admin.get(row).text
     with tenant_scope(pending_a.tenant.id):
         closed = PendingReply.objects.get(message__content="Great.")
         assert closed.last_error.startswith("Taken care of by a person: u")
@@ -52,51 +51,49 @@ def test_a_person_answers_and_hands_back(
     assert done_by == [("answer", "zoe"), ("resolve", "zoe")]
     # Nobody has to look after a message that a person took care of.
     replies = "/admin/orchestrator/pendingreply/?state="
-    assert "Great." in client.get(f"{replies}closed").text
-    assert "Great." not in client.get(f"{replies}failed").text
-    assert "Taken care of by a person" not in client.get("/admin/").text
-    assert "1 failed" not in client.get("/admin/conversations/?user=zoe").text
-    assert "Reply failed" not in client.get("/admin/people/person/?user=zoe").text
-    conversation = client.get(f"/admin/conversations/{closed.pk}/").text
+    assert "Great." in admin.get(f"{replies}closed").text
+    assert "Great." not in admin.get(f"{replies}failed").text
+    assert "Taken care of by a person" not in admin.get("/admin/").text
+    assert "1 failed" not in admin.get("/admin/conversations/?user=zoe").text
+    assert "Reply failed" not in admin.get("/admin/people/person/?user=zoe").text
+    conversation = admin.get(f"/admin/conversations/{closed.pk}/").text
     assert ("closed" in conversation, "Taken care of by a person" in conversation) == (True, True)
     assert browser(pending_b.tenant).get(page).status_code == 404
 
 
 @pytest.mark.slow
-def test_person_takes_over_a_conversation(pending_a: Program, browser: Browser) -> None:
-    client = browser(pending_a.tenant)
+def test_person_takes_over_a_conversation(pending_a: Program, admin: Client) -> None:
     with tenant_scope(pending_a.tenant.id):
         waiting = Message.objects.get(user_id="bob")
     conversation = f"/admin/conversations/{waiting.pk}/"
-    assert "Let a person answer" in client.get(conversation).text
-    opened = client.post(f"{conversation}escalate/", follow=True)
+    assert "Let a person answer" in admin.get(conversation).text
+    opened = admin.post(f"{conversation}escalate/", follow=True)
     assert "wants to answer" in opened.text
-    text = client.get(conversation).text
+    text = admin.get(conversation).text
     assert "held for a person" in text
     assert "<bdi>A person</bdi> answers here" in text
-    assert "1 held" in client.get("/admin/conversations/").text
-    assert "held" in client.get("/admin/orchestrator/pendingreply/?state=held").text
-    assert client.get(f"{conversation}escalate/").status_code == 403
+    assert "1 held" in admin.get("/admin/conversations/").text
+    assert "held" in admin.get("/admin/orchestrator/pendingreply/?state=held").text
+    assert admin.get(f"{conversation}escalate/").status_code == 403
 
 
 @pytest.mark.slow
 def test_an_identity_is_linked_and_unlinked_on_its_page(
-    pending_a: Program, pending_b: Program, browser: Browser
+    pending_a: Program, pending_b: Program, browser: Browser, admin: Client
 ) -> None:
-    client = browser(pending_a.tenant)
     with tenant_scope(pending_a.tenant.id):
         identity = ChannelIdentity.objects.get()
     page = f"/admin/orchestrator/channelidentity/{identity.pk}/change/"
-    person = client.get("/admin/people/person/?user=maria").text
+    person = admin.get("/admin/people/person/?user=maria").text
     assert page in person
     assert "are moved to" in person
-    again = client.post(page, {"user_id": "maria"}, follow=True).text
+    again = admin.post(page, {"user_id": "maria"}, follow=True).text
     assert "speaks as &#x27;maria&#x27; already" in again
-    assert "U+000A" in client.post(page, {"user_id": "a\nb"}).text
-    client.post(page, {"user_id": ""})
+    assert "U+000A" in admin.post(page, {"user_id": "a\nb"}).text
+    admin.post(page, {"user_id": ""})
     with tenant_scope(pending_a.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "U1"
-    assert client.post(page, {"user_id": "bob"}, follow=True).status_code == 200
+    assert admin.post(page, {"user_id": "bob"}, follow=True).status_code == 200
     with tenant_scope(pending_a.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "bob"
         assert AccessEvent.objects.filter(action="link").count() == 2

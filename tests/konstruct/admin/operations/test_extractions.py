@@ -1,19 +1,17 @@
 """Extraction in a tenant's admin: progress of conversations, failed jobs, and tokens."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from django.test import Client
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.extraction import queue
 from konstruct.orchestrator.models import CallOutcome, ExtractionCursor
 from memory.models import Message
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program, SendMessage
 from tests.konstruct.metered import metered_call
 
 CURSORS = "/admin/orchestrator/extractioncursor/"
@@ -21,7 +19,7 @@ CALLS = "/admin/orchestrator/modelcall/"
 
 
 @pytest.fixture
-def cursors(program_a: Program, send_message: Callable[..., Message]) -> dict[str, UUID]:
+def cursors(program_a: Program, send_message: SendMessage) -> dict[str, UUID]:
     """Conversations with a done, a queued and a given-up extraction, by thread."""
     with tenant_scope(program_a.tenant.id):
         program_a.agent.extracts_facts = True
@@ -46,7 +44,7 @@ def cursors(program_a: Program, send_message: Callable[..., Message]) -> dict[st
 
 
 def test_conversations_are_seen_with_how_far_they_are_processed(
-    program_a: Program, cursors: dict[str, UUID], browser: Callable[..., Client]
+    program_a: Program, cursors: dict[str, UUID], browser: Browser
 ) -> None:
     admin = browser(program_a.tenant)
     page = admin.get(CURSORS)
@@ -72,7 +70,7 @@ def test_conversations_are_seen_with_how_far_they_are_processed(
 
 
 def test_conversation_shows_the_progress_of_its_extraction(
-    program_a: Program, cursors: dict[str, UUID], browser: Callable[..., Client]
+    program_a: Program, cursors: dict[str, UUID], browser: Browser
 ) -> None:
     admin = browser(program_a.tenant)
     looker = browser(program_a.tenant, "view_message")
@@ -89,9 +87,7 @@ def test_conversation_shows_the_progress_of_its_extraction(
         assert text not in looker.get(address).content.decode()
 
 
-def test_calls_are_summed_by_day_and_agent(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_calls_are_summed_by_day_and_agent(program_a: Program, browser: Browser) -> None:
     now = datetime.now(UTC)
     with tenant_scope(program_a.tenant.id):
         for days, outcome, agent_id in (

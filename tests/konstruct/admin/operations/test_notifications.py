@@ -1,6 +1,5 @@
 """Notifications in the admin: recipients are added, tried and retried; Slack accounts are added."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,13 +12,12 @@ from konstruct.channels.slack.installations import connect
 from konstruct.orchestrator.models import Event, Notification, NotificationRecipient
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 from tests.servers.mail import MailServer
 
 RECIPIENTS = "/admin/orchestrator/notificationrecipient/"
 NOTIFICATIONS_PAGE = "/admin/orchestrator/notification/"
 ACCOUNTS = "/admin/channels/slackmember/"
-Browser = Callable[..., Client]
 FORM = {
     "destination": "mail",
     "member": "",
@@ -52,22 +50,21 @@ def recipients(program: Program) -> list[NotificationRecipient]:
 
 
 def test_changes_and_tests_of_a_recipient_are_recorded(
-    program_a: Program, program_b: Program, browser: Browser, mail: MailServer
+    program_a: Program, program_b: Program, admin: Client, mail: MailServer
 ) -> None:
-    client = browser(program_a.tenant)
-    client.post(f"{RECIPIENTS}add/", FORM)
+    admin.post(f"{RECIPIENTS}add/", FORM)
     (row,) = recipients(program_a)
     assert recipients(program_b) == []
-    page = client.get(RECIPIENTS).text
+    page = admin.get(RECIPIENTS).text
     assert "eva@example.com" in page
     assert "everything" in page
     selected = {"action": "send_test", "_selected_action": [str(row.pk)]}
-    page = client.post(RECIPIENTS, selected, follow=True).text
+    page = admin.post(RECIPIENTS, selected, follow=True).text
     assert "A test was sent to eva@example.com." in page
     assert mail.recipients == [["eva@example.com"]]
-    client.post(f"{RECIPIENTS}{row.pk}/change/", {**FORM, "wait_minutes": "30"})
+    admin.post(f"{RECIPIENTS}{row.pk}/change/", {**FORM, "wait_minutes": "30"})
     assert recipients(program_a)[0].wait_minutes == 30
-    client.post(f"{RECIPIENTS}{row.pk}/delete/", {"post": "yes"})
+    admin.post(f"{RECIPIENTS}{row.pk}/delete/", {"post": "yes"})
     assert recipients(program_a) == []
     with tenant_scope(program_a.tenant.id):
         logged = AccessEvent.objects.filter(subject="notification recipient").order_by("id")
@@ -76,20 +73,19 @@ def test_changes_and_tests_of_a_recipient_are_recorded(
 
 
 def test_failed_test_of_a_recipient_shows_the_reason(
-    program_a: Program, browser: Browser, mail: MailServer
+    program_a: Program, admin: Client, mail: MailServer
 ) -> None:
-    client = browser(program_a.tenant)
-    client.post(f"{RECIPIENTS}add/", FORM)
+    admin.post(f"{RECIPIENTS}add/", FORM)
     mail.answers = ["550 no such user"]
     selected = {"action": "send_test", "_selected_action": [str(recipients(program_a)[0].pk)]}
-    page = client.post(RECIPIENTS, selected, follow=True).text
+    page = admin.post(RECIPIENTS, selected, follow=True).text
     assert "eva@example.com: The mail server refused the mail with the code 550." in page
 
 
-def test_without_mail_the_form_warns(program_a: Program, browser: Browser, settings: Any) -> None:
+def test_without_mail_the_form_warns(program_a: Program, admin: Client, settings: Any) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST = ""
-    page = browser(program_a.tenant).post(f"{RECIPIENTS}add/", FORM, follow=True).text
+    page = admin.post(f"{RECIPIENTS}add/", FORM, follow=True).text
     assert "This deployment cannot send mail yet: ask its operator." in page
 
 
@@ -112,32 +108,31 @@ def test_without_mail_the_form_warns(program_a: Program, browser: Browser, setti
     ids=str,
 )
 def test_invalid_recipient_is_refused(
-    program_a: Program, browser: Browser, changed: dict[str, Any], error: str
+    program_a: Program, admin: Client, changed: dict[str, Any], error: str
 ) -> None:
     install(program_a)
-    response = browser(program_a.tenant).post(f"{RECIPIENTS}add/", {**FORM, **changed})
+    response = admin.post(f"{RECIPIENTS}add/", {**FORM, **changed})
     assert response.status_code == 200
     assert error in response.text
     assert recipients(program_a) == []
 
 
-def test_a_member_without_an_address_is_refused(program_a: Program, browser: Browser) -> None:
-    client = browser(program_a.tenant)
+def test_a_member_without_an_address_is_refused(program_a: Program, admin: Client) -> None:
     with tenant_scope(program_a.tenant.id):
         eva = User.objects.create_user("eva")
     changed = {**FORM, "destination": "member", "member": str(eva.pk)}
-    assert "eva has no mail address" in client.post(f"{RECIPIENTS}add/", changed).text
+    assert "eva has no mail address" in admin.post(f"{RECIPIENTS}add/", changed).text
     with tenant_scope(program_a.tenant.id):
         User.objects.filter(pk=eva.pk).update(email="eva@example.com")
-    client.post(f"{RECIPIENTS}add/", changed)
+    admin.post(f"{RECIPIENTS}add/", changed)
     (row,) = recipients(program_a)
     # Input for another destination is not stored.
     assert (row.member_id, row.email) == (eva.pk, "")
 
 
-def test_a_slack_channel_of_a_connected_workspace(program_a: Program, browser: Browser) -> None:
+def test_a_slack_channel_of_a_connected_workspace(program_a: Program, admin: Client) -> None:
     install(program_a)
-    browser(program_a.tenant).post(f"{RECIPIENTS}add/", {**FORM, **SLACK})
+    admin.post(f"{RECIPIENTS}add/", {**FORM, **SLACK})
     (row,) = recipients(program_a)
     assert (row.workspace, row.slack_channel, row.email) == ("T1", "C024BE7LR", "")
 
@@ -171,10 +166,9 @@ def test_another_tenants_recipient_is_not_found(
 
 
 def test_notifications_are_listed_and_failed_ones_retried(
-    program_a: Program, browser: Browser
+    program_a: Program, admin: Client
 ) -> None:
-    client = browser(program_a.tenant)
-    client.post(f"{RECIPIENTS}add/", FORM)
+    admin.post(f"{RECIPIENTS}add/", FORM)
     (row,) = recipients(program_a)
     with tenant_scope(program_a.tenant.id):
         notification = Notification.objects.create(
@@ -187,10 +181,10 @@ def test_notifications_are_listed_and_failed_ones_retried(
         )
         NOTIFICATIONS.enqueue(notification.pk)
         NOTIFICATIONS.give_up(notification.pk, code="refused", reason="The server refused it.")
-    page = client.get(f"{NOTIFICATIONS_PAGE}?state=failed").text
+    page = admin.get(f"{NOTIFICATIONS_PAGE}?state=failed").text
     for text in ("A user waits for a person", "maria", "The server refused it."):
         assert text in page
-    client.post(NOTIFICATIONS_PAGE, {"action": "retry", "_selected_action": [str(notification.pk)]})
+    admin.post(NOTIFICATIONS_PAGE, {"action": "retry", "_selected_action": [str(notification.pk)]})
     with tenant_scope(program_a.tenant.id):
         assert not NOTIFICATIONS.jobs().failed().exists()
 

@@ -17,7 +17,7 @@ from tenants.context import public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits
 from tenants.models import OperatorEvent, Tenant
 from tests.konstruct.admin.exporting import exported
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 from tests.konstruct.metered import metered_call
 
 DAYS = "/admin/orchestrator/dailyusage/"
@@ -34,21 +34,20 @@ def today() -> str:
 
 
 def test_quotas_and_days_are_shown(
-    program_a: Program, program_b: Program, browser: Callable[..., Client]
+    program_a: Program, program_b: Program, browser: Browser, admin: Client
 ) -> None:
     set_limits(program_a.tenant.id, {Quota.MESSAGES: Limit(Decimal(1), Decimal(4))})
     with tenant_scope(program_a.tenant.id):
         usage.count(messages=3, memories=3)
         metered_call()
-    client = browser(program_a.tenant)
-    page = client.get(DAYS)
+    page = admin.get(DAYS)
     (messages,) = [row for row in page.context["quotas"] if row["label"] == Quota.MESSAGES.label]
     assert (messages["used"], messages["share"], messages["level"]) == (3, 75, "soft")
-    (row,) = exported(client, DAYS)
+    (row,) = exported(admin, DAYS)
     numbers = ("day", "messages", "calls", "prompt_tokens", "completion_tokens", "cost")
     assert [row[name] for name in numbers] == [today(), "3", "1", "100", "10", "0.250000"]
     assert f"{DAYS}export/?" in page.text
-    assert client.get(f"{DAYS}{today()}/change/").status_code == 200
+    assert admin.get(f"{DAYS}{today()}/change/").status_code == 200
     with tenant_scope(program_a.tenant.id):
         assert AccessEvent.objects.filter(subject="usage by day").exists()
     assert exported(browser(program_b.tenant), DAYS) == []
@@ -104,10 +103,10 @@ def test_page_of_usage_requires_a_permission(db: None) -> None:
 
 
 def test_a_fact_beyond_the_limit_is_refused_with_the_reason(
-    program_a: Program, browser: Callable[..., Client]
+    program_a: Program, admin: Client
 ) -> None:
     set_limits(program_a.tenant.id, {Quota.MEMORIES: Limit(hard=Decimal(0))})
     fact = {"content": "Maria likes tea.", "kind": "statement", "metadata": "{}"}
     add = "/admin/memory/memoryentry/add/"
-    page = browser(program_a.tenant).post(add, fact, follow=True)
+    page = admin.post(add, fact, follow=True)
     assert page.status_code == 200

@@ -1,6 +1,5 @@
 """Pages that ask for a person take an id or a name, and never drop the typed text."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,18 +7,15 @@ from django.test import Client
 
 from konstruct.orchestrator.identities.channel_identities import find_people, identity_of, link
 from konstruct.orchestrator.models import SavedQuestion
-from memory.models import Message
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program, SendMessage
 
 UNKNOWN = "No person has this id or name."
 FACTS, MESSAGES = "/admin/memory/memoryentry/", "/admin/memory/message/"
 
 
 @pytest.fixture
-def client(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
-) -> Client:
+def client(populated_a: Program, browser: Browser, send_message: SendMessage) -> Client:
     """Log in to a tenant with maria and two people of the same name."""
     for user_id, name in (("maria", "Maria Lößl"), ("u-1", "Theo Kern"), ("u-2", "Theo Kern")):
         send_message(populated_a, "Hello.", answered=False, user_id=user_id, name=name)

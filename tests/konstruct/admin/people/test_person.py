@@ -1,6 +1,5 @@
 """The page of a person: open items, facts as of a moment, and the timeline."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +14,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
 from memory.models.facts import AuthorKind
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program, SendMessage
 from tests.konstruct.extracted import propose
 
 PERSON = "/admin/people/person/"
@@ -39,15 +38,14 @@ def all_pages(client: Client, **query: str) -> list[Any]:
 
 
 def test_the_timeline_has_every_kind_once_and_in_order(
-    pending_a: Program, pending_b: Program, browser: Callable[..., Client], monkeypatch: Any
+    pending_a: Program, pending_b: Program, admin: Client, monkeypatch: Any
 ) -> None:
     with tenant_scope(pending_a.tenant.id):
         message = Message.objects.filter(user_id="maria", role="user").earliest("number")
         exclude_from_recall(message, author=EVA, reason="A joke.")
-    client = browser(pending_a.tenant)
-    client.post(f"{PERSON}erase/?user=maria", {"typed": "maria", "reason": "Her own wish."})
+    admin.post(f"{PERSON}erase/?user=maria", {"typed": "maria", "reason": "Her own wish."})
     monkeypatch.setattr(pages, "PER_PAGE", 3)
-    listed = all_pages(client, user="maria")
+    listed = all_pages(admin, user="maria")
     assert len({entry["key"] for entry in listed}) == len(listed)
     assert [(entry["at"], entry["key"]) for entry in listed] == sorted(
         ((entry["at"], entry["key"]) for entry in listed), reverse=True
@@ -64,7 +62,7 @@ def test_the_timeline_has_every_kind_once_and_in_order(
     assert "tenant-a" in texts
     assert "tenant-b" not in texts
     for entry in listed:
-        assert client.get(entry["address"]).status_code == 200, entry
+        assert admin.get(entry["address"]).status_code == 200, entry
 
 
 def test_the_timeline_is_narrowed_by_kind_agent_and_position(pending_a: Program) -> None:
@@ -82,12 +80,9 @@ def test_the_timeline_is_narrowed_by_kind_agent_and_position(pending_a: Program)
     assert entries(pending_a, "nobody") == []
 
 
-def test_waiting_items_are_shown_with_links(
-    pending_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(pending_a.tenant)
+def test_waiting_items_are_shown_with_links(pending_a: Program, admin: Client) -> None:
     labels = {
-        user: [label for label, *_ in client.get(PERSON, {"user": user}).context["waiting"]]
+        user: [label for label, *_ in admin.get(PERSON, {"user": user}).context["waiting"]]
         for user in ("maria", "zoe", "bob")
     }
     assert sorted(labels["zoe"]) == [
@@ -95,14 +90,13 @@ def test_waiting_items_are_shown_with_links(
     ]  # fmt: skip
     assert sorted(labels["maria"]) == ["Proposed fact", "Reply failed"]
     assert labels["bob"] == ["Reply queued"]
-    for _, _, address, _ in client.get(PERSON, {"user": "zoe"}).context["waiting"]:
-        assert client.get(address).status_code == 200
+    for _, _, address, _ in admin.get(PERSON, {"user": "zoe"}).context["waiting"]:
+        assert admin.get(address).status_code == 200
 
 
 def test_facts_have_their_source_and_the_replies_that_used_them(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    populated_a: Program, admin: Client, send_message: SendMessage
 ) -> None:
-    client = browser(populated_a.tenant)
     with tenant_scope(populated_a.tenant.id):
         message = Message.objects.filter(content__contains="Lisbon", role="user").earliest("number")
     waiting_id = propose(message, "May", "Maria's sister visits in May.").memory_id
@@ -111,7 +105,7 @@ def test_facts_have_their_source_and_the_replies_that_used_them(
     ).memory_id
     send_message(populated_a, "In which city does my sister live, Lisbon?", thread_id="new")
     drain(populated_a.tenant.id)
-    page = client.get(PERSON, {"user": "maria"})
+    page = admin.get(PERSON, {"user": "maria"})
     rows = {row["fact"].pk: row for row in page.context["facts"]["current"]["rows"]}
     assert rows.pop(quoted_id)["quoted"]["message_id"] == message.pk
     (entered,) = rows.values()
@@ -121,10 +115,8 @@ def test_facts_have_their_source_and_the_replies_that_used_them(
     assert str(waiting_id) in waiting[2]
 
 
-def test_person_page_shows_the_facts_of_a_date(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    client, tenant_id = browser(populated_a.tenant), populated_a.tenant.id
+def test_person_page_shows_the_facts_of_a_date(populated_a: Program, admin: Client) -> None:
+    tenant_id = populated_a.tenant.id
     today = timezone.now()
     facts = LongTermMemory()
     with tenant_scope(tenant_id):
@@ -146,14 +138,14 @@ def test_person_page_shows_the_facts_of_a_date(
 
     def page_as_of(day: int) -> str:
         at = (today - timedelta(days=day)).date().isoformat()
-        return client.get(PERSON, {"user": "maria", "at": at}).text
+        return admin.get(PERSON, {"user": "maria", "at": at}).text
 
     assert "Maria lives in Rome." in page_as_of(10)
     assert "Maria lives in Oslo." not in page_as_of(10)
     assert "recorded later" in page_as_of(10)
     assert "Lisbon and visits" not in page_as_of(10)
     assert "Maria lives in Oslo." in page_as_of(1)
-    now = client.get(PERSON, {"user": "maria"})
+    now = admin.get(PERSON, {"user": "maria"})
     content = [row["fact"].content for row in now.context["facts"]["current"]["rows"]]
     assert "Maria lives in Oslo." in content
     assert [row["fact"].content for row in now.context["facts"]["former"]["rows"]] == [
@@ -162,15 +154,14 @@ def test_person_page_shows_the_facts_of_a_date(
 
 
 def test_page_of_a_linked_account_shows_messages_of_both_accounts(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    populated_a: Program, admin: Client, send_message: SendMessage
 ) -> None:
-    client = browser(populated_a.tenant)
     send_message(populated_a, "Said in Slack.", answered=False, user_id="U024", name="Mia")
     with tenant_scope(populated_a.tenant.id):
         identity = channel_identities.identity_of("slack", "T1", "U024")
         channel_identities.link(identity, "maria", by="eva")
     for user_id in ("maria", "U024"):
-        page = client.get(PERSON, {"user": user_id})
+        page = admin.get(PERSON, {"user": user_id})
         assert (page.context["user_id"], page.context["name"]) == ("maria", "Mia")
         assert "Said in Slack." in page.text
         assert "likes green tea" in page.text
@@ -178,7 +169,7 @@ def test_page_of_a_linked_account_shows_messages_of_both_accounts(
         assert text == "Said in Slack."
 
 
-def test_each_kind_needs_its_permission(pending_a: Program, browser: Callable[..., Client]) -> None:
+def test_each_kind_needs_its_permission(pending_a: Program, browser: Browser) -> None:
     reader = browser(pending_a.tenant, "view_scope", "view_memoryentry")
     page = reader.get(PERSON, {"user": "maria"})
     assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}

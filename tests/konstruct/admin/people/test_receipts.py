@@ -23,7 +23,7 @@ from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, Message
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 REASON = "</dd><script>alert(1)</script>\u202e"
 RECEIPT = {
@@ -54,7 +54,7 @@ def request_of(tenant: Tenant, *, is_done: bool = True, user_id: str = "maria") 
 
 
 def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
-    tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client]
+    tenant_a: Tenant, tenant_b: Tenant, browser: Browser
 ) -> None:
     request = request_of(tenant_a)
     client = browser(tenant_a)
@@ -78,7 +78,7 @@ def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
 
 
 def test_the_page_of_an_erasure_that_runs_refreshes_itself(
-    tenant_a: Tenant, browser: Callable[..., Client]
+    tenant_a: Tenant, browser: Browser
 ) -> None:
     request = request_of(tenant_a, is_done=False)
     page = browser(tenant_a).get(f"/admin/audit/erasurerequest/{request.pk}/change/")
@@ -97,7 +97,7 @@ def test_the_page_of_an_erasure_that_runs_refreshes_itself(
 
 
 def test_an_erased_message_has_a_receipt(
-    populated_a: Program, tenant_b: Tenant, browser: Callable[..., Client]
+    populated_a: Program, tenant_b: Tenant, browser: Browser
 ) -> None:
     tenant = populated_a.tenant
     with tenant_scope(tenant.id):
@@ -145,14 +145,14 @@ def test_an_erased_message_has_a_receipt(
 
 
 def test_a_reason_that_names_the_person_is_refused_and_kept_in_the_form(
-    populated_a: Program, browser: Callable[..., Client]
+    populated_a: Program, admin: Client
 ) -> None:
-    client, form = browser(populated_a.tenant), {"typed": "maria", "reason": "MARIA asked for it"}
+    form = {"typed": "maria", "reason": "MARIA asked for it"}
     with tenant_scope(populated_a.tenant.id):
         message = Message.objects.filter(user_id="maria").earliest("number")
     for address in ("people/person/erase/?user=maria", f"messages/{message.pk}/erase/"):
-        assert "write no id and no name" in client.get(f"/admin/{address}").text
-        page = client.post(f"/admin/{address}", {**form, "what": "conversation"}).text
+        assert "write no id and no name" in admin.get(f"/admin/{address}").text
+        page = admin.post(f"/admin/{address}", {**form, "what": "conversation"}).text
         assert "names the person" in page
         assert "MARIA asked for it</textarea>" in page
     assert 'value="conversation" selected' in page
@@ -162,7 +162,7 @@ def test_a_reason_that_names_the_person_is_refused_and_kept_in_the_form(
 
 
 def test_a_downloaded_receipt_is_verified_by_the_command(
-    tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client], tmp_path: Path,
+    tenant_a: Tenant, tenant_b: Tenant, browser: Browser, tmp_path: Path,
     capsys: Any, settings: Any,
 ) -> None:  # fmt: skip
     request = request_of(tenant_a)

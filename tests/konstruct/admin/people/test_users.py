@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 
 import pytest
 from django.test import Client
@@ -21,27 +20,26 @@ from tenants.context import tenant_scope
 from tenants.personal_data import personal_tables
 from tests import database
 from tests.konstruct.admin.conftest import CONTENTS
-from tests.konstruct.conftest import Program, user_of
+from tests.konstruct.conftest import Browser, Program, SendMessage, user_of
 
 PEOPLE, PERSON = "/admin/people/", "/admin/people/person/"
 EXPORT, ERASE = f"{PERSON}export/?user=maria", f"{PERSON}erase/?user=maria"
 
 
 def test_people_are_found_by_name_and_account_and_shown_by_name(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    populated_a: Program, browser: Browser, admin: Client, send_message: SendMessage
 ) -> None:
-    client = browser(populated_a.tenant)
     send_message(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja Nowak")
     send_message(populated_a, "Hello.", answered=False, user_id="u-17")
     with tenant_scope(populated_a.tenant.id):
         identity = channel_identities.identity_of("slack", "T1", "U024")
         channel_identities.link(identity, "u-17", by="eva")
     for text in ("lucja", "now", "u-17", "U024"):
-        page = client.get(PEOPLE, {"q": text})
+        page = admin.get(PEOPLE, {"q": text})
         assert [person.user_id for person in page.context["cl"].result_list] == ["u-17"]
         assert page.text.index("Łucja Nowak") < page.text.index("<bdi>u-17</bdi>")
     # A name in place of an id leads there.
-    page = client.get(PERSON, {"user": "Łucja Nowak"}, follow=True)
+    page = admin.get(PERSON, {"user": "Łucja Nowak"}, follow=True)
     assert [person.user_id for person in page.context["cl"].result_list] == ["u-17"]
     # A user without the permission to view identities does not find people by them.
     looker = browser(populated_a.tenant, "view_scope")
@@ -49,17 +47,16 @@ def test_people_are_found_by_name_and_account_and_shown_by_name(
 
 
 def test_a_person_is_shown_across_agents_with_the_ways_on(
-    populated_a: Program, browser: Callable[..., Client]
+    populated_a: Program, admin: Client
 ) -> None:
-    client = browser(populated_a.tenant)
-    page = client.get(PERSON, {"user": "maria"})
+    page = admin.get(PERSON, {"user": "maria"})
     ((agent, _),) = page.context["known"]
     counts = (agent.messages, agent.recalls, agent.facts)
     assert (agent, *counts) == (populated_a.agent, 8, 3, 1)
     assert "likes green tea" in page.text
     # Not embedded yet, but listed.
-    assert client.get(PERSON, {"user": "bob"}).status_code == 200
-    assert "Nothing is known" in client.get(PERSON, {"user": "eve"}, follow=True).text
+    assert admin.get(PERSON, {"user": "bob"}).status_code == 200
+    assert "Nothing is known" in admin.get(PERSON, {"user": "eve"}, follow=True).text
 
 
 def export_of(client: Client, **form: str) -> str:
@@ -70,7 +67,7 @@ def export_of(client: Client, **form: str) -> str:
 
 @pytest.mark.slow
 def test_export_contains_all_rows_of_the_person_and_none_of_others(
-    pending_a: Program, populated_b: Program, browser: Callable[..., Client]
+    pending_a: Program, populated_b: Program, admin: Client
 ) -> None:
     with tenant_scope(pending_a.tenant.id):
         message = Message.objects.filter(content=CONTENTS[0]).earliest("number")
@@ -86,8 +83,7 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
         entries = AccessEvent.objects.filter(about_people("maria", "U1")).count() + 1
         rows["audit_accessevent"] = entries
     append_message(pending_a.tenant.id, pending_a.agent.pk, "maria", "user", "And a turn.")
-    client = browser(pending_a.tenant)
-    text = export_of(client)
+    text = export_of(admin)
     exported = json.loads(text)
     assert (exported["user_id"], exported["user_ids"]) == ("maria", ["maria", "U1"])
     found = {
@@ -104,7 +100,7 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
     assert exported["fact_events"][0]["author_kind"]
     assert exported["messages"][0]["content"] == message.content
     assert exported["messages"][0]["created_at"].endswith("+05:30")
-    page = export_of(client, **{"as": "page"})
+    page = export_of(admin, **{"as": "page"})
     for foreign in ("tenant-b", "I wait in", "embedding"):
         assert foreign not in page + text.replace("embedding_model", "").replace("embeddings", "")
     for shown in (
@@ -118,13 +114,13 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
         assert shown in page, shown
     assert "<script>alert" not in page
     assert " UTC" not in page
-    client.cookies["django_language"] = "de"
-    german, label = export_of(client, **{"as": "page"}), re.compile("<(?:dt|h2)>(.*?)</")
+    admin.cookies["django_language"] = "de"
+    german, label = export_of(admin, **{"as": "page"}), re.compile("<(?:dt|h2)>(.*?)</")
     same = {"Agent", "Name", "Person", "Thread"}
     assert {*label.findall(page)} & {*label.findall(german)} == same
     for shown in ("Letzte Beiträge", '<dt>Rolle</dt><dd dir="auto">Benutzer', "Gesundheit"):
         assert shown in german, shown
-    timeline = client.get(f"{PERSON}?user=maria&kind=fact").text
+    timeline = admin.get(f"{PERSON}?user=maria&kind=fact").text
     assert "Gesundheit" in timeline
     assert ">health<" not in german + timeline
 
@@ -134,16 +130,13 @@ def test_each_table_with_personal_data_is_exported_or_left_out_for_a_reason() ->
     assert not {*exported_models()} & {*NOT_EXPORTED}
 
 
-def test_an_erasure_is_asked_for_once_the_id_was_typed(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(populated_a.tenant)
-    assert "This is not the id" in client.post(ERASE, {"typed": "mario"}).text
+def test_an_erasure_is_asked_for_once_the_id_was_typed(populated_a: Program, admin: Client) -> None:
+    assert "This is not the id" in admin.post(ERASE, {"typed": "mario"}).text
     with tenant_scope(populated_a.tenant.id):
         assert not ErasureRequest.objects.exists()
-    done = client.post(ERASE, {"typed": "maria", "reason": "Her own wish."}, follow=True)
+    done = admin.post(ERASE, {"typed": "maria", "reason": "Her own wish."}, follow=True)
     assert "The erasure is requested." in done.text
-    client.post(ERASE, {"typed": "maria"})
+    admin.post(ERASE, {"typed": "maria"})
     with tenant_scope(populated_a.tenant.id):
         request = ErasureRequest.objects.get()
         event = AccessEvent.objects.filter(action="erase").earliest("id")
@@ -151,14 +144,14 @@ def test_an_erasure_is_asked_for_once_the_id_was_typed(
         assert Message.objects.filter(user_id="maria").exists()
     assert (request.user_id, request.reason, request.done_at) == ("maria", "Her own wish.", None)
     assert (user_of(event), event.subject_id) == ("maria", str(request.pk))
-    assert "waits for the owner" in client.get("/admin/audit/erasurerequest/").text
+    assert "waits for the owner" in admin.get("/admin/audit/erasurerequest/").text
 
 
 @pytest.mark.parametrize(
     ("address", "permission"), [(EXPORT, "export_person"), (ERASE, "add_erasurerequest")]
 )
 def test_export_and_erasure_require_permission(
-    populated_a: Program, browser: Callable[..., Client], address: str, permission: str
+    populated_a: Program, browser: Browser, address: str, permission: str
 ) -> None:
     looker = browser(populated_a.tenant, "view_scope", "view_message")
     assert looker.post(address, {"typed": "maria"}).status_code == 403
@@ -169,16 +162,15 @@ def test_export_and_erasure_require_permission(
 
 
 def test_erasure_form_names_linked_accounts(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    populated_a: Program, admin: Client, send_message: SendMessage
 ) -> None:
-    client = browser(populated_a.tenant)
     send_message(populated_a, "From Slack.", answered=False, user_id="U024")
     with tenant_scope(populated_a.tenant.id):
         channel_identities.link(
             channel_identities.identity_of("slack", "T1", "U024"), "maria", by="eva"
         )
     for named, other in (("maria", "U024"), ("U024", "maria")):
-        page = client.get(f"{PERSON}erase/?user={named}")
+        page = admin.get(f"{PERSON}erase/?user={named}")
         assert page.context["linked"] == [(other, f"user={other}")]
         assert "Linked, and erased with it" in page.text
 
@@ -186,16 +178,15 @@ def test_erasure_form_names_linked_accounts(
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_page_of_an_erased_person_shows_the_receipt(
-    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
+    populated_a: Program, browser: Browser, admin: Client, send_message: SendMessage
 ) -> None:
-    client = browser(populated_a.tenant)
-    client.post(ERASE, {"typed": "maria", "reason": "Her own wish."})
-    assert "erasure requested" in client.get(PERSON, {"user": "maria"}).text
+    admin.post(ERASE, {"typed": "maria", "reason": "Her own wish."})
+    assert "erasure requested" in admin.get(PERSON, {"user": "maria"}).text
     with database.as_owner():
         assert jobs.ERASE.run_due() == 1
     # The typed id leads to the receipt, and is not stored again.
-    assert client.get(PEOPLE, {"q": "maria"})["Location"] == f"{PERSON}?user=maria"
-    page = client.get(PERSON, {"user": "maria"})
+    assert admin.get(PEOPLE, {"q": "maria"})["Location"] == f"{PERSON}?user=maria"
+    page = admin.get(PERSON, {"user": "maria"})
     assert "Her own wish." in page.text
     assert "The receipt" in page.text
     assert "Request erasure" not in page.text
@@ -206,9 +197,9 @@ def test_page_of_an_erased_person_shows_the_receipt(
         # The view did not store the id again, and earlier entries stay.
         assert not Person.objects.filter(user_id="maria").exists()
         assert AccessEvent.objects.filter(subject="person", action="view").count() >= 3
-    listed = client.get("/admin/audit/erasurerequest/").text
+    listed = admin.get("/admin/audit/erasurerequest/").text
     assert name in listed
     send_message(populated_a, "I am back.", answered=False)
-    page = client.get(PERSON, {"user": "maria"})
+    page = admin.get(PERSON, {"user": "maria"})
     assert "The data below was stored after the erasure" in page.text
     assert "Request erasure" in page.text

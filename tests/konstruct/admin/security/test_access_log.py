@@ -1,7 +1,5 @@
 """The access log: actions are recorded, and entries are permanent."""
 
-from collections.abc import Callable
-
 import pytest
 from django.db import ProgrammingError
 from django.test import Client
@@ -12,7 +10,7 @@ from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import AccessEvent, Action, ActorKind, ErasureRequest
 from tenants.audit.people import hold_people
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, user_of, users_shown
+from tests.konstruct.conftest import Browser, Program, user_of, users_shown
 
 LOG = "/admin/audit/accessevent/"
 
@@ -24,18 +22,15 @@ def logged(program: Program) -> list[tuple[str, str, str | None]]:
 
 
 @pytest.mark.slow
-def test_views_and_searches_are_recorded(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_views_and_searches_are_recorded(populated_a: Program, admin: Client) -> None:
     with tenant_scope(populated_a.tenant.id):
         message = Message.objects.get(content="Answer me!")
-    client = browser(populated_a.tenant)
-    client.get("/admin/memory/message/")
-    client.get("/admin/memory/message/", {"q": "sister"})
-    client.get(f"/admin/memory/message/{message.pk}/change/")
-    client.get("/admin/conversations/")
-    client.get(f"/admin/conversations/{message.pk}/")
-    client.get("/admin/people/person/", {"user": "maria"})
+    admin.get("/admin/memory/message/")
+    admin.get("/admin/memory/message/", {"q": "sister"})
+    admin.get(f"/admin/memory/message/{message.pk}/change/")
+    admin.get("/admin/conversations/")
+    admin.get(f"/admin/conversations/{message.pk}/")
+    admin.get("/admin/people/person/", {"user": "maria"})
     assert logged(populated_a) == [
         ("list", "message", None),
         ("search", "message", None),
@@ -53,17 +48,16 @@ def test_views_and_searches_are_recorded(
 
 
 def test_the_log_is_read_and_narrowed(
-    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+    populated_a: Program, populated_b: Program, browser: Browser, admin: Client
 ) -> None:
     somebody = Actor(ActorKind.PROGRAM, "1", "billing")
     for program, user in ((populated_a, "maria"), (populated_a, "bob"), (populated_b, "carla")):
         with tenant_scope(program.tenant.id):
             hold_people([user])
             record_access(Action.VIEW, "fact", by=somebody, user_id=user)
-    client = browser(populated_a.tenant)
-    page = client.get(LOG, {"actor_kind__exact": "program"}).text
+    page = admin.get(LOG, {"actor_kind__exact": "program"}).text
     assert ("maria" in page, "bob" in page, "carla" in page) == (True, True, False)
-    page = client.get(LOG, {"user": "bob", "actor_kind__exact": "program"})
+    page = admin.get(LOG, {"user": "bob", "actor_kind__exact": "program"})
     assert [event.user_id for event in page.context["cl"].result_list] == ["bob"]
     assert browser(populated_a.tenant, "view_message").get(LOG).status_code == 403
 

@@ -1,7 +1,6 @@
 """API keys in a tenant's admin: shown once, and revoked."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from django.test import Client
@@ -10,7 +9,7 @@ from konstruct.api.auth.authentication import look_up_key
 from konstruct.api.auth.keys import parse_key
 from konstruct.api.models import ApiKey
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.conftest import MESSAGES, Browser, Program
 
 KEYS = "/admin/api/apikey/"
 
@@ -48,7 +47,7 @@ def test_a_key_is_revoked_and_neither_edited_nor_deleted(program_a: Program, adm
 
 
 def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
-    program_a: Program, program_b: Program, browser: Callable[..., Client]
+    program_a: Program, program_b: Program, browser: Browser
 ) -> None:
     admin = browser(program_a.tenant)
     with tenant_scope(program_a.tenant.id):

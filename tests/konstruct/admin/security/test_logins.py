@@ -1,6 +1,6 @@
 """Logins of both admins: limits of failures, and records."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -16,7 +16,7 @@ from tenants.context import tenant_scope
 from tenants.limits import login_throttle
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.models import OperatorEvent, Tenant
-from tests.konstruct.conftest import access_events
+from tests.konstruct.conftest import Browser, access_events
 
 LOGIN = "/admin/login/"
 RIGHT = "correct horse battery"
@@ -167,9 +167,7 @@ def test_a_login_a_logout_and_a_new_password_are_recorded(tenant_a: Tenant, eva:
     assert (edited.subject, edited.detail) == ("user", {"withheld": ["password"]})
 
 
-def test_operators_are_throttled_and_recorded_on_their_own_site(
-    tenant_a: Tenant, as_owner: Callable[..., Any]
-) -> None:
+def test_operators_are_throttled_and_recorded_on_their_own_site(tenant_a: Tenant) -> None:
     User.objects.create_superuser("olga", password=RIGHT)
     for _ in range(6):
         last = log_in("wrong", username="olga", host="localhost")
@@ -231,7 +229,7 @@ def test_many_attempts_at_once_are_no_more_than_one_after_the_other(tenant_a: Te
         assert sum(threads.map(attempt, range(20))) == 5
 
 
-def test_logins_are_listed(tenant_a: Tenant, browser: Callable[..., Client]) -> None:
+def test_logins_are_listed(tenant_a: Tenant, browser: Browser) -> None:
     reader, _ = browser(tenant_a, "view_user"), browser(tenant_a)
     rows = reader.get("/admin/logins/").context["rows"]
     assert [len(ends) for _, ends in rows] == [1, 1]

@@ -1,6 +1,5 @@
 """Records of all changes in a tenant's admin: user, values before and after, and exceptions."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent, RetentionRule
 from tenants.context import tenant_scope
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
-from tests.konstruct.conftest import Program, user_of
+from tests.konstruct.conftest import Browser, Program, user_of
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +35,7 @@ READS = ("list", "search", "view")
 
 
 @pytest.fixture
-def client(populated_a: Program, browser: Callable[..., Client]) -> Client:
+def client(populated_a: Program, browser: Browser) -> Client:
     return browser(populated_a.tenant)
 
 
@@ -135,7 +134,7 @@ def test_change_without_a_record_is_rolled_back(
 
 
 def test_a_refused_page_is_recorded_as_refused_and_not_as_looked_at(
-    populated_a: Program, browser: Callable[..., Client]
+    populated_a: Program, browser: Browser
 ) -> None:
     client = browser(populated_a.tenant, "view_message")
     with tenant_scope(populated_a.tenant.id):

@@ -16,7 +16,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.roles import ROLES, create_roles
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Program
 
 pytestmark = pytest.mark.django_db
 
@@ -187,9 +187,7 @@ def test_sidebar_shows_only_permitted_pages(person: Person) -> None:
 
 
 @pytest.mark.slow
-def test_user_without_a_role_can_open_no_page(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_user_without_a_role_can_open_no_page(populated_a: Program, browser: Browser) -> None:
     client = browser(populated_a.tenant, "no such permission")
     for name, permission in tenant_site.pages.items():
         assert permission or name == "records"

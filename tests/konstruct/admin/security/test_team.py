@@ -14,6 +14,7 @@ from tenants.context import tenant_scope
 from tenants.limits import login_throttle
 from tenants.models import Tenant
 from tenants.tasks import send_password_links
+from tests.konstruct.conftest import Browser
 from tests.servers.mail import MailServer
 
 TEAM = "/admin/auth/user/"
@@ -74,7 +75,7 @@ def add(client: Client, username: str, role: str, email: str = "") -> Any:
 
 
 def test_a_colleague_is_invited_by_a_link_that_works_once(
-    tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client]
+    tenant_a: Tenant, tenant_b: Tenant, browser: Browser
 ) -> None:
     page = add(browser(tenant_a), "eve", "curator")
     invite = page.request["PATH_INFO"]
@@ -104,7 +105,7 @@ def test_a_colleague_is_invited_by_a_link_that_works_once(
 
 
 def test_invitation_is_mailed_and_a_mail_error_is_shown(
-    tenant_a: Tenant, browser: Callable[..., Client], mail: MailServer
+    tenant_a: Tenant, browser: Browser, mail: MailServer
 ) -> None:
     client = browser(tenant_a)
     invite = add(client, "eve", "auditor", "eve@example.com").request["PATH_INFO"]

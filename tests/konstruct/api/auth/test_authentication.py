@@ -1,7 +1,6 @@
 """Authentication of the API: keys, hosts, and sessions."""
 
 from datetime import timedelta
-from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
@@ -13,6 +12,7 @@ from konstruct.api.models import ApiKey
 from memory.models import Message
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.models import Tenant
+from tests.database import as_owner
 from tests.konstruct.conftest import MESSAGES, Program
 
 PASSWORD = "correct horse battery staple"
@@ -52,9 +52,7 @@ def test_the_key_alone_decides_the_tenant_on_the_neutral_host(
     assert current_tenant_id() is None
 
 
-def test_only_a_valid_key_learns_that_its_tenant_is_suspended(
-    program_a: Program, as_owner: Any
-) -> None:
+def test_only_a_valid_key_learns_that_its_tenant_is_suspended(program_a: Program) -> None:
     with as_owner():
         Tenant.objects.filter(pk=program_a.tenant.pk).update(state=Tenant.State.SUSPENDED)
     try:
@@ -67,7 +65,7 @@ def test_only_a_valid_key_learns_that_its_tenant_is_suspended(
             Tenant.objects.filter(pk=program_a.tenant.pk).update(state=Tenant.State.ACTIVE)
 
 
-def test_tenant_without_its_schema_is_unavailable(program_a: Program, as_owner: Any) -> None:
+def test_tenant_without_its_schema_is_unavailable(program_a: Program) -> None:
     """Its keys are not invalid: they work again after a restore."""
     with as_owner():
         lost = Tenant.objects.create(slug="lost", name="Lost", state="active")
@@ -140,7 +138,7 @@ def test_writing_with_a_session_needs_the_csrf_token(program_a: Program) -> None
     assert allowed.status_code == 202
 
 
-def test_operators_are_not_authenticated_in_the_api(program_a: Program, as_owner: Any) -> None:
+def test_operators_are_not_authenticated_in_the_api(program_a: Program) -> None:
     with as_owner():
         user = get_user_model().objects.create_superuser("operator", password=PASSWORD)
         client = Client(headers={"Host": "localhost"})

@@ -56,9 +56,7 @@ def test_impossible_request_is_recorded_as_refused(
 def test_change_is_recorded_with_values_before_and_after(program_a: Program) -> None:
     made = program_a.post(f"{V1}agents/", {"name": "cleo", "persona": "Formal."}).json()
     path = f"{V1}agents/{made['id']}/"
-    changed = program_a.request(
-        "PATCH", path, data=b'{"persona": "Kind."}', content_type="application/json"
-    )
+    changed = program_a.write("PATCH", path, {"persona": "Kind."})
     assert changed.status_code == 200
     created, edited = access_events(program_a.tenant)
     assert created.action == "create"

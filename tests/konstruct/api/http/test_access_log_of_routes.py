@@ -38,10 +38,9 @@ def test_failed_read_is_not_recorded_as_a_read(
 def test_refused_change_is_rolled_back_and_its_record_is_kept(seed: SeedData) -> None:
     path = f"{V1}facts/{seed.fact}/"
     before = len(access_events(seed.program.tenant))
-    refused = seed.program.request(
-        "PATCH", path, data=b'{"content": "Vera hates tea."}', content_type="application/json",
-        headers={"If-Match": '"another"'},
-    )  # fmt: skip
+    refused = seed.program.write(
+        "PATCH", path, {"content": "Vera hates tea."}, headers={"If-Match": '"another"'}
+    )
     assert refused.status_code == 412
     standing = LongTermMemory().get(seed.fact, seed.program.tenant.id)
     assert standing is not None

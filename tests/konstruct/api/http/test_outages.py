@@ -63,7 +63,7 @@ def test_a_program_is_refused_in_the_form_of_its_interface(
     host: str,
 ) -> None:
     program_a.host = host
-    answer = program_a.request(method, path, data=b"{}", content_type="application/json")
+    answer = program_a.write(method, path, {})
     assert_refused(answer, caplog)
     document = answer.json()
     if path == "/mcp":

@@ -1,16 +1,13 @@
 """A message from a channel of Slack."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import take_in_all
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Post, Program
 from tests.servers.slack import mention
-
-Post = Callable[..., Any]
 
 
 @pytest.fixture

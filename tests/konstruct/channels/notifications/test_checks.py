@@ -1,7 +1,5 @@
 """Events that cause notifications: consents, failures, erasures and reviews; and exceptions."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from uuid import uuid4
 
@@ -23,6 +21,7 @@ from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
+from tests.database import as_owner
 from tests.konstruct.channels.notifications.conftest import ask, pass_time, recipient, work
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
@@ -120,9 +119,7 @@ def test_many_proposed_facts_are_mailed_once_a_day(team: Program, mail: MailServ
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_notifications_contain_no_data_of_an_erased_person(
-    team: Program, mail: MailServer, as_owner: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_notifications_contain_no_data_of_an_erased_person(team: Program, mail: MailServer) -> None:
     recipient(includes_question=True)
     ask(team)
     for key in CHECKS.jobs().values_list("key", flat=True):

@@ -1,7 +1,6 @@
 """Notifications in Slack: the posts, and answering a user from there."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,12 +24,11 @@ from tests.konstruct.channels.notifications.conftest import (
     slack_recipient,
     work,
 )
-from tests.konstruct.conftest import Program, user_of
+from tests.konstruct.conftest import Post, Program, user_of
 from tests.servers.slack import SlackServer, Trouble
 
 INTERACTIONS = "/channels/slack/interactions/"
 FORM = "application/x-www-form-urlencoded"
-Post = Callable[..., Any]
 
 
 @pytest.fixture

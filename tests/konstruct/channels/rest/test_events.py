@@ -13,7 +13,7 @@ from tenants.context import tenant_scope
 from tenants.outbox.models import Webhook
 from tests.jobs import work
 from tests.konstruct.channels.notifications.conftest import ask
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
 EVENTS = "/api/v1/events/"
@@ -58,9 +58,7 @@ def test_a_webhook_is_created_changed_rotated_and_deleted(program_a: Program) ->
     assert made.headers["Location"].endswith(address)
     assert program_a.get(address).json() == webhook
     assert "whsec_" not in program_a.get(WEBHOOKS).text
-    changed = program_a.request(
-        "PATCH", address, data=b'{"is_active": false}', content_type="application/json"
-    ).json()
+    changed = program_a.write("PATCH", address, {"is_active": False}).json()
     assert changed == {**webhook, "is_active": False}
     rotated = program_a.post(f"{address}secret/", {}).json()
     assert rotated["secret"].startswith("whsec_")
@@ -95,9 +93,7 @@ def test_a_key_that_may_only_write_gets_nothing_by_a_webhook(program_a: Program)
         ("PATCH", f"{WEBHOOKS}{made['id']}/", {"url": "https://elsewhere.example.com/"}),
         ("POST", f"{WEBHOOKS}{made['id']}/secret/", {}),
     ):
-        response = writer.request(
-            method, address, data=json_bytes(body), content_type="application/json"
-        )
+        response = writer.write(method, address, body)
         assert (response.status_code, "scope `read`" in response.text) == (403, True)
     with tenant_scope(program_a.tenant.id):
         assert Webhook.objects.get().url == URL

@@ -229,9 +229,7 @@ def test_message_awaiting_consent_names_its_tool_calls(program_a: Program) -> No
     assert (done["status"], done["waits_for"]) == ("queued", None)
 
 
-def test_message_waiting_for_a_person_names_its_escalation(
-    program_a: Program,
-) -> None:
+def test_message_waiting_for_a_person_names_its_escalation(program_a: Program) -> None:
     sent = program_a.send().json()
     body = {"agent": "ada", "user_id": "maria", "thread_id": "maria", "reason": "She is angry."}
     escalation = program_a.post("/api/v1/escalations/", body).json()

@@ -51,9 +51,7 @@ def test_metadata_of_a_message_is_returned_and_filters_the_list(program_a: Progr
         assert (filters, len(program_a.get(address).json()["results"])) == (filters, found)
 
 
-def test_search_with_filters_considers_only_matching_messages(
-    program_a: Program,
-) -> None:
+def test_search_with_filters_considers_only_matching_messages(program_a: Program) -> None:
     long = {"order": 19, "note": "".join(map(str, range(500)))}  # too long for an answer with text
     assert import_messages(program_a, ORDER, {"order": 18}, None, long)["created"] == 4
     everything = search(program_a).json()["results"]
@@ -95,9 +93,7 @@ def test_invalid_metadata_is_refused_with_the_reason(
         assert not MessageAttribute.objects.exists()
 
 
-def test_one_search_returns_messages_and_facts_with_separate_scores(
-    program_a: Program,
-) -> None:
+def test_one_search_returns_messages_and_facts_with_separate_scores(program_a: Program) -> None:
     import_messages(program_a, {"order": 17})
     for user in ("maria", "theo"):
         body = {"agent": "ada", "user_id": user, "content": f"{user} hates walnuts."}

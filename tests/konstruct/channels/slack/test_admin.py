@@ -1,7 +1,6 @@
 """Connecting workspaces in the admin by Slack's OAuth; and failed deliveries."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,7 +16,7 @@ from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.serving import tenant_of_workspace
 from tests.konstruct.channels.conftest import answer_all, install, messages, show_all
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Post, Program
 from tests.servers.slack import SlackServer, Trouble, mention
 
 CONNECT = "/admin/slack/connect/"
@@ -79,7 +78,7 @@ def test_a_workspace_is_connected_by_way_of_slack(
 def test_a_state_is_good_for_its_person_and_for_ten_minutes(
     program_a: Program,
     admin: Client,
-    browser: Callable[..., Client],
+    browser: Browser,
     slack: SlackServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -105,11 +104,7 @@ def test_a_state_is_good_for_its_person_and_for_ten_minutes(
 
 
 def test_a_state_of_one_tenant_is_no_good_in_another(
-    program_a: Program,
-    program_b: Program,
-    admin: Client,
-    browser: Callable[..., Client],
-    slack: SlackServer,
+    program_a: Program, program_b: Program, admin: Client, browser: Browser, slack: SlackServer
 ) -> None:
     parameters = begin(admin, program_a)
     query = {"code": "c1", "state": parameters["state"]}
@@ -193,7 +188,7 @@ def test_a_token_is_on_no_page_and_in_no_repr(
 
 
 def test_undelivered_reply_is_shown_and_retried(
-    connected: Program, admin: Client, slack: SlackServer, post: Callable[..., Any]
+    connected: Program, admin: Client, slack: SlackServer, post: Post
 ) -> None:
     slack.workspaces["T1"].archived.add("C1")
     post(mention("T1", "Hello"))
@@ -220,7 +215,7 @@ def test_undelivered_reply_is_shown_and_retried(
 
 
 def test_failed_inbox_entry_is_shown_and_retried(
-    connected: Program, admin: Client, post: Callable[..., Any]
+    connected: Program, admin: Client, post: Post
 ) -> None:
     post(mention("T1", "Hello", ts="17.1"))
     with tenant_scope(connected.tenant.id):

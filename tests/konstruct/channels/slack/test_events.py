@@ -24,7 +24,7 @@ from tenants.models import Tenant
 from tenants.serving import tenant_of_workspace
 from tests.jobs import claimable, work
 from tests.konstruct.channels.conftest import install, messages
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Post, Program
 from tests.servers.slack import (
     SIGNING_SECRET,
     SlackServer,
@@ -34,8 +34,6 @@ from tests.servers.slack import (
     message_event,
     signed,
 )
-
-Post = Callable[..., Any]
 
 
 def test_the_url_is_verified(slack: SlackServer, post: Post, db: None) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,13 +15,12 @@ from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolC
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import answer_all, install, messages
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Post, Program
 from tests.servers.llm import Answer, LLMServer
 from tests.servers.slack import SlackServer, mention, message_event, signed
 
 INTERACTIONS = "/channels/slack/interactions/"
 FORM = "application/x-www-form-urlencoded"
-Post = Callable[..., Any]
 
 
 def press(post: Post, element: Any, *, user: str = "U1", workspace: str = "T1") -> int:

@@ -23,7 +23,7 @@ from tenants.models import Tenant
 from tenants.servers import MAIN
 from tests import database
 from tests.konstruct.channels.conftest import install, messages, take_in_all
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Post, Program
 from tests.servers.slack import SlackServer, Trouble, mention
 
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
@@ -60,9 +60,7 @@ def test_missing_keys_are_named(tenant_a: Tenant, settings: Any) -> None:
         encrypt("x", tenant_id=tenant_a.id, workspace="T1")
 
 
-def test_invalid_key_stops_the_process_at_its_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_invalid_key_stops_the_process_at_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW}, {OLD}")
     assert fernet_keys("CHANNEL_TOKEN_KEYS") == [NEW, OLD]
     monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW},secret")
@@ -120,7 +118,7 @@ def test_connect_slack_reads_the_workspace_of_the_token(
 def test_speakers_are_called_by_their_names_once_slack_was_asked(
     connected: Program,
     slack: SlackServer,
-    post: Callable[..., Any],
+    post: Post,
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Callable[..., Any],
 ) -> None:

@@ -1,6 +1,5 @@
 """Threads of several people in Slack: the agent knows the messages of the others there."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,13 +20,11 @@ from tenants.context import tenant_scope
 from tenants.redis_keys import session_key
 from tests import database
 from tests.konstruct.channels.conftest import answer_all, install
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Post, Program
 from tests.servers.llm import LLMServer
 from tests.servers.slack import SlackServer, mention, message_event
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-
-Post = Callable[..., Any]
 
 
 def last_prompt(llm_server: LLMServer) -> list[Any]:

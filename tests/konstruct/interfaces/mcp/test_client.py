@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,7 +15,7 @@ from konstruct.orchestrator.agents import create_agent
 from memory.indexing import embedding_jobs
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
-from tests.konstruct.running import PROJECT
+from tests.konstruct.running import run_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -110,12 +108,10 @@ def test_only_processes_that_serve_it_load_the_types_and_none_the_sdk() -> None:
         "import konstruct.interfaces.mcp.protocol;"
         "print([m for m in ('mcp', 'mcp_types', 'starlette') if m in sys.modules])"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
+    ran = run_python(
+        "-c",
+        program,
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings"},
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert ran.stdout.splitlines() == ["[]", "['mcp_types']"]

@@ -10,7 +10,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import (
     ENDPOINT,
     NEW,
@@ -167,10 +167,7 @@ def test_answer_without_a_key_names_the_metadata(program_a: Program, host: str) 
     for key in ("", "ks_nonsense", program_a.key[:-1] + ("0" if program_a.key[-1] != "0" else "1")):
         stranger = Program(program_a.tenant, program_a.agent, key, host)
         for method in ("POST", "GET"):
-            answer = stranger.request(
-                method, ENDPOINT, data=json_bytes(body_of("tools/list", {}, OLD)),
-                content_type="application/json",
-            )  # fmt: skip
+            answer = stranger.write(method, ENDPOINT, body_of("tools/list", {}, OLD))
             assert (answer.status_code, error_of(answer)) == (401, -32600)
             assert f'resource_metadata="{metadata}"' in answer.headers["WWW-Authenticate"]
     described = Client().get(metadata, headers={"Host": host})

@@ -56,9 +56,7 @@ def test_facts_and_messages_are_found_in_one_search(program_a: Program, version:
     assert (user_of(event), event.detail) == ("maria", {"tool": "search", "found": 2})
 
 
-def test_irrelevant_facts_are_omitted_and_the_floors_are_named(
-    program_a: Program,
-) -> None:
+def test_irrelevant_facts_are_omitted_and_the_floors_are_named(program_a: Program) -> None:
     remember(program_a, "Maria is allergic to walnuts.")
     for query in ("xyzzy", "Which quarter does the invoice of the printer belong to?"):
         found = call(program_a, "search", query=query, user_id="maria")

@@ -95,8 +95,7 @@ def test_list_without_a_filter_is_refused(program: Program, path: str) -> None:
 def test_deleted_memory_is_not_found(program: Program) -> None:
     made = add(program, "I play the oboe.", user_id="alex")
     path = f"{MEMORIES}{made['id']}/"
-    assert program.request("PUT", path, data=b'{"text": "I play the flute."}',
-                           content_type="application/json").status_code == 200  # fmt: skip
+    assert program.write("PUT", path, {"text": "I play the flute."}).status_code == 200
     assert program.request("DELETE", path).status_code == 200
     assert refusal(program.get(path), 404) == f"there is no memory {made['id']}"
     assert refusal(program.get(f"{path}history/"), 404)
@@ -231,14 +230,12 @@ def test_times_of_a_memory(program: Program) -> None:
                expiration_date="2100-01-31")  # fmt: skip
     assert (made["timestamp"], made["expiration_date"]) == ("2023-11-14T22:13:20Z", "2100-01-31")
     path = f"{MEMORIES}{made['id']}/"
-    answer = program.request("PUT", path, data=b'{"expiration_date": "2020-01-31"}',
-                           content_type="application/json")  # fmt: skip
+    answer = program.write("PUT", path, {"expiration_date": "2020-01-31"})
     assert answer.status_code == 200
     assert listed(program, {"user_id": "carl"}) == []
     assert listed(program, {"user_id": "carl"}, show_expired=True) == ["I skate."]
     assert refusal(program.get(path), 404)
-    back = program.request("PUT", path, data=b'{"expiration_date": null}',
-                           content_type="application/json")  # fmt: skip
+    back = program.write("PUT", path, {"expiration_date": None})
     assert back.json()["expiration_date"] is None
     assert listed(program, {"user_id": "carl"}) == ["I skate."]
 

@@ -150,9 +150,7 @@ def test_a_stream_ends_with_the_calls_and_each_answer_has_an_id(client: Client) 
     assert rest[0]["id"] == f"{events[0]['id']}-1"
 
 
-def test_text_before_tool_calls_is_stored_with_them_for_stream_and_request(
-    client: Client,
-) -> None:
+def test_text_before_tool_calls_is_stored_with_them_for_stream_and_request(client: Client) -> None:
     # The first call of the answer fails, because its tool does not exist.
     calls = [
         {"index": n, "id": f"c{n}", "function": {"name": name, "arguments": "{}"}}

@@ -26,9 +26,7 @@ def usage_of(client: Client, **parameters: Any) -> Any:
     return document.get("usage")
 
 
-def test_repeated_completion_has_the_usage_of_the_language_model(
-    client: Client,
-) -> None:
+def test_repeated_completion_has_the_usage_of_the_language_model(client: Client) -> None:
     client.llm.answers = [with_usage(saying("Sunny."))]
     body = {"model": "ada", "user": "maria", "messages": [QUESTION]}
     for _ in range(2):

@@ -1,7 +1,6 @@
 """Read the processes of the embedded services, and run SQL and the module's command."""
 
 import subprocess
-import sys
 
 import psycopg
 import redis
@@ -9,7 +8,7 @@ import redis
 from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.local.embedded.supervision import SERVICES
-from tests.konstruct.running import PROJECT
+from tests.konstruct.running import run_python
 
 USER = """
 import sys
@@ -66,10 +65,5 @@ def may_connect(user: str, password: str | None) -> bool:
 
 
 def embedded_command(*arguments: str) -> tuple[int, str, str]:
-    ran = subprocess.run(
-        [sys.executable, "-m", "konstruct.local.embedded", *arguments],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-    )
+    ran = run_python("-m", "konstruct.local.embedded", *arguments)
     return ran.returncode, ran.stdout, ran.stderr

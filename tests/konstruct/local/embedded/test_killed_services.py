@@ -14,7 +14,7 @@ from konstruct.local.embedded import paths
 from konstruct.local.embedded.supervision import SERVICES
 from konstruct.processes import is_alive
 from tests.konstruct.local.embedded.services import postmaster, sql, supervisor, valkey_server
-from tests.konstruct.running import PROJECT, eventually, kill, processes_in
+from tests.konstruct.running import eventually, kill, processes_in, run_python
 
 pytestmark = pytest.mark.data
 
@@ -68,12 +68,8 @@ def test_program_ends_if_its_supervisor_was_killed_before_start_and_signals_no_o
     killed.wait()
     (home / "supervisord.pid").write_text(f"{killed.pid}\n")
     command = [sys.executable, "-m", "konstruct.local.embedded", *program]
-    adopted_by = subprocess.run(
-        [sys.executable, "-c", f"import subprocess; print(subprocess.run({command!r}).returncode)"],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=60,
+    adopted_by = run_python(
+        "-c", f"import subprocess; print(subprocess.run({command!r}).returncode)", timeout=60
     )
     assert (adopted_by.returncode, adopted_by.stdout) == (0, "1\n")
     assert processes_in(home) == []

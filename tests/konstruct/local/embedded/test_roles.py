@@ -2,8 +2,6 @@
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import psutil
@@ -14,7 +12,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.local.embedded.supervision import SERVICES
 from tests.konstruct.local.embedded.services import may_connect, sql
-from tests.konstruct.running import PROJECT
+from tests.konstruct.running import run_python
 
 pytestmark = pytest.mark.long
 
@@ -116,12 +114,8 @@ print([role for role in paths.ROLES if paths.password_of(role) in held], connect
 """
     variables = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
     environment = {name: value for name, value in os.environ.items() if name not in variables}
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=PROJECT,
-        env={**environment, "DJANGO_SETTINGS_MODULE": "konstruct.settings"},
-        capture_output=True,
-        text=True,
+    ran = run_python(
+        "-c", code, env={**environment, "DJANGO_SETTINGS_MODULE": "konstruct.settings"}
     )
     assert (ran.stdout, ran.stderr) == ("[] postgresql\n", "")
 

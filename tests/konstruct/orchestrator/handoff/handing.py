@@ -1,6 +1,5 @@
 """Hand threads over, and read their messages."""
 
-from collections.abc import Callable
 from typing import Any
 
 from konstruct.orchestrator.handoff import handovers
@@ -9,7 +8,6 @@ from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message
 from tests.servers.llm import Answer
 
-SendMessage = Callable[..., Message]
 FIRST = "This is bert. This conversation was handed to me."
 
 

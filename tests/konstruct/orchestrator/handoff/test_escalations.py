@@ -1,6 +1,5 @@
 """Threads in which a person answers: opened in every way, without losses, ended by a person."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,11 +17,9 @@ from konstruct.orchestrator.replies import Status, sent_messages, with_status
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tests.jobs import claimable
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle, reply, status
 from tests.servers.llm import Answer, LLMServer
-
-SendMessage = Callable[..., Message]
 
 
 def open_escalation() -> Escalation:

@@ -17,11 +17,10 @@ from memory.models import Message
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tests import database
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SendMessage = Callable[..., Message]
 
 _IS_BLOCKING = """
 SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND %s = ANY (pg_blocking_pids(pid)))

@@ -10,7 +10,7 @@ from konstruct.orchestrator.dry_runs import DryRun, dry_run
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.models import Agent, ModelCall
 from memory.models import Message
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.handoff.handing import FIRST, call, offered, words
 from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
@@ -54,7 +54,7 @@ def test_a_rule_that_is_not_saved_escalates(ask: Ask, ada: Agent) -> None:
 
 
 def test_the_prompt_has_the_window_of_the_person_without_left_out_messages(
-    ada: Agent, send_message: Callable[..., Message], llm_server: LLMServer
+    ada: Agent, send_message: SendMessage, llm_server: LLMServer
 ) -> None:
     message = send_message("My sister lives in Lisbon.")
     run = dry_run(ada, "Where does my sister live?", user_id="maria")

@@ -1,8 +1,6 @@
 """Errors of a failed reply for callers, tenants' admins and operators."""
 
 import os
-import subprocess
-import sys
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +12,7 @@ from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.pipeline import respond
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
-from tests.konstruct.running import PROJECT
+from tests.konstruct.running import run_python
 from tests.servers.llm import Answer, LLMServer
 
 MODEL_ERROR = "tenant 7 has used up its quota of gpt-x"
@@ -93,14 +91,7 @@ def test_internal_error_is_reported_by_its_type(
 )
 def test_invalid_url_is_refused_and_not_shown(name: str, password: str) -> None:
     environment = {**os.environ, "SECRET_KEY": "x" * 50, name: f"redis://user:{password}@host/0"}
-    ran = subprocess.run(
-        [sys.executable, "-c", "import konstruct.settings"],
-        cwd=PROJECT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_python("-c", "import konstruct.settings", env=environment)
     assert ran.returncode != 0
     assert ran.stderr.strip() == (
         f"konstruct: {name} is not a URL. Percent-encode special characters in its user and "

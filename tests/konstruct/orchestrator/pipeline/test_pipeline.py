@@ -20,7 +20,7 @@ from memory.conversations.short_term import get_recent_messages
 from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent, Role
 from tests.jobs import claimable, expire_leases, work
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle
 from tests.memory.recall_traces import trace_of
 from tests.servers.llm import Answer, LLMServer
@@ -63,7 +63,7 @@ def make_due(message: Message) -> None:
 
 
 def test_a_message_gets_a_reply_and_both_turns_are_remembered(
-    send: Callable[..., Message], program: Program
+    send: SendMessage, program: Program
 ) -> None:
     message = send("Hello")
     handle(message)
@@ -79,7 +79,7 @@ def test_a_message_gets_a_reply_and_both_turns_are_remembered(
     }
 
 
-def test_running_twice_answers_once(send: Callable[..., Message], llm_server: LLMServer) -> None:
+def test_running_twice_answers_once(send: SendMessage, llm_server: LLMServer) -> None:
     message = send()
     handle(message)
     handle(message)
@@ -89,7 +89,7 @@ def test_running_twice_answers_once(send: Callable[..., Message], llm_server: LL
 
 
 def test_stored_reply_is_finished_without_a_second_model_call(
-    send: Callable[..., Message], llm_server: LLMServer, program: Program
+    send: SendMessage, llm_server: LLMServer, program: Program
 ) -> None:
     message = send()
     write.record_reply(konstruct_message(message), Draft(program.agent, "Noted."))
@@ -101,7 +101,7 @@ def test_stored_reply_is_finished_without_a_second_model_call(
 
 
 def test_first_reply_of_two_workers_is_stored(
-    send: Callable[..., Message], llm_server: LLMServer, program: Program
+    send: SendMessage, llm_server: LLMServer, program: Program
 ) -> None:
     """The first one lost its lease after it had recorded its reply."""
     message = konstruct_message(send())
@@ -120,7 +120,7 @@ def test_first_reply_of_two_workers_is_stored(
 
 
 def test_the_prompt_holds_agent_memories_window_and_message(
-    send: Callable[..., Message], llm_server: LLMServer, program: Program
+    send: SendMessage, llm_server: LLMServer, program: Program
 ) -> None:
     message = send("I have adopted a beagle called Rex.", thread_id="long ago")
     handle(message)
@@ -143,7 +143,7 @@ def test_the_prompt_holds_agent_memories_window_and_message(
 
 
 def test_memory_follows_a_user_across_threads_only(
-    send: Callable[..., Message], llm_server: LLMServer
+    send: SendMessage, llm_server: LLMServer
 ) -> None:
     handle(send("I live in Porto.", thread_id="t1"))
     handle(send("And you?", thread_id="t2"))
@@ -152,7 +152,7 @@ def test_memory_follows_a_user_across_threads_only(
 
 
 def test_failure_of_the_language_model_is_recorded_and_retried_later(
-    send: Callable[..., Message], llm_server: LLMServer
+    send: SendMessage, llm_server: LLMServer
 ) -> None:
     llm_server.answers = [Answer("busy", 429, {"Retry-After": "60"})]
     message = send()
@@ -171,7 +171,7 @@ def test_failure_of_the_language_model_is_recorded_and_retried_later(
 
 @pytest.mark.slow
 def test_reply_fails_after_max_attempts_and_can_be_retried(
-    send: Callable[..., Message], llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send: SendMessage, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(vars(REPLIES), "max_attempts", 3)
     llm_server.default = Answer("<html>", 200)
@@ -191,9 +191,7 @@ def test_reply_fails_after_max_attempts_and_can_be_retried(
     assert replies() == [("Hello", "Back again.")]
 
 
-def test_a_refusal_of_the_model_is_the_reply(
-    send: Callable[..., Message], llm_server: LLMServer
-) -> None:
+def test_a_refusal_of_the_model_is_the_reply(send: SendMessage, llm_server: LLMServer) -> None:
     refused = {
         "message": {"content": None, "refusal": "I cannot."},
         "finish_reason": "content_filter",
@@ -206,7 +204,7 @@ def test_a_refusal_of_the_model_is_the_reply(
 
 
 def test_refusal_fails_at_once_and_is_not_logged_with_the_message(
-    send: Callable[..., Message], llm_server: LLMServer, caplog: pytest.LogCaptureFixture
+    send: SendMessage, llm_server: LLMServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     llm_server.default = Answer({"error": {"message": "flagged: my zebra is ill"}}, 400)
     handle(send("My zebra is ill"))
@@ -218,7 +216,7 @@ def test_refusal_fails_at_once_and_is_not_logged_with_the_message(
     assert "zebra" not in pending.last_error + "".join(logged)
 
 
-def test_only_a_failed_reply_can_be_retried(send: Callable[..., Message]) -> None:
+def test_only_a_failed_reply_can_be_retried(send: SendMessage) -> None:
     message = send()
     with pytest.raises(NothingToRetry, match=f"message {message.id} was not given up"):
         retry_reply(message.id, tenant_id=message.tenant_id)
@@ -229,7 +227,7 @@ def test_an_unknown_message_is_an_error(program: Program) -> None:
         pipeline.handle(tenant_id=program.tenant.id, message_id=UUID(int=1))
 
 
-def test_a_thread_is_answered_oldest_first(send: Callable[..., Message]) -> None:
+def test_a_thread_is_answered_oldest_first(send: SendMessage) -> None:
     send("first")
     send("second")
     send("elsewhere", thread_id="t2")
@@ -237,7 +235,7 @@ def test_a_thread_is_answered_oldest_first(send: Callable[..., Message]) -> None
     assert replies() == [("first", "Noted."), ("second", "Noted."), ("third", "Noted.")]
 
 
-def test_one_message_of_a_thread_is_claimed_at_a_time(send: Callable[..., Message]) -> None:
+def test_one_message_of_a_thread_is_claimed_at_a_time(send: SendMessage) -> None:
     first, second = send("first"), send("second")
     elsewhere = send("elsewhere", thread_id="t2")
     assert claimable(REPLIES) == [first.id, elsewhere.id]
@@ -248,7 +246,7 @@ def test_one_message_of_a_thread_is_claimed_at_a_time(send: Callable[..., Messag
 
 
 def test_a_message_that_waits_for_its_next_try_does_not_hold_up_its_thread(
-    send: Callable[..., Message], llm_server: LLMServer
+    send: SendMessage, llm_server: LLMServer
 ) -> None:
     llm_server.answers = [Answer("busy", 429, {"Retry-After": "60"})]
     first = send("first")

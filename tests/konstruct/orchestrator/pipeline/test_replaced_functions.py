@@ -1,7 +1,6 @@
 """The public functions are the path of a message: replacing one changes the agent's behaviour."""
 
 import functools
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,11 +25,9 @@ from memory.indexing import embedding_jobs as embedding_outbox
 from memory.long_term import store_embedding
 from memory.models import Message, RecallEvent
 from memory.recall import RecallResult
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.memory.recall_traces import trace_of
 from tests.servers.llm import LLMServer
-
-SendMessage = Callable[..., Message]
 
 
 def answered(message: Message) -> str:

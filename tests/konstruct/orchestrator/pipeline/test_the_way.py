@@ -18,10 +18,9 @@ from memory.embedding.embedder import get_embedder
 from memory.models import Message
 from tenants import jobs
 from tenants.context import connection, tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.servers.llm import Answer, LLMServer
 
-SendMessage = Callable[..., Message]
 # Runs functions of on_commit, as a transaction of the product does.
 Committed = Callable[[], AbstractContextManager[Any]]
 

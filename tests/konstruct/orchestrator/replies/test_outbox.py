@@ -15,7 +15,7 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.tasks import handle_message
 from memory.models import Message
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 
 SECOND = timedelta(seconds=1)
 
@@ -56,7 +56,7 @@ def test_a_broker_that_is_down_does_not_stop_acceptance(
 
 
 def test_a_thread_is_worked_on_by_one_at_a_time(
-    transactional_db: None, send: Callable[..., Message], settings: Any
+    transactional_db: None, send: SendMessage, settings: Any
 ) -> None:
     settings.LLM_POOL_URL = ""
     message = send()

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,13 +18,11 @@ from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline.accept import read_snapshot
 from konstruct.orchestrator.replies import Status
 from konstruct.orchestrator.tools import tool_calls
-from memory.models import MemoryEntry, Message
+from memory.models import MemoryEntry
 from tenants.context import connection, tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle, reply, status
 from tests.servers.llm import Answer, LLMServer
-
-SendMessage = Callable[..., Message]
 
 
 def wants(*facts: str, name: str = "remember_fact", openai: bool = False) -> Answer:

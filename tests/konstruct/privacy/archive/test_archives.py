@@ -54,6 +54,7 @@ from memory.models.facts import SYSTEM
 from memory.recall import recall
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.konstruct.conftest import SendMessage
 from tests.konstruct.privacy.conftest import save_session
 from tests.konstruct.privacy.erasure.test_erasure import helped
 from tests.memory.recall_traces import prompt_of, store_trace
@@ -64,7 +65,7 @@ QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic t
 
 
 @pytest.fixture
-def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> None:
+def full(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> None:
     """Create two people with rows of every kind."""
     for content in ("My dog is called Rex.", "I live in Lisbon.", "I am allergic to walnuts.", "…"):
         message = send_message(content)
@@ -255,7 +256,7 @@ def change(path: Path, sql: str) -> None:
     ],
 )  # fmt: skip
 def test_incomplete_archive_is_refused_and_changes_nothing(
-    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, send_message: Callable[..., Message],
+    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, send_message: SendMessage,
     tmp_path: Path, damage: str, reason: str,
 ) -> None:  # fmt: skip
     send_message("I live in Lisbon.")

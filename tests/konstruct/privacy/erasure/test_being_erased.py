@@ -1,7 +1,6 @@
 """During an erasure no interface writes about the person, and what was in flight writes nothing."""
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -29,7 +28,7 @@ from tests.konstruct.channels.conftest import (  # noqa: F401
     slack,
     take_in_all,
 )
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Post, Program
 from tests.konstruct.interfaces.mcp.speaking import call, text_of
 from tests.konstruct.orchestrator.extraction.conftest import fact
 from tests.konstruct.privacy.conftest import save_session
@@ -109,7 +108,7 @@ def test_an_erasure_by_one_agent_refuses_messages_to_that_agent(program_a: Progr
 
 def test_slack_event_during_an_erasure_is_erased_or_processed_after_it(
     connected: Program,  # noqa: F811
-    post: Callable[..., Any],  # noqa: F811
+    post: Post,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     purge, tenant_id = storage.purge_files, connected.tenant.id

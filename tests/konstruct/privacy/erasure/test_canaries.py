@@ -33,7 +33,7 @@ from tenants.audit.people import Person
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.channels.conftest import answer_all, connected, post, slack  # noqa: F401
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Browser, Post, Program
 from tests.konstruct.interfaces.mcp.speaking import call
 from tests.konstruct.interfaces.mem0.calls import SEARCH, add
 from tests.konstruct.orchestrator.extraction.conftest import fact
@@ -104,7 +104,7 @@ def erase(program: Program) -> dict[str, Any]:
 @pytest.fixture
 def send_in_slack(
     connected: Program,  # noqa: F811
-    post: Callable[..., Any],  # noqa: F811
+    post: Post,  # noqa: F811
     slack: SlackServer,  # noqa: F811
     llm_server: LLMServer,
 ) -> Callable[[], Program]:
@@ -147,7 +147,7 @@ def test_others_recall_events_keep_all_but_the_words_of_the_person(
 def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_words(
     send_in_slack: Callable[[], Program],
     llm_server: LLMServer,
-    post: Callable[..., Any],  # noqa: F811
+    post: Post,  # noqa: F811
 ) -> None:
     """The model gets the person's words, and answers after their erasure."""
     program = send_in_slack()
@@ -262,7 +262,7 @@ def search_person(program: Program, admin: Client) -> None:
 def test_no_data_of_the_person_remain(
     send_in_slack: Callable[[], Program],
     llm_server: LLMServer,
-    browser: Callable[..., Client],
+    browser: Browser,
     log: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

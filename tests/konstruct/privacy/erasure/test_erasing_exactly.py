@@ -1,6 +1,5 @@
 """An erasure removes all rows of the named person, under all ids, and no other rows."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,7 +32,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 def test_user_ids_differ_by_spaces_and_case(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage, owner: None
 ) -> None:
     ids = ["zoe", "zoe ", " zoe", "Zoe", "zoe%", "zo_"]
     for user_id in ids:
@@ -44,7 +44,7 @@ def test_user_ids_differ_by_spaces_and_case(
 
 
 def test_records_of_others_stay(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage, owner: None
 ) -> None:
     send_message("I like cheese.", "bob", "his")
     record_access(Action.VIEW, "conversation", by=EVA, user_id="bob", found=1)
@@ -60,7 +60,7 @@ def test_records_of_others_stay(
 
 
 @pytest.fixture
-def linked(tenant_a: Tenant, send_message: Callable[..., Message]) -> ChannelIdentity:
+def linked(tenant_a: Tenant, send_message: SendMessage) -> ChannelIdentity:
     """U024 of Slack, who is linked to maria, and was known by that id before."""
     send_message("From Slack.", "U024", "dm")
     send_message("From the web.", "maria", "web")
@@ -87,7 +87,7 @@ def test_linked_ids_are_erased_with_the_person(
 
 
 def test_linked_chain_is_one_person_and_an_unlinked_id_is_not(
-    tenant_a: Tenant, linked: ChannelIdentity, send_message: Callable[..., Message], owner: None
+    tenant_a: Tenant, linked: ChannelIdentity, send_message: SendMessage, owner: None
 ) -> None:
     second = channel_identities.link(
         channel_identities.identity_of("mail", "", "m@x"), "U024", by="eva"
@@ -122,9 +122,7 @@ def sessions(tenant: Tenant) -> set[str]:
     return {session.thread_id for session in SessionStore(tenant.id).list_sessions()}
 
 
-def test_sessions_of_others_stay(
-    tenant_a: Tenant, send_message: Callable[..., Message], owner: None
-) -> None:
+def test_sessions_of_others_stay(tenant_a: Tenant, send_message: SendMessage, owner: None) -> None:
     send_message("Mine.", "maria", "hers")
     save_session(tenant_a, "hers", None)
     save_session(tenant_a, "by name", "maria")
@@ -146,7 +144,7 @@ def test_sessions_of_others_stay(
 
 
 def test_bound_key_cannot_erase_a_session_without_messages_of_its_user(
-    tenant_a: Tenant, send_message: Callable[..., Message], owner: None
+    tenant_a: Tenant, send_message: SendMessage, owner: None
 ) -> None:
     save_session(tenant_a, "began before", None)
     send_message("Mine now?", "maria", "began before")

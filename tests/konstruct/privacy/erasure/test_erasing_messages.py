@@ -1,7 +1,6 @@
 """Erasing one message, or a conversation: none of its data is left, and other data stays."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import partial_reply_key
 from tests import database
-from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.conftest import MESSAGES, Program, SendMessage
 from tests.konstruct.orchestrator.extraction.conftest import fact
 from tests.konstruct.privacy.erasure.test_erasing_exactly import EVA
 from tests.konstruct.privacy.erasure.test_erasure import everything
@@ -60,7 +59,7 @@ def eraser(tenant_a: Tenant, agent: Agent) -> Program:
 
 
 @pytest.fixture
-def target(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
+def target(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> Message:
     """Create a message with derived rows of every kind, between others."""
     send_message("My sister lives in Porto.", thread_id="t")
     target = send_message(
@@ -172,7 +171,7 @@ def test_conversation_is_erased_completely_and_others_are_kept(
     tenant_a: Tenant,
     agent: Agent,
     target: Message,
-    send_message: Callable[..., Message],
+    send_message: SendMessage,
     eraser: Program,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,7 +1,6 @@
 """Erasing a person: none of their rows is left, and no other row is removed."""
 
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -46,6 +45,7 @@ from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import escape_part, idempotency_key, partial_reply_key
 from tests import database
+from tests.konstruct.conftest import SendMessage
 from tests.konstruct.privacy.conftest import save_session, tool
 
 pytestmark = [
@@ -60,7 +60,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 @pytest.fixture
-def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
+def full(tenant_a: Tenant, agent: Agent, send_message: SendMessage) -> Message:
     """Create Maria and Bob with rows of every kind. Return a message of Maria."""
     statement = send_message(
         f"I am allergic to {SECRET}.", MARIA, "hers", idempotency_key="rest/k1"
@@ -203,7 +203,7 @@ def test_all_rows_of_the_person_are_deleted_and_none_of_others(
 
 
 def test_one_agent_forgets_and_the_others_do_not(
-    tenant_a: Tenant, agent: Agent, full: Message, send_message: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, full: Message, send_message: SendMessage
 ) -> None:
     with tenant_scope(tenant_a.id):
         bert = Agent.objects.create(name="bert")
@@ -273,7 +273,7 @@ def test_nothing_is_written_about_the_person_during_an_erasure(
 
 
 def test_what_was_begun_before_an_erasure_writes_nothing_after_it(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage, owner: None
 ) -> None:
     send_message("Hello.", "maria")
     seen = hold_people(["maria", "new", "bob"])
@@ -290,7 +290,7 @@ def test_what_was_begun_before_an_erasure_writes_nothing_after_it(
 
 
 def test_an_erasure_waits_for_a_transaction_that_writes(
-    tenant_a: Tenant, send_message: Callable[..., Message], agent: Agent
+    tenant_a: Tenant, send_message: SendMessage, agent: Agent
 ) -> None:
     send_message("Hello.", "maria")
     with tenant_scope(tenant_a.id):
@@ -346,7 +346,7 @@ def with_instructions(text: str) -> AnswerOptions:
 
 @pytest.mark.parametrize("whole_person", [True, False], ids=["a person", "a message"])
 def test_instructions_of_an_application_are_erased_with_person_and_message(
-    tenant_a: Tenant, send_message: Callable[..., Message], whole_person: bool
+    tenant_a: Tenant, send_message: SendMessage, whole_person: bool
 ) -> None:
     """They are in the options while the message waits, and then in the prompt of its reply."""
     message = send_message(

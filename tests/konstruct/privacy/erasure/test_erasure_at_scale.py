@@ -1,6 +1,5 @@
 """An erasure of a person with many messages: its work grows in batches only."""
 
-from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
@@ -24,6 +23,7 @@ from tenants.context import connection
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
 from tests import database
+from tests.konstruct.conftest import SendMessage
 from tests.messages import statements
 
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
@@ -113,7 +113,7 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
 @pytest.mark.alone
 @pytest.mark.skipif(not settings.EMBEDDED_DATABASE, reason="reads the files of the server")
 def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage, owner: None
 ) -> None:
     send_message(f"My {SECRET}.", USER_ID, "hers")
     append_message(tenant_a.id, agent.pk, USER_ID, "user", f"By itself: {SECRET}")
@@ -133,7 +133,7 @@ def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
 
 
 def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage, owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(storage, "TRANSACTION_TIMEOUT_SECONDS", 0.2)
@@ -150,7 +150,7 @@ def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
 
 @pytest.mark.alone
 def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
-    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
+    tenant_a: Tenant, agent: Agent, send_message: SendMessage, owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(storage, "LOCK_TIMEOUT", "10ms")

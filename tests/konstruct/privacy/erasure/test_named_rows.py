@@ -1,6 +1,5 @@
 """Saved questions that name an erased person are deleted with the person."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,12 +9,12 @@ from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
 from konstruct.privacy.erasure import carry_out
-from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,7 +42,7 @@ def kept() -> set[str]:
 
 
 @pytest.fixture
-def named_people(tenant_a: Tenant, send_message: Callable[..., Message]) -> None:
+def named_people(tenant_a: Tenant, send_message: SendMessage) -> None:
     """Maria under two names, one of an account, and Ana under a name that Maria has, too."""
     send_message("Hello.", MARIA, "t1", name="José Lopez")
     send_message("Hello.", MARIA, "t2", name="Ana")

@@ -1,6 +1,5 @@
 """Names of people belong to their messages: merged, erased, retained, imported and verified."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from tenants.audit.models import Action, ActorKind, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
 from tests.konstruct.privacy.erasure.test_erasure import everything
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -31,7 +31,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 @pytest.fixture
-def named_message(tenant_a: Tenant, send_message: Callable[..., Message]) -> Message:
+def named_message(tenant_a: Tenant, send_message: SendMessage) -> Message:
     """Create Maria under two names, and Bob. Return the message with her first name."""
     first = send_message("Hello.", "maria", "t1", name="Mariella")
     send_message("Hello again.", "maria", "t2", name="Maria")
@@ -46,7 +46,7 @@ def kept(tenant: Tenant) -> list[tuple[str, str]]:
 
 
 def test_names_follow_a_link(
-    tenant_a: Tenant, named_message: Message, send_message: Callable[..., Message]
+    tenant_a: Tenant, named_message: Message, send_message: SendMessage
 ) -> None:
     send_message("From Slack.", "U1", "dm", name="mia")
     send_message("From Slack.", "U1", "dm", name="Maria")

@@ -1,6 +1,5 @@
 """The access log names people by random pseudonyms, and has no texts."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -9,7 +8,6 @@ import pytest
 
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy.erasure import carry_out
-from memory.models import Message
 from tenants.audit.access_log import MAX_PEOPLE, Actor, record_access
 from tenants.audit.changes import row_state
 from tenants.audit.models import AccessEvent, Action, ActorKind, about_people
@@ -17,6 +15,7 @@ from tenants.audit.people import Person, hold_people
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.conftest import SendMessage
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -49,7 +48,7 @@ def test_an_entry_has_numbers_ids_of_rows_and_words_of_the_code(tenant_a: Tenant
 
 
 def test_a_change_of_a_text_has_only_the_name_of_the_field(
-    tenant_a: Tenant, send_message: Callable[..., Message]
+    tenant_a: Tenant, send_message: SendMessage
 ) -> None:
     message = send_message("Hello.", "maria")
     before = row_state(message)
@@ -75,7 +74,7 @@ def test_people_are_named_by_pseudonyms_at_most_200_in_an_entry(tenant_a: Tenant
 
 
 def test_a_returning_person_has_another_pseudonym(
-    tenant_a: Tenant, send_message: Callable[..., Message]
+    tenant_a: Tenant, send_message: SendMessage
 ) -> None:
     send_message("Hello.", "maria")
     with database.as_owner(), tenant_scope(tenant_a.id):
@@ -92,7 +91,7 @@ def test_a_returning_person_has_another_pseudonym(
 
 @pytest.mark.usefixtures("files_left_alone")
 def test_no_text_of_the_log_names_or_quotes_an_erased_person(
-    tenant_a: Tenant, send_message: Callable[..., Message]
+    tenant_a: Tenant, send_message: SendMessage
 ) -> None:
     send_message("I have a walnut allergy.", "u07-luz", "of luz", name="Luz Vega")
     with tenant_scope(tenant_a.id):

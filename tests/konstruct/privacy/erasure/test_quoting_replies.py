@@ -1,13 +1,11 @@
 """Replies with the words of an erased person or message are kept or erased, as chosen."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.core.management import call_command
-from django.test import Client
 
 from konstruct.backups.replaying import journal_open_requests, replay
 from konstruct.orchestrator.identities.erasure_requests import (
@@ -26,7 +24,7 @@ from tenants.audit.models import ActorKind, ErasureRequest, MessageErasure
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.channels.conftest import answer_all, connected, post, slack  # noqa: F401
-from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.conftest import MESSAGES, Browser, Post, Program
 from tests.konstruct.privacy.erasure.test_erasure import everything
 from tests.servers.llm import Answer, LLMServer
 from tests.servers.slack import mention, message_event
@@ -46,7 +44,7 @@ QUOTES = [f"Her code is {SECRET}, Otto.", f"The code is {SECRET}, Bo.", "I do no
 @pytest.fixture
 def shared(
     connected: Program,  # noqa: F811
-    post: Callable[..., Any],  # noqa: F811
+    post: Post,  # noqa: F811
     llm_server: LLMServer,
 ) -> Program:
     """One character is the id of P, who speaks in a thread with O and B; R speaks in another."""
@@ -150,7 +148,7 @@ def test_the_command_lists_replies_and_erases_them(shared: Program, capsys: Any)
     assert 'replies_to_others: {"kept": 2, "chosen": 1, "erased": 1}' in output.out
 
 
-def test_the_team_chooses_replies(shared: Program, browser: Callable[..., Client]) -> None:
+def test_the_team_chooses_replies(shared: Program, browser: Browser) -> None:
     replies, client = affected(shared), browser(shared.tenant)
     address = "/admin/people/person/erase/?user=P"
     page = client.get(address).text

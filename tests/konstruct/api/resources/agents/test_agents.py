@@ -9,7 +9,7 @@ from django.db import connections
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.conftest import Program
 
 AGENTS = "/api/v1/agents/"
 
@@ -20,9 +20,7 @@ def make(program: Program, name: str = "bo", key: str | None = None, **fields: A
 
 
 def change(program: Program, address: str, body: Any, **headers: str) -> Any:
-    return program.request(
-        "PATCH", address, data=json_bytes(body), content_type="application/json", headers=headers
-    )
+    return program.write("PATCH", address, body, headers=headers)
 
 
 def agents(program: Program) -> list[str]:

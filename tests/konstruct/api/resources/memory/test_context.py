@@ -73,9 +73,7 @@ def test_a_context_is_facts_recalled_turns_and_the_window(program_a: Program) ->
     assert context["prompt"][-1] == {"role": "user", "content": "What am I allergic to?"}
 
 
-def test_task_with_data_searches_by_description_and_returns_all_data(
-    program_a: Program,
-) -> None:
+def test_task_with_data_searches_by_description_and_returns_all_data(program_a: Program) -> None:
     fact = keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
     task = {"description": "What am I allergic to?", "ward": 7, "contract": "clause " * 4000}
 

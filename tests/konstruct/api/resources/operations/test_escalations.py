@@ -1,6 +1,5 @@
 """Handing threads over by the API: documents and permissions of a program."""
 
-import json
 from typing import Any
 from uuid import uuid4
 
@@ -118,28 +117,19 @@ def test_agent_key_cannot_hand_over_to_or_read_another_agent(
 def test_an_agents_rules_name_others_by_name_or_id(program_a: Program, bert: Agent) -> None:
     url = f"{V1}agents/{program_a.agent.id}/"
     changes = {"hands_to": ["bert"], "hand_over_on": {"invoice": "bert"}, "hand_back_on": ["done"]}
-    changed = program_a.request(
-        "PATCH", url, data=json.dumps(changes), content_type="application/json"
-    )
+    changed = program_a.write("PATCH", url, changes)
     assert changed.status_code == 200
     document = changed.json()
     assert document["hands_to"] == [str(bert.id)]
     assert document["hand_over_on"] == {"invoice": str(bert.id)}
-    again = program_a.request(
-        "PATCH",
-        url,
-        data=json.dumps({name: document[name] for name in changes}),
-        content_type="application/json",
-    )
+    again = program_a.write("PATCH", url, {name: document[name] for name in changes})
     assert again.json() == document
     for wrong in (
         {"hands_to": ["zoe"]},
         {"hand_over_on": {"x": str(uuid4())}},
         {"hands_to": ["ada"]},
     ):
-        refused = program_a.request(
-            "PATCH", url, data=json.dumps(wrong), content_type="application/json"
-        )
+        refused = program_a.write("PATCH", url, wrong)
         assert (refused.status_code, program_a.get(url).json()) == (400, document)
 
 
@@ -155,9 +145,7 @@ def test_program_assigns_an_escalation_to_a_user_with_permission(
         eva.user_permissions.set(Permission.objects.filter(codename="change_escalation"))
 
     def put(program: Program, to: Any) -> Any:
-        return program.request(
-            "PUT", address, data=json.dumps({"assigned_to": to}), content_type="application/json"
-        )
+        return program.write("PUT", address, {"assigned_to": to})
 
     for to in ("eva", "eva", ""):
         answer = put(program_a, to)

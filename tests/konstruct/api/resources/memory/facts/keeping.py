@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.conftest import Program
 
 FACTS = "/api/v1/facts/"
 SEARCH = "/api/v1/facts/search/"
@@ -31,12 +31,7 @@ def found(program: Program, query: str, **fields: Any) -> list[str]:
 
 
 def change(program: Program, fact: dict[str, Any], **fields: Any) -> Any:
-    return program.request(
-        "PATCH",
-        path_of(fact),
-        data=json_bytes(fields),
-        content_type="application/json",
-    )
+    return program.write("PATCH", path_of(fact), fields)
 
 
 def path_of(fact: dict[str, Any], tail: str = "") -> str:

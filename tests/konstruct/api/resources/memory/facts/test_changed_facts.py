@@ -18,7 +18,7 @@ from tests.konstruct.api.resources.memory.facts.keeping import (
     path_of,
     stored,
 )
-from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.conftest import Program
 
 
 def test_change_keeps_the_former_version(program_a: Program) -> None:
@@ -120,12 +120,8 @@ def test_change_with_an_old_etag_is_refused(program_a: Program) -> None:
     assert program_a.get(path_of(fact), headers={"If-None-Match": seen}).status_code == 304
 
     def change_seen(content: str) -> Any:
-        return program_a.request(
-            "PATCH",
-            path_of(fact),
-            data=json_bytes({"content": content}),
-            content_type="application/json",
-            headers={"If-Match": seen},
+        return program_a.write(
+            "PATCH", path_of(fact), {"content": content}, headers={"If-Match": seen}
         )
 
     changed = change_seen("Maria lives in Rome.")

@@ -62,9 +62,7 @@ def key_author(program: Program) -> Author:
     return Author(AuthorKind.PROGRAM, str(key.pk), key.name)
 
 
-def test_queue_lists_proposals_oldest_first_and_recall_ignores_them(
-    program_a: Program,
-) -> None:
+def test_queue_lists_proposals_oldest_first_and_recall_ignores_them(program_a: Program) -> None:
     first, second = home(program_a, "Oslo").memory_id, home(program_a, "Rome").memory_id
     assert program_a.get(f"{FACTS}?user_id=maria").json()["results"] == []
     address = f"{FACTS}?state=proposed&ordering=created_at&limit=1"
@@ -156,9 +154,7 @@ def test_value_is_not_restored_beside_an_active_one(program_a: Program) -> None:
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:konstruct:problem:slot-taken")
 
 
-def test_key_cannot_confirm_a_proposal_of_the_same_person(
-    program_a: Program,
-) -> None:
+def test_key_cannot_confirm_a_proposal_of_the_same_person(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
         eva = User.objects.create_user("eva", is_staff=True)
         eva.user_permissions.set(Permission.objects.filter(codename="review_memoryentry"))
@@ -204,12 +200,7 @@ def test_a_key_cannot_activate_its_proposal_by_storing_its_text(
         own.post(FACTS, fact),
         own.post(f"{FACTS}batch/", {"facts": [fact]}),
         own.post(FACTS, {**fact, "external_id": "another fact"}),
-        own.request(
-            "PATCH",
-            f"{FACTS}{named}/",
-            data=json_bytes({"content": text}),
-            content_type="application/json",
-        ),
+        own.write("PATCH", f"{FACTS}{named}/", {"content": text}),
         own.post(ADD, {"messages": text, "infer": False, "agent_id": "ada", "user_id": "maria"}),
     ]
     assert [answer.status_code for answer in refusals] == [409] * 5
@@ -225,10 +216,7 @@ def test_an_if_match_of_another_state_is_refused(program_a: Program) -> None:
     memory_id = home(program_a, "Oslo").memory_id
     tag = program_a.get(f"{FACTS}{memory_id}/").headers["ETag"]
     first, second = (
-        program_a.request(
-            "POST", f"{FACTS}{memory_id}/{decision}/", data=json_bytes({}),
-            content_type="application/json", headers={"If-Match": tag},
-        )
+        program_a.write("POST", f"{FACTS}{memory_id}/{decision}/", {}, headers={"If-Match": tag})
         for decision in ("reject", "restore")
     )  # fmt: skip
     assert (first.status_code, second.status_code) == (200, 412)
