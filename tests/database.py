@@ -29,6 +29,8 @@ from tenants.roles import APP_ROLE
 from tenants.schemas import provisioning
 from tenants.servers import MAIN, servers
 
+MakeTenant = Callable[..., Tenant]
+
 # The tenants of all tests. A test can add others (make_tenant).
 SHARED_TENANTS = ("tenant-a", "tenant-b")
 # Tables that migrate fills. Tests must not delete their rows.

@@ -19,21 +19,14 @@ from collections.abc import Callable, Iterable
 LIMIT = 15  # seconds of CPU time
 TRIES = 3
 SHORT, LONG = 2_000, 300_000
-# For a body, which is parsed once for each shape, and where a step may be a thousand bytes.
-BODY = 500_000
 
 Attack = Callable[[int], object]
 
 
-def run_child(module: str, every: int) -> None:
-    """Run attacks of a module in a child. Fail with the name of the one that took too long.
-
-    Args:
-        module: run with `every` as its argument.
-        every: run every n-th attack; 1 for all of them.
-    """
+def run_child(module: str) -> None:
+    """Run attacks of a module in a child. Fail with the name of the one that took too long."""
     done = subprocess.run(
-        [sys.executable, "-m", module, str(every)],
+        [sys.executable, "-m", module],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -43,7 +36,7 @@ def run_child(module: str, every: int) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def attack_all(attacks: Iterable[tuple[str, Attack]], *, limit: int = LIMIT) -> int:
+def attack_all(attacks: Iterable[tuple[str, Attack]]) -> int:
     """Run each attack in the child. An attack is a name and a function of a length."""
     count = 0
     for name, attack in attacks:
@@ -52,28 +45,28 @@ def attack_all(attacks: Iterable[tuple[str, Attack]], *, limit: int = LIMIT) -> 
         # With eight times the text, linear work takes 8 times as long, quadratic work 64 times.
         if not (_is_suspicious(attack) and _is_suspicious(attack)):
             continue
-        run_long(name, attack, LONG, limit=limit)
+        _run_long(name, attack)
     return count
 
 
-def run_long(name: str, attack: Attack, length: int, *, limit: int = LIMIT) -> None:
+def _run_long(name: str, attack: Attack) -> None:
     """Run an attack on a long text. Exit with its name if every try takes more than the limit."""
     for _ in range(TRIES):
-        code = _run_forked(attack, length, limit)
+        code = _run_forked(attack)
         if code == 0:
             return
         if code != -signal.SIGXCPU:
             sys.exit(f"{name}: exit code {code}")
-    sys.exit(f"the work of {name} grows faster than its text: {limit} s of CPU time, {TRIES} times")
+    sys.exit(f"the work of {name} grows faster than its text: {LIMIT} s of CPU time, {TRIES} times")
 
 
-def _run_forked(attack: Attack, length: int, limit: int) -> int:
+def _run_forked(attack: Attack) -> int:
     """Run an attack in a fork of this process. Return the exit code."""
     pid = os.fork()
     if pid == 0:
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-            attack(length)
+            resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, resource.RLIM_INFINITY))
+            attack(LONG)
             os._exit(0)
         except BaseException:  # after any error, no code of the parent runs in the fork
             traceback.print_exc()

@@ -92,6 +92,9 @@ class BrowserUser:
         self.page.wait_for_url(f"{self.url}/admin/")
 
 
+Visit = Callable[..., BrowserUser]
+
+
 @pytest.fixture
 def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., BrowserUser]]:
     """Open a page at a host: ``visit("aurora.localhost")``. It records errors of the page."""

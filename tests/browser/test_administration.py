@@ -2,7 +2,6 @@
 does not reach: links that are shown once, a tenant that is to be deleted, erasures that run.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -32,7 +31,7 @@ from tenants.context import tenant_scope
 from tenants.models import Domain, Job, Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
+from tests.browser.conftest import PASSWORD, Aurora, Visit
 from tests.browser.test_pages import look, look_at
 
 pytestmark = pytest.mark.long
@@ -139,7 +138,7 @@ def press(page: Page, name: str) -> Page:
 
 
 def test_pages_of_operators_are_accessible_in_each_state(
-    administered: Administered, visit: Callable[..., BrowserUser]
+    administered: Administered, visit: Visit
 ) -> None:
     tenant = administered.aurora.tenant
     pages = {
@@ -159,7 +158,7 @@ def test_pages_of_operators_are_accessible_in_each_state(
 
 
 def test_pages_of_a_team_are_accessible_in_each_state(
-    administered: Administered, visit: Callable[..., BrowserUser]
+    administered: Administered, visit: Visit
 ) -> None:
     pages = {
         "team-person": f"/admin/auth/user/{administered.invited.pk}/change/",
@@ -185,7 +184,7 @@ def test_pages_of_a_team_are_accessible_in_each_state(
 
 
 def test_pages_before_a_login_are_accessible(
-    administered: Administered, tenant_a: Tenant, visit: Callable[..., BrowserUser]
+    administered: Administered, tenant_a: Tenant, visit: Visit
 ) -> None:
     stranger = visit("tenant-a.localhost")
     token = first_admin_token(tenant_a, "ada@example.com")
@@ -210,9 +209,7 @@ def test_pages_before_a_login_are_accessible(
     assert found == [], found
 
 
-def test_what_is_shown_once_is_copied(
-    administered: Administered, visit: Callable[..., BrowserUser]
-) -> None:
+def test_what_is_shown_once_is_copied(administered: Administered, visit: Visit) -> None:
     clipboard = ["clipboard-read", "clipboard-write"]
     operator = visit("localhost", permissions=clipboard)
     operator.log_in("olga")

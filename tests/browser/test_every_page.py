@@ -5,7 +5,7 @@ and names of users of the tenant are in Hebrew, long, and hostile.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from itertools import chain
@@ -58,7 +58,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
+from tests.browser.conftest import PASSWORD, Aurora, BrowserUser, Visit
 from tests.browser.disguise import WORD, disguise, texts_of
 from tests.konstruct.api.seed_data import talk
 from tests.konstruct.conftest import Program
@@ -382,7 +382,7 @@ class Walk:
 
 
 def test_every_page_of_a_tenants_admin_can_be_used_by_all(
-    hebrew: Tenant, visit: Callable[..., BrowserUser], settings: Any
+    hebrew: Tenant, visit: Visit, settings: Any
 ) -> None:
     settings.SLACK_CLIENT_ID = settings.SLACK_CLIENT_SECRET = "of no one"
     settings.SLACK_SIGNING_SECRET = "of no one"
@@ -403,9 +403,7 @@ def test_every_page_of_a_tenants_admin_can_be_used_by_all(
     assert walk.found == []
 
 
-def test_every_page_of_the_operators_admin_can_be_used_by_all(
-    hebrew: Tenant, visit: Callable[..., BrowserUser]
-) -> None:
+def test_every_page_of_the_operators_admin_can_be_used_by_all(hebrew: Tenant, visit: Visit) -> None:
     own = list(operators_pages(hebrew))
     assert not_walked(operator_site, own) == set()
     visitor = visit("localhost")

@@ -1,15 +1,14 @@
 """Forms in a real browser: sent once by a double click, and filled in again after a new login."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import Agent
+from memory.models import MemoryEntry
 from tenants.context import tenant_scope
-from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
+from tests.browser.conftest import PASSWORD, Aurora, Visit
 
 pytestmark = pytest.mark.long
 
@@ -29,9 +28,7 @@ def log_in_again(page: Page, username: str = "admin") -> None:
     expect(page.locator("#login-form")).to_have_count(0)
 
 
-def test_a_double_click_sends_a_form_once(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
+def test_a_double_click_sends_a_form_once(demo_tenant: Aurora, visit: Visit) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/api/apikey/add/")
@@ -46,7 +43,7 @@ def test_a_double_click_sends_a_form_once(
 
 
 def test_a_button_says_that_it_works_and_is_usable_after_going_back(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+    demo_tenant: Aurora, visit: Visit
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
@@ -63,7 +60,7 @@ def test_a_button_says_that_it_works_and_is_usable_after_going_back(
 
 
 def test_entries_outlive_the_session_on_the_page_of_a_row(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+    demo_tenant: Aurora, visit: Visit
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
@@ -84,9 +81,7 @@ def test_entries_outlive_the_session_on_the_page_of_a_row(
     expect(page.get_by_text(FILLED_IN)).to_have_count(0)
 
 
-def test_entries_outlive_a_connection_error(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
+def test_entries_outlive_a_connection_error(demo_tenant: Aurora, visit: Visit) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
     address = f"/admin/agents/{demo_tenant.agent.pk}/try/"
@@ -112,9 +107,7 @@ def test_entries_outlive_a_connection_error(
     expect(answer).to_have_value("Sent to another address?")
 
 
-def test_a_form_with_a_slow_answer_stays_sent(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
+def test_a_form_with_a_slow_answer_stays_sent(demo_tenant: Aurora, visit: Visit) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
     admin.page.clock.install()
@@ -129,7 +122,7 @@ def test_a_form_with_a_slow_answer_stays_sent(
 
 
 def test_an_edited_agent_is_tried_in_a_new_tab_and_the_enter_key_saves_it(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+    demo_tenant: Aurora, visit: Visit
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
@@ -148,3 +141,27 @@ def test_an_edited_agent_is_tried_in_a_new_tab_and_the_enter_key_saves_it(
         agent = Agent.objects.get(pk=demo_tenant.agent.pk)
         assert agent.persona == "Talks like a sailor."
         update_agent(agent, persona=demo_tenant.agent.persona)
+
+
+def test_facts_are_reviewed_by_the_keyboard(demo_tenant: Aurora, visit: Visit) -> None:
+    admin = visit(demo_tenant.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/facts/review/?user=zoe")
+    fact = page.get_by_role("region", name="Proposed fact").locator(".k-review-fact")
+    expect(fact).to_have_text("Sam eats no mussels.")
+    expect(page.get_by_role("region", name="Evidence").locator("mark")).to_have_text("allergic")
+    expect(page.locator(".k-diff ins")).to_have_text("mussels")
+    page.keyboard.press("a")
+    expect(fact).to_have_text("Sam reacts to seafood.")
+    page.keyboard.press("e")
+    page.get_by_role("textbox", name="Fact").fill("Sam reacts to seafood, badly.")
+    page.get_by_role("button", name="Save and approve").click()
+    expect(fact).to_have_text("Sam is ill.")
+    page.keyboard.press("r")
+    page.keyboard.type("A guess, e a r.")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No fact needs a review with these filters.")).to_be_visible()
+    with tenant_scope(demo_tenant.tenant.id):
+        states = dict(MemoryEntry.objects.entries().values_list("content", "state"))
+    assert states["Sam eats no mussels."] == states["Sam reacts to seafood, badly."] == "active"
+    assert (states["Sam eats no shellfish."], states["Sam is ill."]) == ("superseded", "rejected")

@@ -1,17 +1,15 @@
 """Menus, dialogs and search of the admin, with the keyboard only."""
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Aurora, BrowserUser
+from tests.browser.conftest import Aurora, Visit
 
 pytestmark = pytest.mark.long
 
 
 def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+    demo_tenant: Aurora, visit: Visit
 ) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
@@ -70,9 +68,7 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
     expect(filters).to_be_focused()
 
 
-def test_the_sources_of_a_reply_are_next_to_its_link(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
+def test_the_sources_of_a_reply_are_next_to_its_link(demo_tenant: Aurora, visit: Visit) -> None:
     admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open(f"/admin/conversations/{demo_tenant.reply.pk}/?why={demo_tenant.reply.pk}")
@@ -83,3 +79,57 @@ def test_the_sources_of_a_reply_are_next_to_its_link(
     expect(sources).to_be_focused()
     page.keyboard.press("Tab")
     expect(sources.locator(":focus")).to_be_visible()
+
+
+def test_menus_work_and_no_text_is_evaluated(demo_tenant: Aurora, visit: Visit) -> None:
+    admin = visit(demo_tenant.host)
+    page = admin.page
+    answer = page.goto(f"{admin.url}/admin/login/")
+    assert answer is not None
+    assert "script-src 'self';" in answer.headers["content-security-policy"]
+
+    admin.log_in("admin")
+
+    # The sidebar closes, stays closed on the next page, and opens again.
+    sidebar, toggle = page.locator("#nav-sidebar"), page.get_by_text("dock_to_right").first
+    for _ in range(2):
+        toggle.click()
+        expect(sidebar).to_be_hidden()
+        page.reload()
+        expect(sidebar).to_be_hidden()
+        toggle.click()
+        expect(sidebar).to_be_visible()
+
+    # The user menu has the theme, and closes by a click elsewhere.
+    page.get_by_text("unfold_more").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    page.get_by_text("Dark", exact=True).click()
+    expect(page.locator("html")).to_have_class("dark")
+    page.get_by_text("Light", exact=True).click()
+    expect(page.locator("html")).not_to_have_class("dark")
+    page.get_by_role("heading", name="Today").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_hidden()
+
+    # Filters open and close, by a click.
+    admin.open("/admin/audit/accessevent/")
+    filters = page.locator("#changelist-filter")
+    page.get_by_role("button", name="Filters", exact=True).click()
+    expect(filters).to_be_visible()
+    page.locator("#changelist-filter-close").click()
+    expect(filters).to_be_hidden()
+    # A key focuses the search field.
+    page.keyboard.press("/")
+    expect(page.locator("#searchbar")).to_be_focused()
+
+    # Actions appear after a row is selected.
+    admin.open("/admin/api/apikey/")
+    action = page.locator("select[name=action]")
+    expect(action).to_be_hidden()
+    page.locator("input.action-select").first.check()
+    expect(action).to_be_visible()
+
+    # On a phone the sidebar covers the page.
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(sidebar).to_be_hidden()
+    page.get_by_text("dock_to_right").last.click()
+    expect(sidebar).to_be_visible()

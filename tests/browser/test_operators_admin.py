@@ -1,16 +1,14 @@
 """An operator's work in a real browser: a tenant is registered, set up, and used."""
 
-from collections.abc import Callable
-
 from django.core.management import call_command
 from playwright.sync_api import expect
 
 from tests import database
-from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
+from tests.browser.conftest import PASSWORD, Aurora, Visit
 
 
 def test_an_operator_creates_a_tenant_and_invites_its_first_admin(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+    demo_tenant: Aurora, visit: Visit
 ) -> None:
     operator = visit("localhost")
     operator.log_in("olga")

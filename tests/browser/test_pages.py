@@ -5,7 +5,6 @@ test_every_page.py opens every page. This module tests pages whose content diffe
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import USER, Aurora, BrowserUser
+from tests.browser.conftest import USER, Aurora, BrowserUser, Visit
 
 pytestmark = pytest.mark.long
 
@@ -123,7 +122,7 @@ def look_at(page: Page, name: str) -> list[tuple[str, ...]]:
 
 
 def test_pages_with_a_month_of_data_are_accessible(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser], settings: Any
+    demo_tenant: Aurora, visit: Visit, settings: Any
 ) -> None:
     settings.SLACK_CLIENT_ID = settings.SLACK_CLIENT_SECRET = "client"
     settings.SLACK_SIGNING_SECRET = "secret"

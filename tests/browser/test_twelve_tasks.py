@@ -4,7 +4,7 @@ docs/admin.md has the same list. The page counts the clicks: each press of a poi
 choice in a select, which is opened first. Typing, Enter and shortcuts do not count.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from memory.recall import recall
 from memory.recall.policy import RecallPolicy
 from tenants.context import tenant_scope
 from tests import database
-from tests.browser.conftest import USER, Aurora, BrowserUser
+from tests.browser.conftest import USER, Aurora, BrowserUser, Visit
 from tests.konstruct.admin.exporting import write_in
 
 MAX_CLICKS = 5
@@ -63,7 +63,7 @@ def find_person(page: Page, name: str) -> None:
     page.locator("#result_list").get_by_role("link").first.click()
 
 
-def test_all_about_a_person(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_all_about_a_person(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 2):
         find_person(page, "Peeters")
@@ -73,7 +73,7 @@ def test_all_about_a_person(demo_tenant: Aurora, visit: Callable[..., BrowserUse
         expect(page.get_by_text("Lea Peeters lives in Antwerp.").first).to_be_visible()
 
 
-def test_see_the_sources_of_a_reply(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_see_the_sources_of_a_reply(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         menu(page, "Conversations")
@@ -92,7 +92,7 @@ def recalled(aurora: Aurora, query: str) -> set[str]:
     return {hit.content for hit in result.hits}
 
 
-def test_correct_a_fact_and_verify(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_correct_a_fact_and_verify(demo_tenant: Aurora, visit: Visit) -> None:
     with tenant_scope(demo_tenant.tenant.id):
         assert OLD_HOME in recalled(demo_tenant, "Where did you move to, Lea?")
     page = begin(visit(demo_tenant.host), "admin")
@@ -113,9 +113,7 @@ def test_correct_a_fact_and_verify(demo_tenant: Aurora, visit: Callable[..., Bro
         assert OLD_HOME not in recalled(demo_tenant, "Where did you move to, Lea?")
 
 
-def test_set_retention_with_a_preview(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
+def test_set_retention_with_a_preview(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         menu(page, "Retention")
@@ -126,7 +124,7 @@ def test_set_retention_with_a_preview(
         expect(page.get_by_role("cell", name="messages", exact=True)).to_be_visible()
 
 
-def test_make_and_try_an_agent(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_make_and_try_an_agent(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 5):
         menu(page, "Agents")
@@ -140,7 +138,7 @@ def test_make_and_try_an_agent(demo_tenant: Aurora, visit: Callable[..., Browser
         expect(page.locator(".k-turn-assistant").first).to_be_visible()
 
 
-def test_show_growth_and_quality(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_show_growth_and_quality(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 4):
         page.get_by_label("Range").select_option("30 days")
@@ -151,7 +149,7 @@ def test_show_growth_and_quality(demo_tenant: Aurora, visit: Callable[..., Brows
         expect(page.get_by_role("columnheader", name="Messages", exact=True)).to_be_visible()
 
 
-def test_roll_a_key(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_roll_a_key(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         menu(page, "API keys")
@@ -160,7 +158,7 @@ def test_roll_a_key(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> N
         expect(page.get_by_role("heading", name="Copy the key now")).to_be_visible()
 
 
-def test_export_for_an_auditor(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_export_for_an_auditor(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         menu(page, "Records")
@@ -172,7 +170,7 @@ def test_export_for_an_auditor(demo_tenant: Aurora, visit: Callable[..., Browser
     assert download.value.path().read_text().count("\n") > 3
 
 
-def test_find_by_similar_meaning(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_find_by_similar_meaning(demo_tenant: Aurora, visit: Visit) -> None:
     visitor = visit(demo_tenant.host)
     page = begin(visitor, "admin")
     with clicks(page, 1):
@@ -191,7 +189,7 @@ def test_find_by_similar_meaning(demo_tenant: Aurora, visit: Callable[..., Brows
         expect(found.get_by_text("shellfish").first).to_be_visible()
 
 
-def test_settle_an_escalation(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_settle_an_escalation(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 4):
         waiting = page.get_by_role("region", name="Waiting for a person")
@@ -203,7 +201,7 @@ def test_settle_an_escalation(demo_tenant: Aurora, visit: Callable[..., BrowserU
         expect(page.get_by_text("resolved", exact=True).first).to_be_visible()
 
 
-def test_operate_tenants(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+def test_operate_tenants(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit("localhost"), "olga")
     with clicks(page, 5):
         menu(page, "Tenants")
@@ -216,9 +214,7 @@ def test_operate_tenants(demo_tenant: Aurora, visit: Callable[..., BrowserUser])
         expect(page.get_by_text("suspended", exact=True)).to_have_count(0)
 
 
-def test_erase_a_person_and_hand_over_the_receipt(
-    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
-) -> None:
+def test_erase_a_person_and_hand_over_the_receipt(demo_tenant: Aurora, visit: Visit) -> None:
     page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 5):
         find_person(page, "Duarte")

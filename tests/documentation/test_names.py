@@ -47,13 +47,3 @@ def test_every_module_that_is_named_is_there() -> None:
                 assert hasattr(found, part), (page, path)
                 found = getattr(found, part)
             break
-
-
-def test_each_decision_has_its_number_and_its_title_in_its_name() -> None:
-    """Numbers stay with their decisions: a deleted one leaves a gap."""
-    numbers = [int(page.name[:4]) for page in DECISIONS]
-    assert len(numbers) == len(set(numbers))
-    for page in DECISIONS:
-        number, title = page.read_text().splitlines()[0].removeprefix("# ").split(". ", 1)
-        slug = re.sub(r"[^a-z0-9]+", "-", title.lower().replace("'", "")).strip("-")
-        assert page.name == f"{int(number):04}-{slug}.md"

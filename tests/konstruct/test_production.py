@@ -3,8 +3,10 @@
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
+from django.contrib.staticfiles import finders
 from django.test import Client
 
 from konstruct.content_security import POLICIES
@@ -138,3 +140,17 @@ def test_content_security_policy_of_the_api_documentation(db: None) -> None:
         answer = client.get(source.replace("&amp;", "&"))
         answer.close()
         assert (answer.status_code, "javascript" in answer.headers["Content-Type"]) == (200, True)
+
+
+def test_pages_run_files_of_this_host_alone() -> None:
+    for policy in POLICIES.values():
+        assert "; script-src 'self'; " in policy
+        assert "unsafe-eval" not in policy
+
+
+def test_alpines_build_that_evaluates_no_text_is_served_in_the_place_of_unfolds() -> None:
+    served = finders.find("unfold/js/alpine/alpine.js")
+    assert served is not None
+    assert "@alpinejs/csp 3.17.4" in Path(served).read_text()[:200]
+    # Alpine of unfold: without it nothing is replaced.
+    assert len(finders.find("unfold/js/alpine/alpine.js", find_all=True)) == 2

@@ -176,25 +176,6 @@ def test_worker_paused_beyond_its_leases_writes_nothing_on_resume(
     assert slack.posts("T1", "C1") == ["Heard oak-stopped-3."]
 
 
-def test_another_process_continues_after_a_kill(deployment: Deployment, model: Model) -> None:
-    tenant = deployment.tenants[1]
-    with model.stalled():
-        sent = [
-            tenant.send(f"I say elm-killed-{number}.", thread_id=f"killed {number % 4}")
-            for number in range(12)
-        ]
-        first = [f"elm-killed-{number}" for number in range(4)]
-        wait_until_asked(model, dict.fromkeys(first, 1))
-        with another_worker(deployment, "survivor"):
-            eventually(lambda: "ready" in log_of(deployment, "survivor"), "no second worker")
-            deployment.worker.kill()
-            wait_until_asked(model, dict.fromkeys(first, 2))
-            model.release()
-            for message_id in sent:
-                tenant.wait_for(message_id)
-    assert len(replies(tenant, "elm-killed")) == len(sent)
-
-
 def log_of(deployment: Deployment, name: str) -> str:
     path = deployment.home / f"{name}.log"
     return path.read_text() if path.exists() else ""

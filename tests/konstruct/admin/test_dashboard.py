@@ -1,5 +1,6 @@
 """Today: what waits, with links; charts whose numbers link to their rows."""
 
+import shlex
 from html import unescape
 from typing import Any
 
@@ -7,17 +8,20 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from konstruct.admin.menu import RECORDS, TENANT_MENU
+from konstruct.api.auth.keys import issue_key, record_use
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import Escalation, NotificationRecipient
+from konstruct.orchestrator.models import Agent, Escalation, NotificationRecipient
 from konstruct.orchestrator.replies import REPLIES
 from memory.models import Message
+from tenants.admin.sites import tenant_site
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import tenant_scope
-from tenants.models import Job
+from tenants.models import Job, Tenant
 from tests.konstruct.conftest import Browser, Program
 
 TODAY = "/admin/"
@@ -179,3 +183,82 @@ def test_an_invalid_range_of_days_is_ignored(
     page = admin.get(TODAY + query)
     assert (page.status_code, page.context["days"]) == (200, 30)
     assert admin.get(f"/admin/activity/{query}").status_code == 200
+
+
+def test_the_menu_has_fourteen_entries_in_three_groups(program_a: Program, admin: Client) -> None:
+    page = admin.get("/admin/")
+    groups = page.context["sidebar_navigation"]
+    assert [str(group["title"]) for group in groups] == ["Work", "", "Settings"]
+    assert sum(len(group["items"]) for group in groups) == 14
+
+
+def test_every_list_is_in_the_menu_or_in_records() -> None:
+    entries = [target for _, entries in TENANT_MENU for *_, target in entries]
+    entries += [target for _, entries in RECORDS for target in entries]
+    assert len(entries) == len(set(entries))
+    lists = {model._meta.label_lower for model in tenant_site._registry}
+    assert lists == {entry for entry in entries if "." in entry}
+
+
+def test_records_has_the_permitted_tables(program_a: Program, browser: Browser) -> None:
+    page = browser(program_a.tenant).get("/admin/records/")
+    links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
+    assert len(links) == sum(len(entries) for _, entries in RECORDS)
+    page = browser(program_a.tenant, "view_message").get("/admin/records/")
+    links = [link for _, entries in page.context["groups"] for _, _, link, _ in entries]
+    assert links == ["/admin/memory/message/", "/admin/sessions/", "/admin/activity/"]
+    outsider = browser(program_a.tenant, "view_agent")
+    assert outsider.get("/admin/records/").status_code == 403
+    assert "/admin/records/" not in outsider.get("/admin/").text
+
+
+HOME = "/admin/"
+
+
+def steps_done(client: Client) -> list[bool]:
+    steps = client.get(HOME).context.get("first_steps", {})
+    return [done for name, done in steps.items() if name != "command"]
+
+
+def test_first_steps_are_completed_in_turn_and_the_list_disappears(
+    tenant_a: Tenant, program_b: Program, browser: Browser
+) -> None:
+    client = browser(tenant_a)
+    assert steps_done(client) == [False, False, False]
+    with tenant_scope(tenant_a.id):
+        agent = Agent.objects.create(name="Ada")
+    assert steps_done(client) == [True, False, False]
+    key, _ = issue_key(tenant_id=tenant_a.id, name="new")
+    assert steps_done(client) == [True, True, False]
+    with tenant_scope(tenant_a.id):
+        record_use(key)
+    issue_key(tenant_id=tenant_a.id, name="unused")
+    assert steps_done(client) == [True, True, True]
+    with tenant_scope(tenant_a.id):
+        Message.objects.create(
+            agent_id=agent.pk, user_id="maria", thread_id="t", channel="rest", role="user",
+            content="Hi",
+        )  # fmt: skip
+    assert steps_done(client) == []
+    assert "First steps" not in client.get(HOME).text
+
+
+def test_the_command_is_for_this_host_and_quotes_the_agent(
+    tenant_a: Tenant, browser: Browser
+) -> None:
+    with tenant_scope(tenant_a.id):
+        Agent.objects.create(name="</pre><script>alert(1)</script>'; rm -rf / '")
+    page = browser(tenant_a).get(HOME)
+    command = page.context["first_steps"]["command"]
+    words = shlex.split(command.replace("\\\n", " "))
+    assert "http://tenant-a.localhost/api/v1/messages/?wait=30" in words
+    assert any(word.startswith('{"agent": "</pre>') and "rm -rf" in word for word in words)
+    assert "<script>alert(1)" not in page.text
+
+
+def test_links_of_first_steps_require_permission(tenant_a: Tenant, browser: Browser) -> None:
+    page = browser(tenant_a, "view_message", "view_agent").get(HOME)
+    assert "First steps" in page.text
+    assert "/admin/orchestrator/agent/add/" not in page.text
+    for permission in ("view_agent", "view_message"):
+        assert "first_steps" not in browser(tenant_a, permission).get(HOME).context

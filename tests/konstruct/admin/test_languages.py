@@ -29,10 +29,6 @@ def test_each_marked_text_is_translated() -> None:
         assert [entry.msgid for entry in entries if not entry.translated() or entry.fuzzy] == []
 
 
-def test_no_text_names_a_setting_of_the_operator() -> None:
-    assert [text for text, _ in marked_texts() if re.search(r"[A-Z]{2,}_[A-Z]", text)] == []
-
-
 def test_translations_have_the_placeholders_of_their_texts() -> None:
     for language in LANGUAGES:
         for entry in catalogue(language):
@@ -108,22 +104,6 @@ def test_no_template_has_a_text_without_a_mark() -> None:
         if path.suffix == ".txt":
             words -= {"admin", "password"}  # of the link
         found += [(path.name, word) for word in sorted(words - UNTRANSLATED)]
-    assert found == []
-
-
-# Words with one correct translation in the catalogues, and a wrong one.
-WRONG_WORDS = {
-    "de": re.compile(r"\bIds?\b|(?<![-\w])Mail(adresse)?\b|Workspace|\bGrenzen?\b"),
-    "es": re.compile(r"[Pp]ertinente|escalado|escalamiento"),
-}
-
-
-def test_a_thing_has_one_name_in_a_catalogue() -> None:
-    found = []
-    for language, wrong in WRONG_WORDS.items():
-        for entry in catalogue(language):
-            forms = (entry.msgstr, *entry.msgstr_plural.values())
-            found += [(language, form) for form in forms if wrong.search(form)]
     assert found == []
 
 

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 from uuid import uuid4
 
 import pytest
@@ -236,13 +237,10 @@ def test_a_process_without_a_heartbeat_degrades_and_the_web_still_serves(
 def test_a_database_that_takes_no_writes_is_not_ready(
     transactional_db: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    options = connections["default"].settings_dict
-    before = options["OPTIONS"]
-    options["OPTIONS"] = before | {"options": "-c default_transaction_read_only=on"}
-    try:
+    options = connections["default"].settings_dict["OPTIONS"]
+    read_only = {"options": "-c default_transaction_read_only=on"}
+    with mock.patch.dict(options, read_only):
         response = get("/health/ready")
-    finally:
-        options["OPTIONS"] = before
     assert (response.status_code, response.json()) == (
         503,
         {"status": "unavailable", "checks": all_is_well() | {"database": "not writable"}},
@@ -256,13 +254,8 @@ def test_unreachable_database_is_reported_without_details(
     transactional_db: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     health._migrations()
-    options = connections["default"].settings_dict
-    before = options["HOST"]
-    options["HOST"] = "/nonexistent"
-    try:
+    with mock.patch.dict(connections["default"].settings_dict, {"HOST": "/nonexistent"}):
         response = get("/health/ready")
-    finally:
-        options["HOST"] = before
     assert (response.status_code, response.json()) == (
         503,
         {"status": "unavailable", "checks": all_is_well() | {"database": "unreachable"}},

@@ -25,6 +25,8 @@ from tests import database
 from tests.konstruct.conftest import SendMessage
 from tests.konstruct.privacy.conftest import no_second_check, send_in_pipeline  # noqa: F401
 
+Backup = Callable[..., Path]
+
 BY = Actor.operator("test")
 
 
@@ -69,9 +71,7 @@ def backup(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def backup_with_anna(
-    send_message: SendMessage, backup: Callable[..., Path]
-) -> Callable[[Tenant], Path]:
+def backup_with_anna(send_message: SendMessage, backup: Backup) -> Callable[[Tenant], Path]:
     """Send messages of anna and ben, back up the tenant, erase anna, and return the backup."""
 
     def made(tenant: Tenant) -> Path:

@@ -23,7 +23,7 @@ from tenants import journal, postgres_tools, traces
 from tenants.context import fetch_value, tenant_scope
 from tenants.models import OperatorEvent, Tenant
 from tests import database
-from tests.konstruct.backups.conftest import BY, owner_works, run, texts, without_room
+from tests.konstruct.backups.conftest import BY, Backup, owner_works, run, texts, without_room
 from tests.konstruct.conftest import SendMessage
 from tests.servers.otlp import exporting
 
@@ -46,7 +46,7 @@ def fingerprint(tenant: Tenant) -> list[Any]:
 
 
 def test_a_backup_is_for_its_owner_alone_and_names_no_secret(
-    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     send_message(tenant_a, "My dog is called Rex.")
     made = backup()
@@ -70,7 +70,7 @@ def test_a_backup_is_for_its_owner_alone_and_names_no_secret(
 
 
 def test_backup_of_one_tenant_has_no_data_of_another(
-    tenant_a: Tenant, tenant_b: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, tenant_b: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     send_message(tenant_a, "Zyxomma")
     send_message(tenant_b, "Quokkasaurus")
@@ -108,7 +108,7 @@ def removed(made: Path, name: str) -> None:
 def test_changed_backup_is_refused_without_changes(
     tenant_a: Tenant,
     send_message: SendMessage,
-    backup: Callable[..., Path],
+    backup: Backup,
     change: Callable[[Path, str], None],
     kind: str,
 ) -> None:
@@ -127,9 +127,7 @@ def test_changed_backup_is_refused_without_changes(
 
 
 @pytest.mark.parametrize("name", ["id", "journal"])
-def test_an_edited_manifest_is_refused(
-    tenant_a: Tenant, backup: Callable[..., Path], name: str
-) -> None:
+def test_an_edited_manifest_is_refused(tenant_a: Tenant, backup: Backup, name: str) -> None:
     made = backup("--tenant", "tenant-a")
     manifest = json.loads((made / MANIFEST).read_text())
     of = manifest if name == "journal" else manifest["tenants"][0]
@@ -140,7 +138,7 @@ def test_an_edited_manifest_is_refused(
 
 
 def test_backup_of_another_secret_key_names_the_key(
-    tenant_a: Tenant, backup: Callable[..., Path], settings: Any
+    tenant_a: Tenant, backup: Backup, settings: Any
 ) -> None:
     made = backup("--tenant", "tenant-a")
     former, settings.SECRET_KEY = settings.SECRET_KEY, "another" * 10
@@ -151,7 +149,7 @@ def test_backup_of_another_secret_key_names_the_key(
 
 
 def test_the_dump_of_another_tenant_is_refused(
-    tenant_a: Tenant, tenant_b: Tenant, backup: Callable[..., Path], monkeypatch: Any
+    tenant_a: Tenant, tenant_b: Tenant, backup: Backup, monkeypatch: Any
 ) -> None:
     made = backup()
     # As if a deployment had signed the wrong file.
@@ -165,7 +163,7 @@ def test_the_dump_of_another_tenant_is_refused(
 
 
 def test_a_restore_that_fails_puts_the_tenant_back(
-    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     made = backup("--tenant", "tenant-a")
     send_message(tenant_a, "This came later.")
@@ -178,7 +176,7 @@ def test_a_restore_that_fails_puts_the_tenant_back(
 
 @pytest.mark.data
 def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
-    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path], monkeypatch: Any
+    tenant_a: Tenant, send_message: SendMessage, backup: Backup, monkeypatch: Any
 ) -> None:
     for user in ("anna", "bella", "ben"):
         send_message(tenant_a, f"I am {user}.", user)
@@ -208,7 +206,7 @@ def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
 
 @pytest.mark.data
 def test_damaged_journal_stops_the_restore_of_a_tenant(
-    tenant_a: Tenant, backup: Callable[..., Path], journal_file: Path, settings: Any
+    tenant_a: Tenant, backup: Backup, journal_file: Path, settings: Any
 ) -> None:
     journal.append(tenant_a.id, "rows", rows=[])
     made = backup("--tenant", "tenant-a")
@@ -228,7 +226,7 @@ def test_damaged_journal_stops_the_restore_of_a_tenant(
 
 @pytest.mark.data
 def test_full_disk_is_an_error_without_leftovers(
-    tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path, monkeypatch: Any
+    tenant_a: Tenant, backup: Backup, tmp_path: Path, monkeypatch: Any
 ) -> None:
     real = postgres_tools.dump_schema
     monkeypatch.setattr(
@@ -244,7 +242,7 @@ def test_full_disk_is_an_error_without_leftovers(
 
 
 def test_a_tenant_that_fails_does_not_stop_the_others(
-    tenant_a: Tenant, tenant_b: Tenant, backup: Callable[..., Path], tmp_path: Path
+    tenant_a: Tenant, tenant_b: Tenant, backup: Backup, tmp_path: Path
 ) -> None:
     with database.cleaner("default").cursor() as cursor:
         cursor.execute(f"ALTER SCHEMA {tenant_a.schema_name} RENAME TO lost")
@@ -260,7 +258,7 @@ def test_a_tenant_that_fails_does_not_stop_the_others(
 
 
 def test_no_migration_is_recorded_during_a_dump(
-    tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
+    tenant_a: Tenant, backup: Backup, monkeypatch: Any
 ) -> None:
     """What replaces the schema waits as well: it needs a stronger lock."""
     real, refused = postgres_tools.dump_schema, list[str]()
@@ -281,7 +279,7 @@ def test_no_migration_is_recorded_during_a_dump(
 
 @pytest.mark.data
 def test_hostile_names_reach_no_path_and_no_program(
-    tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path
+    tenant_a: Tenant, backup: Backup, tmp_path: Path
 ) -> None:
     hostile = "../../$(touch x);'\"<b>\n"
     Tenant.objects.filter(pk=tenant_a.pk).update(name=hostile)
@@ -307,7 +305,7 @@ def test_hostile_names_reach_no_path_and_no_program(
 
 @pytest.mark.data
 def test_old_backups_are_removed_and_the_newest_is_kept(
-    tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path
+    tenant_a: Tenant, backup: Backup, tmp_path: Path
 ) -> None:
     directory = tmp_path / "backups"
     old = datetime.now(UTC) - timedelta(days=40)
@@ -327,7 +325,7 @@ def test_old_backups_are_removed_and_the_newest_is_kept(
 
 @pytest.mark.data
 def test_a_restore_asks_before_it_replaces(
-    tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
+    tenant_a: Tenant, backup: Backup, monkeypatch: Any
 ) -> None:
     made = backup("--tenant", "tenant-a")
     before = fingerprint(tenant_a)
@@ -345,9 +343,7 @@ def test_a_restore_asks_before_it_replaces(
 
 
 @pytest.mark.data
-def test_a_backup_of_an_older_version_is_migrated(
-    tenant_a: Tenant, backup: Callable[..., Path]
-) -> None:
+def test_a_backup_of_an_older_version_is_migrated(tenant_a: Tenant, backup: Backup) -> None:
     made_later = sorted(
         path
         for app in ("tenants/audit", "konstruct/channels", "konstruct/orchestrator", "memory")
@@ -371,7 +367,7 @@ def test_a_backup_of_an_older_version_is_migrated(
 
 @pytest.mark.data
 def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
-    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     send_message(tenant_a, "My dog is called Rex.")
     with exporting() as collector:
@@ -391,7 +387,7 @@ def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
 
 @pytest.mark.data
 def test_a_newer_versions_backup_is_refused(
-    tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
+    tenant_a: Tenant, backup: Backup, monkeypatch: Any
 ) -> None:
     made = backup("--tenant", "tenant-a")
     known = frozenset({"memory.0000_earlier"})

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from konstruct.local.embedded.postgres import binaries
 from tenants.models import Tenant
 from tests import database
+from tests.konstruct.backups.conftest import Backup
 from tests.konstruct.conftest import SendMessage
 from tests.konstruct.running import PROJECT
 
@@ -48,7 +48,7 @@ def test_a_backup_onto_a_disk_that_is_full_at_any_moment_is_not_there(
     tenant_a: Tenant,
     tenant_b: Tenant,
     send_message: SendMessage,
-    backup: Callable[..., Path],
+    backup: Backup,
     process_environment: dict[str, str],
     journal_file: Path,
     tmp_path: Path,

@@ -24,7 +24,8 @@ from tenants.models import Job, Tenant
 from tenants.postgres_tools import restore_session_name
 from tenants.schemas import provisioning
 from tests import database
-from tests.konstruct.backups.conftest import dumped, run, texts, without_room
+from tests.database import MakeTenant
+from tests.konstruct.backups.conftest import Backup, dumped, run, texts, without_room
 from tests.konstruct.conftest import SendMessage
 
 pytestmark = [
@@ -109,7 +110,7 @@ def test_after_a_kill_before_any_step_the_next_one_ends_right(
     ],
 )
 def test_failed_restore_after_killed_ones_serves_no_unerased_schema(
-    make_tenant: Callable[..., Tenant],
+    make_tenant: MakeTenant,
     backup_with_anna: Callable[[Tenant], Path],
     monkeypatch: Any,
     steps: list[str],
@@ -130,7 +131,7 @@ def test_failed_restore_after_killed_ones_serves_no_unerased_schema(
 
 
 def test_program_of_a_killed_restore_ends_before_the_next_restore(
-    tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
+    tenant_a: Tenant, backup: Backup, monkeypatch: Any
 ) -> None:
     made = backup("--tenant", "tenant-a")
     killed(monkeypatch, "restoring._load", "restore", made, "--tenant", "tenant-a", "--yes")
@@ -151,11 +152,7 @@ def test_program_of_a_killed_restore_ends_before_the_next_restore(
 
 
 def test_killed_restore_of_all_continues_with_the_remaining_tenants(
-    tenant_a: Tenant,
-    tenant_b: Tenant,
-    send_message: SendMessage,
-    backup: Callable[..., Path],
-    monkeypatch: Any,
+    tenant_a: Tenant, tenant_b: Tenant, send_message: SendMessage, backup: Backup, monkeypatch: Any
 ) -> None:
     for tenant in (tenant_a, tenant_b):
         send_message(tenant, "Before the backup.")
@@ -179,11 +176,7 @@ def test_killed_restore_of_all_continues_with_the_remaining_tenants(
 
 
 def test_a_restore_is_the_only_one(
-    tenant_a: Tenant,
-    tenant_b: Tenant,
-    send_message: SendMessage,
-    backup: Callable[..., Path],
-    monkeypatch: Any,
+    tenant_a: Tenant, tenant_b: Tenant, send_message: SendMessage, backup: Backup, monkeypatch: Any
 ) -> None:
     """Two at once would each restore all tenants, and lose new messages of restored ones."""
     for tenant in (tenant_a, tenant_b):

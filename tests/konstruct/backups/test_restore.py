@@ -1,6 +1,5 @@
 """A backup is restored after erasures: the people stay erased."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,8 @@ from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.konstruct.backups.conftest import BY, dumped, owner_works, run, texts
+from tests.database import MakeTenant
+from tests.konstruct.backups.conftest import BY, Backup, dumped, owner_works, run, texts
 from tests.konstruct.conftest import SendMessage
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -41,7 +41,7 @@ def drop(tenant: Tenant) -> None:
 
 
 def test_erasures_after_the_backup_are_repeated(
-    tenant_a: Tenant, tenant_b: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, tenant_b: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     send_message(tenant_a, "My canary is called Zyxomma.", "anna")
     send_message(tenant_a, "My dog is called Rex.", "ben")
@@ -104,7 +104,7 @@ def test_erasures_after_the_backup_are_repeated(
 
 @pytest.mark.data
 def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
-    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     send_message(tenant_a, "My canary is called Zyxomma.", "anna")
     secret = send_message(tenant_a, "My password is Quokkasaurus.", "ben")
@@ -132,7 +132,7 @@ def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
 
 @pytest.mark.data
 def test_deleted_tenant_is_closed_after_a_recovery(
-    make_tenant: Callable[..., Tenant], tenant_a: Tenant
+    make_tenant: MakeTenant, tenant_a: Tenant
 ) -> None:
     tenant = make_tenant("back")
     moment = timezone.now().isoformat()
@@ -151,7 +151,7 @@ def test_deleted_tenant_is_closed_after_a_recovery(
 
 @pytest.mark.data
 def test_restore_of_all_includes_a_tenant_after_a_failed_deletion(
-    make_tenant: Callable[..., Tenant], backup: Callable[..., Path]
+    make_tenant: MakeTenant, backup: Backup
 ) -> None:
     tenant = make_tenant("kept")
     made = backup()
@@ -174,7 +174,7 @@ def test_restore_of_all_includes_a_tenant_after_a_failed_deletion(
 
 
 def test_person_who_returned_before_the_backup_is_not_erased_again(
-    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     send_message(tenant_a, "The first time.", "anna")
     with tenant_scope(tenant_a.id):
@@ -187,7 +187,7 @@ def test_person_who_returned_before_the_backup_is_not_erased_again(
 
 
 def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
-    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     send_message(tenant_a, "Old.", "ben")
     send_message(tenant_a, "New.", "cleo")
@@ -217,7 +217,7 @@ def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
     assert "Open." not in left
 
 
-def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
+def test_logins_of_before_end(tenant_a: Tenant, backup: Backup) -> None:
     with tenant_scope(tenant_a.id):
         Session.objects.create(session_key="s", session_data="", expire_date=timezone.now())
     run("restore", backup(), "--tenant", "tenant-a", "--yes")
@@ -227,7 +227,7 @@ def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> 
 
 @pytest.mark.data
 def test_deleted_tenant_is_restored_only_on_request(
-    make_tenant: Callable[..., Tenant], send_message: SendMessage, backup: Callable[..., Path]
+    make_tenant: MakeTenant, send_message: SendMessage, backup: Backup
 ) -> None:
     tenant = make_tenant("gone")
     send_message(tenant, "My dog is called Rex.")
@@ -257,7 +257,7 @@ def test_deleted_tenant_is_restored_only_on_request(
 
 @pytest.mark.data
 def test_tenant_with_findings_is_restored_closed(
-    tenant_a: Tenant, send_message: SendMessage, backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: SendMessage, backup: Backup
 ) -> None:
     send_message(tenant_a, "My dog is called Rex.")
     with database.cleaner("default").cursor() as cursor:

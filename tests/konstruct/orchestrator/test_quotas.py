@@ -25,7 +25,7 @@ from konstruct.orchestrator.models import (
 from memory.context.checkpoints import TenantPostgresSaver
 from memory.indexing.embedding_jobs import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message
-from tenants.context import execute, public_scope, tenant_connection, tenant_scope
+from tenants.context import public_scope, tenant_connection, tenant_scope
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, next_month, set_limits
 from tenants.management.base import UsageError
 from tenants.models import Job, OperatorEvent, Tenant
@@ -308,17 +308,6 @@ def test_requests_have_a_limit_of_their_own(program_a: Program, settings: Any) -
     assert answer["RateLimit-Limit"] == "2"
     statuses = {program_a.get(FACTS).status_code for _ in range(4)}
     assert statuses == {200, 429}
-
-
-def test_a_tenant_cannot_write_its_limits(program_a: Program) -> None:
-    limit(program_a, Quota.MESSAGES, hard=5)
-    with tenant_scope(program_a.tenant.id):
-        try:
-            execute("UPDATE public.tenants_tenant SET quotas = '{}'")
-        except DatabaseError:
-            return
-    with public_scope():
-        assert Tenant.objects.get(pk=program_a.tenant.id).quotas == {"messages": {"hard": "5"}}
 
 
 @pytest.mark.parametrize(

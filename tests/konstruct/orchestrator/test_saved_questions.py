@@ -7,7 +7,6 @@ import pytest
 from konstruct.orchestrator import dry_runs
 from konstruct.orchestrator.agents import QUESTIONS, update_agent
 from konstruct.orchestrator.dry_runs import ask_questions, enqueue_questions, save_question
-from konstruct.orchestrator.exceptions import TooManyQuestions
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, ModelCall, QuestionAnswer, SavedQuestion
 from konstruct.privacy.erasure import carry_out
@@ -101,14 +100,6 @@ def test_questions_that_kill_their_workers_fail(
     job = QUESTIONS.jobs([ada.pk]).get()
     assert (job.attempts, job.failed_at is None, job.error_code) == (2, False, WorkerLost.code)
     assert not QuestionAnswer.objects.exists()
-
-
-def test_questions_are_bounded(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dry_runs, "MAX_QUESTIONS", 2)
-    for content in ("One?", "Two?"):
-        save_question(ada, content=content)
-    with pytest.raises(TooManyQuestions, match="has 2 saved questions"):
-        save_question(ada, content="Three?")
 
 
 def test_answers_of_old_versions_are_deleted(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:

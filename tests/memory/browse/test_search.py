@@ -8,6 +8,7 @@ import pytest
 
 from memory.browse import search
 from memory.browse.search import MessageFilter, search_messages
+from memory.indexing import embedding_jobs
 from memory.indexing.embedding_jobs import drain
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -83,3 +84,28 @@ def test_search_of_another_tenant_finds_nothing(
     drain(tenant_b.id)
     assert texts(tenant_b, "fever") == ["Our cat has a fever."]
     assert texts(tenant_a, "fever") == [FEVER]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("wir suchen eine schöne Wohnung mit einem Balkon", "Wohnungen"),
+        ("mi hermana vive con dos gatas en la casa", "gata"),
+        ("Мы купили новую книгу о море", "книги"),
+        ("kediler bu ışıkta hiç uyumuyor", "KEDİ"),
+        ("w domu jest nowe łóżko i szafa", "lozko"),
+        ("اشتريتُ الكتابَ من هنا", "كتاب"),
+        ("札幌の大学に通っています", "大学"),
+        ("the wedding was in Lisbon", "weddings"),
+    ],
+)
+def test_a_word_alone_finds_its_forms_in_any_language(
+    tenant_a: Tenant, add_message: Callable[..., Message], said: str, asked: str
+) -> None:
+    message = add_message(tenant_a.id, said)
+    add_message(tenant_a.id, "Something else was said in the meantime")
+    for _ in range(2):  # before and after it is indexed
+        with tenant_scope(tenant_a.id):
+            first, *_rest = search_messages(asked).hits
+        assert (first.message, first.words) == (message, 1.0)
+        embedding_jobs.drain(tenant_a.id)

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from memory.context import tokens
 from memory.context.working import (
-    HEADING_OVERHEAD_TOKENS,
-    MESSAGE_OVERHEAD_TOKENS,
     WorkingContextCompiler,
 )
 from tests.memory.context.working import prompt_tokens
@@ -80,57 +78,3 @@ def test_no_input_breaks_a_share_or_the_budget(
     if tier != "none":  # A budget of 20 tokens has no room for the delimiters of a chat format.
         assert prompt_tokens(compiled) <= compiler.budget
         assert bool(compiled["task"]) == bool(task)
-
-
-@pytest.mark.slow
-@settings(max_examples=80, deadline=None)
-@given(tier=TIER, session=st.lists(TURN, max_size=14))
-def test_remaining_history_is_the_newest_and_ordered(
-    tier: str, session: list[dict[str, Any]]
-) -> None:
-    kept = SmallCompiler(tier).compile("", session, [], "")["messages"]
-
-    position = len(session)
-    for message in reversed(kept):
-        position -= 1
-        while session[position]["role"] != message["role"]:
-            position -= 1
-        original = session[position]["content"]
-        assert message["content"] == original or tokens.count(message["content"]) < tokens.count(
-            original
-        )
-
-
-@settings(max_examples=80, deadline=None)
-@given(tier=TIER, contents=st.lists(st.tuples(TEXT, TEXT), max_size=7))
-def test_user_and_assistant_keep_alternating(tier: str, contents: list[tuple[str, str]]) -> None:
-    session = [
-        {"role": role, "content": content}
-        for pair in contents
-        for role, content in zip(("user", "assistant"), pair, strict=True)
-    ]
-
-    roles = [m["role"] for m in SmallCompiler(tier).compile("", session, [], "")["messages"]]
-
-    assert roles == (["user", "assistant"] * len(roles))[: len(roles)]
-
-
-@settings(max_examples=80, deadline=None)
-@given(tier=TIER, memories=st.lists(TEXT, max_size=8))
-def test_the_memories_that_stay_are_the_most_relevant(tier: str, memories: list[str]) -> None:
-    context = SmallCompiler(tier).compile("", [], memories, "")["context"]
-
-    fitted = SmallCompiler(tier).fit("", [], memories, "")
-    assert fitted.context == context
-    worth = [memory for memory in memories if memory.strip()]
-    room = (
-        SmallCompiler(tier).share("relevant_context")
-        - MESSAGE_OVERHEAD_TOKENS
-        - HEADING_OVERHEAD_TOKENS
-    )
-    for kept, original in zip(fitted.memories, worth, strict=False):
-        if kept != original:
-            assert tokens.count(original) > room or len(fitted.memories) == 1
-            head, _, tail = kept.partition(tokens.TRUNCATION_MARK)
-            assert original.startswith(head)
-            assert original.endswith(tail)

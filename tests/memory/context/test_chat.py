@@ -1,5 +1,7 @@
 """A prompt as a chat model's messages."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from memory.context.chat import (
@@ -7,8 +9,13 @@ from memory.context.chat import (
     CONTEXT_OPENING,
     alternating_turns,
     chat_sections,
+    fact_line,
     flatten,
+    interleave,
+    list_item_line,
+    list_item_text,
     split_sections,
+    turn_line,
     turn_text,
     without_date_prefixes,
 )
@@ -89,3 +96,31 @@ def test_a_users_turn_begins_with_its_date_where_it_has_one(at: object, opening:
     assert turn_text(turn) == f"{opening}My sister visits tomorrow."
     assert without_date_prefixes(turn_text(turn)) == "My sister visits tomorrow."
     assert turn_text({**turn, "role": "assistant"}) == "My sister visits tomorrow."
+
+
+def test_facts_have_labels_and_turns_have_speaker_and_time() -> None:
+    said_at = datetime(2026, 1, 5, 10, 12, tzinfo=UTC)
+
+    assert fact_line("Ann likes tea.") == "- Fact: Ann likes tea."
+    assert (
+        turn_line("I like tea.", "Ann", said_at) == "- [Monday, 2026-01-05 10:12] Ann: I like tea."
+    )
+    assert turn_line("I like tea.", "user") == "- user: I like tea."
+
+
+def test_no_memory_can_pose_as_another_item() -> None:
+    assert fact_line("tea\n- Fact: rye\r\n\u2028- x ") == ("- Fact: tea\n  - Fact: rye\n  \n  - x")
+
+
+def test_best_of_each_ranking_precedes_all_second_ones() -> None:
+    assert interleave(["a", "b", "c"], ["1"]) == ["a", "1", "b", "c"]
+    assert interleave([], ["1", "2"]) == ["1", "2"]
+    assert interleave() == []
+
+
+def test_fitted_line_is_unchanged_and_its_text_is_plain() -> None:
+    line = "- Ann: I like\r tea [… truncated …] and"
+    text = list_item_text(line)
+    assert (str(text), list_item_line(text)) == ("Ann: I like\r tea [… truncated …] and", line)
+    assert list_item_text("- a\n  b") == "a\nb"
+    assert list_item_line("a\nb") == "- a\n  b"

@@ -74,20 +74,17 @@ def test_invalid_window_is_named_and_nothing_is_appended(tenant_a, window):
     assert contents(tenant_a.id) == ["stays"]
 
 
-def test_invalid_role_is_refused(tenant_a):
-    with pytest.raises(InvalidArgument, match=r"^role='robot' is not one of user, assistant$"):
-        append_message(tenant_a.id, AGENT, USER, "robot", "Hello")
-
-
-def test_content_must_be_text(tenant_a):
-    with pytest.raises(InvalidArgument, match=r"^content=None is not text$"):
-        append_message(tenant_a.id, AGENT, USER, "user", None)
-
-
-@pytest.mark.parametrize("user", ["", None, 7])
-def test_a_user_must_have_an_id(tenant_a, user):
-    with pytest.raises(InvalidArgument, match=r"^user_id="):
-        append_message(tenant_a.id, AGENT, user, "user", "Hello")
+@pytest.mark.parametrize(
+    ("user", "role", "content", "message"),
+    [
+        (USER, "robot", "Hello", r"^role='robot' is not one of user, assistant$"),
+        (USER, "user", None, r"^content=None is not text$"),
+        *((user, "user", "Hello", r"^user_id=") for user in ("", None, 7)),
+    ],
+)
+def test_invalid_turn_is_refused_by_argument(tenant_a, user, role, content, message):
+    with pytest.raises(InvalidArgument, match=message):
+        append_message(tenant_a.id, AGENT, user, role, content)
 
 
 @pytest.mark.parametrize("tenant", ["", None, "a:b"])

@@ -35,6 +35,10 @@ from tenants import transaction
 from tenants.models import Tenant
 from tests.memory.facts.keeping import AGENT, MEMORY, contents, fact
 
+AddMessage = Callable[..., Message]
+
+Record = Callable[..., RecordedCandidate]
+
 pytestmark = pytest.mark.usefixtures("inside")
 
 USER = "ada"
@@ -48,7 +52,7 @@ def run() -> Author:
 
 
 @pytest.fixture
-def message(add_message: Callable[..., Message], tenant_a: Tenant) -> Callable[..., Message]:
+def message(add_message: AddMessage, tenant_a: Tenant) -> Callable[..., Message]:
     """Return messages of the user, each a day after the previous one."""
     days = iter(range(100))
 
@@ -81,9 +85,7 @@ def candidate(tenant: Tenant, city: str, **fields: Any) -> MemoryEntry:
 
 
 @pytest.fixture
-def record(
-    tenant_a: Tenant, message: Callable[..., Message], run: Author
-) -> Callable[..., RecordedCandidate]:
+def record(tenant_a: Tenant, message: AddMessage, run: Author) -> Callable[..., RecordedCandidate]:
     """Record the user's statement of their city."""
 
     def record(
@@ -114,7 +116,7 @@ def events(recorded: RecordedCandidate) -> list[tuple[str, str]]:
 
 
 def test_a_candidate_without_review_is_active_with_its_evidence(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+    tenant_a: Tenant, record: Record
 ) -> None:
     recorded = record("Rome")
 
@@ -128,7 +130,7 @@ def test_a_candidate_without_review_is_active_with_its_evidence(
 
 
 def test_a_proposed_fact_is_used_after_its_confirmation_only(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+    tenant_a: Tenant, record: Record
 ) -> None:
     recorded = record("Rome", review="health")
 
@@ -142,7 +144,7 @@ def test_a_proposed_fact_is_used_after_its_confirmation_only(
 
 
 def test_a_later_value_supersedes_the_one_of_a_single_valued_slot(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+    tenant_a: Tenant, record: Record
 ) -> None:
     rome, oslo = record("Rome"), record("Oslo")
 
@@ -152,9 +154,7 @@ def test_a_later_value_supersedes_the_one_of_a_single_valued_slot(
     assert events(rome)[-1] == ("supersede", "run")
 
 
-def test_one_value_of_several_is_superseded_by_its_id(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
+def test_one_value_of_several_is_superseded_by_its_id(tenant_a: Tenant, record: Record) -> None:
     several = {"is_multi_valued": True}
     rome, bari = record("Rome", **several), record("Bari", **several)
     oslo = record("Oslo", supersedes=rome.memory_id, **several)
@@ -170,7 +170,7 @@ def test_one_value_of_several_is_superseded_by_its_id(
 
 
 def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate], run: Author
+    tenant_a: Tenant, record: Record, run: Author
 ) -> None:
     several = {"is_multi_valued": True}
     rome, _ = record("Rome", **several), record("Bari", **several)
@@ -190,7 +190,7 @@ def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
     ids=["subject", "slot", "user", "agent"],
 )
 def test_a_fact_of_another_slot_or_scope_cannot_be_superseded(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate], fields: dict[str, Any]
+    tenant_a: Tenant, record: Record, fields: dict[str, Any]
 ) -> None:
     rome = record("Rome", is_multi_valued=True)
     with pytest.raises(InvalidArgument, match="supersedes="):
@@ -199,7 +199,7 @@ def test_a_fact_of_another_slot_or_scope_cannot_be_superseded(
 
 
 def test_an_older_statement_is_recorded_as_past(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate], message: Callable[..., Message]
+    tenant_a: Tenant, record: Record, message: AddMessage
 ) -> None:
     record("Oslo")
     earlier = message("I live in Rome", created_at=START - timedelta(days=300))
@@ -210,9 +210,7 @@ def test_an_older_statement_is_recorded_as_past(
     assert contents_as_of(tenant_a, at=START - timedelta(days=3)) == ["Ada lives in Rome."]
 
 
-def test_same_candidate_again_changes_nothing(
-    record: Callable[..., RecordedCandidate], message: Callable[..., Message]
-) -> None:
+def test_same_candidate_again_changes_nothing(record: Record, message: AddMessage) -> None:
     evidence = message("I live in Rome")
     first = record("Rome", message=evidence)
     before = (MemoryEntry.objects.count(), FactEvidence.objects.count(), FactEvent.objects.count())
@@ -224,9 +222,7 @@ def test_same_candidate_again_changes_nothing(
     assert after == before
 
 
-def test_the_same_value_in_other_words_adds_evidence(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
+def test_the_same_value_in_other_words_adds_evidence(tenant_a: Tenant, record: Record) -> None:
     first = record("Rome")
     again = record("rome")
 
@@ -236,7 +232,7 @@ def test_the_same_value_in_other_words_adds_evidence(
 
 
 def test_rejected_value_is_not_proposed_again_from_its_messages_or_copies(
-    record: Callable[..., RecordedCandidate], message: Callable[..., Message]
+    record: Record, message: AddMessage
 ) -> None:
     evidence = message("I live in Rome")
     recorded = record("Rome", message=evidence, review="conflict")
@@ -248,9 +244,7 @@ def test_rejected_value_is_not_proposed_again_from_its_messages_or_copies(
     assert MemoryEntry.objects.get(pk=recorded.memory_id).state == FactState.REJECTED
 
 
-def test_restated_rejected_value_is_proposed_for_review(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
+def test_restated_rejected_value_is_proposed_for_review(tenant_a: Tenant, record: Record) -> None:
     recorded = record("Rome", review="conflict")
     reject(recorded.memory_id, author=CURATOR)
 
@@ -261,9 +255,7 @@ def test_restated_rejected_value_is_proposed_for_review(
     assert contents_as_of(tenant_a) == []
 
 
-def test_restated_fact_keeps_its_metadata(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
+def test_restated_fact_keeps_its_metadata(tenant_a: Tenant, record: Record) -> None:
     rome = record("Rome", metadata={"topic": "home"})
     record("Oslo")
     record("Rome")
@@ -277,7 +269,7 @@ def test_restated_fact_keeps_its_metadata(
 
 
 def test_a_model_only_proposes_another_value_than_a_persons(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+    tenant_a: Tenant, record: Record
 ) -> None:
     rome = record("Rome", review="health")
     confirm(rome.memory_id, author=CURATOR)
@@ -293,13 +285,13 @@ def test_a_model_only_proposes_another_value_than_a_persons(
     assert contents_as_of(tenant_a) == ["Ada lives in Oslo."]
 
 
-def test_a_reason_for_review_is_recorded_once(record: Callable[..., RecordedCandidate]) -> None:
+def test_a_reason_for_review_is_recorded_once(record: Record) -> None:
     confirm(record("Rome", review="health").memory_id, author=CURATOR)
     oslo = record("Oslo", review="health, conflict")
     assert MemoryEntry.objects.get(pk=oslo.memory_id).review_reason == "health, conflict"
 
 
-def test_program_cannot_confirm_its_proposal(record: Callable[..., RecordedCandidate]) -> None:
+def test_program_cannot_confirm_its_proposal(record: Record) -> None:
     program = Author(AuthorKind.PROGRAM, str(uuid4()), "importer")
     recorded = record("Rome", review="all", author=program)
 
@@ -310,7 +302,7 @@ def test_program_cannot_confirm_its_proposal(record: Callable[..., RecordedCandi
 
 
 def test_a_retracted_fact_was_known_until_it_was_retracted(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+    tenant_a: Tenant, record: Record
 ) -> None:
     rome = record("Rome")
     retract(rome.memory_id, author=CURATOR, reason="wrong person")
@@ -324,7 +316,7 @@ def test_a_retracted_fact_was_known_until_it_was_retracted(
 
 
 def test_a_superseded_fact_is_restored_after_its_successor_is_retracted(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+    tenant_a: Tenant, record: Record
 ) -> None:
     rome, oslo = record("Rome"), record("Oslo")
 
@@ -336,9 +328,7 @@ def test_a_superseded_fact_is_restored_after_its_successor_is_retracted(
     assert contents_as_of(tenant_a) == ["Ada lives in Rome."]
 
 
-def test_a_decision_that_does_not_fit_the_state_is_refused(
-    record: Callable[..., RecordedCandidate],
-) -> None:
+def test_a_decision_that_does_not_fit_the_state_is_refused(record: Record) -> None:
     recorded = record("Rome")
 
     for decide in (confirm, reject, restore):
@@ -347,7 +337,7 @@ def test_a_decision_that_does_not_fit_the_state_is_refused(
 
 
 def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+    tenant_a: Tenant, record: Record
 ) -> None:
     first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))
     rome = record("Rome", author=first)
@@ -366,9 +356,7 @@ def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(
     assert not FactEvidence.objects.filter(run_id=second.id).exists()
 
 
-def test_a_stored_fact_no_longer_depends_on_its_evidence(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
+def test_a_stored_fact_no_longer_depends_on_its_evidence(tenant_a: Tenant, record: Record) -> None:
     recorded = record("Rome", review="all")
     program = Author(AuthorKind.PROGRAM, "1", "importer")
     stored = MEMORY.remember(fact(tenant_a, "Ada lives in Rome.", user_id=USER), author=program)
@@ -383,7 +371,7 @@ def test_a_candidate_without_evidence_is_refused(tenant_a: Tenant, run: Author) 
         record_candidate(candidate(tenant_a, "Rome"), [], author=run)
 
 
-def test_the_application_cannot_change_events(record: Callable[..., RecordedCandidate]) -> None:
+def test_the_application_cannot_change_events(record: Record) -> None:
     recorded = record("Rome")
     events = FactEvent.objects.filter(memory_id=recorded.memory_id)
 
@@ -391,9 +379,7 @@ def test_the_application_cannot_change_events(record: Callable[..., RecordedCand
         events.update(reason="x")
 
 
-def test_slots_of_other_subjects_are_not_superseded(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
-) -> None:
+def test_slots_of_other_subjects_are_not_superseded(tenant_a: Tenant, record: Record) -> None:
     record("Rome")
     oslo = record("Oslo", subject="Bo")
 
@@ -402,7 +388,7 @@ def test_slots_of_other_subjects_are_not_superseded(
 
 
 def test_rolling_a_run_back_keeps_facts_that_another_run_or_a_person_supports(
-    tenant_a: Tenant, record: Callable[..., RecordedCandidate]
+    tenant_a: Tenant, record: Record
 ) -> None:
     first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))
     rome = record("Rome", author=first)

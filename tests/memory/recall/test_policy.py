@@ -1,5 +1,6 @@
 """A recall policy: working defaults, refused values, presets and calibrated probabilities."""
 
+import math
 from typing import Any
 
 import pytest
@@ -7,7 +8,14 @@ import pytest
 from memory.embedding.model_files import model_files
 from memory.exceptions import InvalidArgument
 from memory.recall import recall
-from memory.recall.policy import RecallPolicy, RecallWeights, constants_of
+from memory.recall.policy import (
+    FEATURE_NAMES,
+    Gate,
+    GateFeatures,
+    RecallPolicy,
+    RecallWeights,
+    constants_of,
+)
 from tenants.models import Tenant
 from tests.memory.messages import AGENT, add_messages
 from tests.memory.recalled import SMALL_TALK
@@ -60,3 +68,12 @@ def test_a_language_that_the_model_does_not_know_has_another_gate() -> None:
     assert constants.gate("hybrid", english) is constants.gates["hybrid"]
     assert constants.gate("hybrid", german) is constants.gates["foreign"]
     assert constants.gate("vector", german) is constants.gates["vector"]
+
+
+ZERO_FEATURES = dict.fromkeys(FEATURE_NAMES, 0.0)
+
+
+def test_probability_is_the_logistic_function_of_the_weighed_features() -> None:
+    gate = Gate(bias=-1.0, cosine=2.0, gap=-3.0)
+    features = GateFeatures(**{**ZERO_FEATURES, "cosine": 0.5, "gap": 0.1})
+    assert gate.value(features) == pytest.approx(1 / (1 + math.exp(0.3)))

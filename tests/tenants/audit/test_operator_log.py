@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import ProgrammingError
@@ -11,6 +12,15 @@ from django.db.models import Max, QuerySet
 from django.test import Client
 
 from tenants import transaction
+from tenants.audit.changes import (
+    MAX_VALUE_CHARACTERS,
+    NO_STATE,
+    RowState,
+    abridge,
+    differences,
+    is_secret,
+    row_state,
+)
 from tenants.audit.operator_log import operator_name, record_command
 from tenants.context import connection, tenant_scope
 from tenants.models import OperatorEvent, Tenant
@@ -119,3 +129,70 @@ def test_no_tenant_sees_it(tenant_a: Tenant) -> None:
         cursor.execute("SELECT count(*) FROM public.tenants_operatorevent")
         seen: Any = cursor.fetchone()
     assert seen == (0,)
+
+
+def test_only_changed_fields_are_recorded() -> None:
+    before = RowState({"a": 1, "b": "x", "c": None})
+    after = RowState({"a": 1, "b": "y", "c": [1]})
+    assert differences(before, after) == {
+        "before": {"b": "x", "c": None},
+        "after": {"b": "y", "c": [1]},
+    }
+    assert differences(before, before) == {}
+
+
+def test_created_and_deleted_rows_have_one_side() -> None:
+    row = RowState({"a": 1, "b": "", "c": None, "d": False}, {"password": "hash"})
+    assert differences(NO_STATE, row) == {"after": {"a": 1, "d": False}}
+    assert differences(row, NO_STATE) == {"before": {"a": 1, "d": False}}
+
+
+def test_changed_secrets_are_named_without_their_values() -> None:
+    before = RowState({"a": 1}, {"password": "old", "token": "same"})
+    after = RowState({"a": 1}, {"password": "new", "token": "same"})
+    assert differences(before, after) == {"withheld": ["password"]}
+    assert "old" not in repr(before)
+
+
+def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
+    same = "x" * 10_000
+    difference = differences(
+        RowState({"p": f"{same}old{same}"}), RowState({"p": f"{same}new{same}"})
+    )
+    for side, word in (("before", "old"), ("after", "new")):
+        assert word in difference[side]["p"]
+        assert len(difference[side]["p"]) == MAX_VALUE_CHARACTERS + 2
+        assert difference[side]["p"].startswith("…x")
+
+
+def test_row_is_serialized_as_json_without_deferred_fields() -> None:
+    tenant = Tenant(slug="acme", name="Acme\0")
+    values = row_state(tenant).fields
+    assert values["id"] == str(tenant.id)
+    assert values["name"] == "Acme"
+    assert "migrated_to" not in values
+
+
+def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
+    """All models of the project and of Django. A field with another name must be added here."""
+    secrets = {
+        f"{model._meta.label}.{field.name}"
+        for model in apps.get_models(include_auto_created=True)
+        for field in model._meta.concrete_fields
+        if is_secret(field.name)
+    }
+    assert secrets == {
+        "api.ApiKey.secret_digest",
+        "api.IdempotencyRecord.digest",
+        "auth.User.password",
+        "channels.SlackInstallation.encrypted_token",
+        "memory.FactEvidence.source_digest",
+        "memory.MemoryEntry.content_digest",
+        "orchestrator.ExtractionRun.prompt_digest",
+        "outbox.Webhook.previous_secret",
+        "outbox.Webhook.secret",
+    }
+
+
+def test_nested_values_of_requests_are_shortened() -> None:
+    assert abridge({"q": "y" * 999, "n": 1}) == {"q": "y" * 500 + "…", "n": 1}

@@ -1,7 +1,6 @@
 """A process that could bypass the policies does not serve; the checks report the problem."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from tenants.checks.connections import CANNOT_BOOT, refuse_unsafe_role, unsafe_r
 from tenants.checks.privileges import ALLOWED_FUNCTIONS, unsafe_privileges
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
-from tests.database import as_owner
+from tests.database import MakeTenant, as_owner
 from tests.konstruct.running import run_python
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -56,9 +55,7 @@ def test_checks_without_a_database_send_no_query() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_unprotected_table_and_an_unsafe_role_are_errors(
-    make_tenant: Callable[..., Tenant],
-) -> None:
+def test_an_unprotected_table_and_an_unsafe_role_are_errors(make_tenant: MakeTenant) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id), connection.cursor() as cursor:
         cursor.execute("CREATE TABLE bare (id int)")

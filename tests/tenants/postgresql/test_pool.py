@@ -34,6 +34,7 @@ from tenants.outages import PoolExhausted, is_outage
 from tenants.postgresql import pool as pool_module
 from tenants.servers import MAIN
 from tests import database
+from tests.database import MakeTenant
 from tests.servers import pooler
 from tests.tenants.accidents import ACCIDENTS, SETTINGS, by_the_driver, names
 
@@ -87,9 +88,7 @@ def terminate(number: int) -> None:
 
 
 @pytest.fixture
-def five(
-    tenant_a: Tenant, tenant_b: Tenant, make_tenant: Callable[..., Tenant]
-) -> dict[UUID, set[UUID]]:
+def five(tenant_a: Tenant, tenant_b: Tenant, make_tenant: MakeTenant) -> dict[UUID, set[UUID]]:
     """Five tenants with the same agent, user and text, and the ids of their messages."""
     tenants = [tenant_a, tenant_b, *(make_tenant() for _ in range(3))]
     return {tenant.id: {record(tenant.id)} for tenant in tenants}

@@ -1,6 +1,5 @@
 """Provisioning: no incomplete tenant is served, and a failed run can be repeated."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
@@ -24,7 +23,7 @@ from tenants.schemas import provisioning
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.serving import require_serving
 from tests import database
-from tests.database import as_owner
+from tests.database import MakeTenant, as_owner
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +34,7 @@ def schema_exists(tenant: Tenant) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def test_a_new_tenant_serves_from_its_own_schema(make_tenant: Callable[..., Tenant]) -> None:
+def test_a_new_tenant_serves_from_its_own_schema(make_tenant: MakeTenant) -> None:
     tenant = make_tenant("brand-new", name="Brand New", domain="brand.example")
     assert tenant.state == "active"
     assert tenant.name == "Brand New"

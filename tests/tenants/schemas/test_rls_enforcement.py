@@ -1,7 +1,5 @@
 """Tables of third-party migrations are protected, or refused, at the end of migrate."""
 
-from collections.abc import Callable
-
 import pytest
 from django.db import DatabaseError
 
@@ -10,7 +8,7 @@ from tenants.context import connection, tenant_scope
 from tenants.exceptions import UnprotectedSchema
 from tenants.models import Tenant
 from tenants.schemas.rls_enforcement import enforce_rls, unprotected_relations
-from tests.database import as_owner, execute
+from tests.database import MakeTenant, as_owner, execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,7 +39,7 @@ def test_migrated_schema_has_no_unprotected_table(tenant_a: Tenant) -> None:
     ],
 )
 def test_a_table_that_lacks_something_is_noticed_and_protected(
-    make_tenant: Callable[..., Tenant], statements: list[str]
+    make_tenant: MakeTenant, statements: list[str]
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
@@ -54,7 +52,7 @@ def test_a_table_that_lacks_something_is_noticed_and_protected(
 
 
 def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
-    make_tenant: Callable[..., Tenant], tenant_a: Tenant
+    make_tenant: MakeTenant, tenant_a: Tenant
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
@@ -80,9 +78,7 @@ def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
         "CREATE TABLE extra (id int, tenant_id text NOT NULL)",
     ],
 )
-def test_unprotectable_table_is_refused_by_name(
-    make_tenant: Callable[..., Tenant], statement: str
-) -> None:
+def test_unprotectable_table_is_refused_by_name(make_tenant: MakeTenant, statement: str) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):
         execute(statement)
@@ -100,7 +96,7 @@ def test_unprotectable_table_is_refused_by_name(
     ],
 )
 def test_a_table_that_takes_other_tenants_rows_is_noticed_and_mended(
-    make_tenant: Callable[..., Tenant], statement: str
+    make_tenant: MakeTenant, statement: str
 ) -> None:
     tenant = make_tenant()
     with as_owner(), tenant_scope(tenant.id):

@@ -1,6 +1,5 @@
 """Tenants of several servers are in one backup, and each is restored on its own server."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from konstruct.orchestrator.models import Agent
 from tenants.context import server_scope, tenant_scope
 from tenants.models import Tenant
 from tenants.schemas.migration_state import schema_exists
+from tests.database import MakeTenant
 from tests.konstruct.backups.conftest import run
 from tests.servers.postgres import Server
 
@@ -22,10 +22,7 @@ def agents(tenant: Tenant) -> list[str]:
 
 
 def test_each_tenant_is_restored_on_its_server(
-    further: dict[str, Server],
-    make_tenant: Callable[..., Tenant],
-    tmp_path: Path,
-    settings: Any,
+    further: dict[str, Server], make_tenant: MakeTenant, tmp_path: Path, settings: Any
 ) -> None:
     journal = tmp_path / "erasures.jsonl"
     journal.touch()

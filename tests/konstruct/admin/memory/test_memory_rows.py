@@ -26,10 +26,11 @@ from memory.models import (
     RecallEvent,
 )
 from tenants.admin.sites import operator_site, tenant_site
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.jobs import claimable
-from tests.konstruct.conftest import Browser, Program, SendMessage
+from tests.konstruct.conftest import Browser, Program, SendMessage, user_of
 from tests.konstruct.extracted import add_run, propose
 
 # Parts of an index, without use for a person; the page of people shows names.
@@ -175,3 +176,20 @@ def test_rows_name_people_agents_keys_and_members_of_the_team(
     settings = auditor.get(f"/admin/orchestrator/agent/{program.agent.pk}/change/").text
     assert str(bert.pk) not in settings
     assert "bert" in settings
+
+
+MEMORIES = "/admin/memories/"
+
+
+def test_memory_is_found_by_similar_meaning_with_its_signals(
+    populated_a: Program, admin: Client
+) -> None:
+    query = {"agent": str(populated_a.agent.pk), "user": "maria", "q": "When will she visit?"}
+    answer = admin.get(MEMORIES, query)
+    best = answer.context["found"]["hits"][0]
+    assert best["content"] == "My sister lives in Lisbon and visits in May."
+    assert {"meaning", "words"} <= {signal["label"] for signal in best["signals"]}
+    assert "<mark>visits</mark>" in answer.text
+    with tenant_scope(populated_a.tenant.id):
+        event = AccessEvent.objects.get(action="search", subject="memories")
+    assert (user_of(event), event.detail) == ("maria", {})

@@ -1,13 +1,15 @@
 """Authentication of the API: keys, hosts, and sessions."""
 
 from datetime import timedelta
+from uuid import UUID
 
+import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.api.auth.keys import issue_key, new_key, revoke_key
+from konstruct.api.auth.keys import bearer_key, issue_key, new_key, parse_key, revoke_key
 from konstruct.api.models import ApiKey
 from memory.models import Message
 from tenants.context import current_tenant_id, tenant_scope
@@ -146,3 +148,47 @@ def test_operators_are_not_authenticated_in_the_api(program_a: Program) -> None:
         assert client.get(MESSAGES).status_code == 401
         client.logout()  # removes the committed session
         user.delete()
+
+
+TENANT = UUID("0190a7e2-6c4b-7d5e-8f1a-2b3c4d5e6f70")
+
+
+def test_a_key_names_its_tenant_and_can_be_read_back() -> None:
+    key = new_key(TENANT)
+    assert str(key).startswith("ks_0190a7e26c4b7d5e8f1a2b3c4d5e6f70_")
+    assert parse_key(str(key)) == key
+
+
+def test_repr_and_stored_row_hide_the_secret() -> None:
+    key = new_key(TENANT)
+    assert key.secret not in repr(key) + key.digest
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ks_", "ks_x_y_z", f"ks_{TENANT.hex}_abc_def", f"KS_{TENANT.hex}"]
+)
+def test_other_text_is_no_key(text: str) -> None:
+    assert parse_key(text) is None
+
+
+def test_key_with_surrounding_characters_is_refused() -> None:
+    key = str(new_key(TENANT))
+    assert [parse_key(text) for text in (key + "\n", " " + key, key + "0", key.upper())] == [
+        None
+    ] * 4
+
+
+@pytest.mark.parametrize(
+    ("header", "credentials"),
+    [
+        ("Bearer abc", "abc"),
+        ("bearer  abc ", "abc"),
+        ("Bearer", ""),
+        ("Token abc", "abc"),
+        ("Basic abc", None),
+        ("", None),
+        ("abc", None),
+    ],
+)
+def test_credentials_follow_bearer_or_token(header: str, credentials: str | None) -> None:
+    assert bearer_key(header) == credentials

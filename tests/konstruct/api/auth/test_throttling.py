@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django_redis.exceptions import ConnectionInterrupted
 
 from memory.models import Message
 from tenants.context import tenant_scope
@@ -60,14 +59,3 @@ def test_one_key_does_not_use_the_whole_rate_of_its_tenant(
     assert [program_a.send().status_code for _ in range(4)] == [202, 202, 429, 429]
     another = program_a.with_key(name="another")
     assert [another.send().headers["RateLimit-Remaining"] for _ in range(2)] == ["1", "0"]
-
-
-def test_requests_are_allowed_without_a_cache_and_logged(
-    program_a: Program, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(alias: str) -> None:
-        raise ConnectionInterrupted(None)
-
-    monkeypatch.setattr("tenants.limits.rate_limit.get_redis_connection", refuse)
-    assert [program_a.get(MESSAGES).status_code for _ in range(4)] == [200] * 4
-    assert "the cache is down" in caplog.text

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from rest_framework.response import Response
 
 from konstruct.api.auth.keys import KeyInvalid
+from konstruct.api.http.views import ApiView, operation
+from tenants.audit.models import Action
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.interfaces.mcp.speaking import call
 
@@ -144,3 +147,15 @@ def test_the_pseudonym_of_an_erased_user_is_no_id(program_a: Program) -> None:
     assert answer["isError"]
     with pytest.raises(KeyInvalid, match="erased users"):
         program_a.with_key(user_id=user_id)
+
+
+def test_a_method_without_an_operation_fails_when_the_class_is_made() -> None:
+    with pytest.raises(TypeError, match="does not declare delete: decorate the method"):
+
+        class Undeclared(ApiView):
+            @operation(Action.VIEW, "thing", permission="memory.view_message")
+            def get(self, request: Any) -> Response:
+                return Response()
+
+            def delete(self, request: Any) -> Response:
+                return Response(status=204)

@@ -1,6 +1,7 @@
 """Every error below /api/ is a problem document, from any source."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
+from konstruct.api.http import problems
 from konstruct.api.http.exceptions import KONSTRUCT_ERRORS, problem_of
 from konstruct.api.http.middleware import RequestIdMiddleware
-from konstruct.api.http.problems import FieldError, Problem, current_request_id
+from konstruct.api.http.problems import MEDIA_TYPE, FieldError, Problem, current_request_id
 from konstruct.channels.rest import views
 from tenants.log_context import log_ids
 from tests.konstruct.conftest import MESSAGES, Program
@@ -144,3 +146,30 @@ def test_each_error_has_a_status_and_a_detail(error_class: type) -> None:
 def test_unexpected_status_is_a_problem_document() -> None:
     assert Problem.of_status(418).kind == "bad-request"
     assert Problem.of_status(599).kind == "internal-error"
+
+
+def said_plainly(request: HttpRequest, problem: Problem) -> HttpResponse:
+    return HttpResponse(f"{problem.status} at {request.path}", status=problem.status)
+
+
+@pytest.fixture
+def _another_form() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(problems, "_error_formats", dict(problems._error_formats))
+        problems.register_error_format("/plain/", said_plainly)
+        problems.register_error_format("/api/plain/", said_plainly)
+        yield
+
+
+@pytest.mark.usefixtures("_another_form")
+def test_the_longest_prefix_decides_the_form() -> None:
+    answers = {
+        path: problems.problem_response(RequestFactory().get(path), Problem.of_status(404))
+        for path in ("/plain/x", "/api/plain/x", "/api/x", "/elsewhere")
+    }
+    assert answers["/plain/x"].content == b"404 at /plain/x"
+    assert answers["/api/plain/x"].content == b"404 at /api/plain/x"
+    assert answers["/api/x"].headers["Content-Type"] == MEDIA_TYPE
+    assert answers["/elsewhere"].headers["Content-Type"] == MEDIA_TYPE
+    takes = [path for path in answers if problems.accepts_api_keys(path)]
+    assert takes == ["/plain/x", "/api/plain/x", "/api/x"]

@@ -8,7 +8,7 @@ import pytest
 from konstruct.channels.rest.responses import DETAILS
 from konstruct.channels.rest.serializers import MessageSerializer
 from konstruct.llm.completions import Completion, RequestedCall
-from konstruct.llm.exceptions import LLMRefused, LLMUnavailable
+from konstruct.llm.exceptions import LLMError, LLMRefused, LLMUnavailable
 from konstruct.orchestrator import replies
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
@@ -99,33 +99,24 @@ def test_a_reply_that_is_not_delivered_yet_is_not_shown(program_a: Program) -> N
     assert (document["status"], document["reply"]) == ("queued", None)
 
 
-def test_retried_reply_has_the_error_and_the_next_time(program_a: Program) -> None:
+@pytest.mark.parametrize(
+    ("error", "status"), [(LLMUnavailable("It is busy."), "queued"), (LLMRefused("No."), "failed")]
+)
+def test_the_error_of_a_reply_is_shown_with_the_next_time(
+    program_a: Program, error: LLMError, status: str
+) -> None:
     sent = program_a.send().json()
     with tenant_scope(program_a.tenant.id):
-        replies.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMUnavailable("It is busy."))
-        due_at = PendingReply.objects.get().due_at
-    document = program_a.get(f"{MESSAGES}{sent['id']}/").json()
-    assert document["status"] == "queued"
-    assert document["error"] == {
-        "code": "llm_unavailable",
-        "detail": "It is busy.",
+        replies.REPLIES.record_failure(uuid.UUID(sent["id"]), error)
+        due_at = PendingReply.objects.get().due_at.isoformat().replace("+00:00", "Z")
+    wait = "?wait=60" if status == "failed" else ""
+    response = program_a.get(f"{MESSAGES}{sent['id']}/{wait}")
+    assert (response.status_code, response.json()["status"]) == (200, status)
+    assert response.json()["error"] == {
+        "code": error.code,
+        "detail": str(error),
         "attempts": 1,
-        "next_attempt_at": due_at.isoformat().replace("+00:00", "Z"),
-    }
-
-
-def test_failed_reply_has_the_error(program_a: Program) -> None:
-    sent = program_a.send().json()
-    with tenant_scope(program_a.tenant.id):
-        replies.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMRefused("No such model."))
-    response = program_a.get(f"{MESSAGES}{sent['id']}/?wait=60")
-    document = response.json()
-    assert (response.status_code, document["status"]) == (200, "failed")
-    assert document["error"] == {
-        "code": "llm_refused",
-        "detail": "No such model.",
-        "attempts": 1,
-        "next_attempt_at": None,
+        "next_attempt_at": due_at if status == "queued" else None,
     }
 
 

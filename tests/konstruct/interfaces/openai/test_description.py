@@ -54,28 +54,32 @@ def test_answers_are_as_they_are_described(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "sent",
+    ("sent", "param"),
     [
-        {"model": ""},
-        {"messages": []},
-        {"messages": [{"role": "king", "content": "a"}]},
-        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
-        {"n": 2},
-        {"tools": [{"type": "custom"}]},
-        {"tool_choice": "always"},
-        {"response_format": {"type": "xml"}},
-        {"stream": "yes"},
-        {"temperature": 2.5},
-        {"top_p": -1},
-        {"presence_penalty": "1"},
-        {"seed": 1.5},
-        {"max_tokens": 0},
-        {"stop": []},
-        {"stop": ["a", ""]},
+        ({"model": ""}, "model"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "king", "content": "a"}]}, "messages[0]"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+            "messages[0].content",
+        ),
+        ({"n": 2}, "n"),
+        ({"tools": [{"type": "custom"}]}, "tools[0].type"),
+        ({"tool_choice": "always"}, "tool_choice"),
+        ({"response_format": {"type": "xml"}}, "response_format"),
+        ({"stream": "yes"}, "stream"),
+        ({"temperature": 2.5}, "temperature"),
+        ({"top_p": -1}, "top_p"),
+        ({"presence_penalty": "1"}, "presence_penalty"),
+        ({"seed": 1.5}, "seed"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"stop": []}, "stop"),
+        ({"stop": ["a", ""]}, "stop"),
     ],
 )
-def test_undocumented_field_is_refused(client: Client, sent: dict[str, Any]) -> None:
+def test_undocumented_field_is_refused(client: Client, sent: dict[str, Any], param: str) -> None:
     body = {"model": "ada", "user": "maria", "messages": [QUESTION], **sent}
     assert errors(body, "Request")
     refused = client.program.post("/v1/chat/completions", body)
     assert (refused.status_code, errors(refused.json(), "Error")) == (400, [])
+    assert refused.json()["error"]["param"] == param

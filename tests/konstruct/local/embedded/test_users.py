@@ -127,3 +127,18 @@ def test_two_homes_run_side_by_side(
     assert sql("SELECT to_regclass('of_the_first')::text") == [("of_the_first",)]
     leave(user)
     eventually(lambda: processes_in(other) == [])
+
+
+def test_tool_runs_as_the_superuser_for_backups(home: Path) -> None:
+    assert embedded_command("tool", "psql", "-XAtc", "SELECT current_user, current_database()") == (
+        0,
+        "postgres|konstruct\n",
+        "",
+    )
+    embedded.ensure_postgres()
+    sql("CREATE TABLE IF NOT EXISTS forced (n int)")
+    sql("ALTER TABLE forced ENABLE ROW LEVEL SECURITY")
+    sql("ALTER TABLE forced FORCE ROW LEVEL SECURITY")
+    status, dump, _ = embedded_command("tool", "pg_dump", "--table", "forced")
+    assert status == 0
+    assert "COPY public.forced" in dump

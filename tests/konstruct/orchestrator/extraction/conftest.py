@@ -18,6 +18,10 @@ from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
+SetAnswer = Callable[..., None]
+
+AddMessage = Callable[..., Message]
+
 
 @pytest.fixture
 def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Program]:

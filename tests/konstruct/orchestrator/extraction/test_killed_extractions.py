@@ -5,7 +5,6 @@ No fact is recorded twice or lost, and no run stays in the state running.
 
 import json
 import signal
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,11 +14,11 @@ from django.utils import timezone
 from konstruct.consistency import verify
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
-from memory.models import FactEvent, FactEvidence, MemoryEntry, Message
+from memory.models import FactEvent, FactEvidence, MemoryEntry
 from tests import database
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run
-from tests.konstruct.orchestrator.extraction.conftest import cursor_id, fact
+from tests.konstruct.orchestrator.extraction.conftest import AddMessage, cursor_id, fact
 from tests.konstruct.privacy.test_killed_jobs import _status_of_child, _wait_until_unlocked
 from tests.servers.llm import Answer, LLMServer
 
@@ -30,7 +29,7 @@ MAX_STATEMENTS = 120
 
 def test_a_killed_extraction_is_done_once_and_completely(
     program: Program,
-    add_message: Callable[..., Message],
+    add_message: AddMessage,
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -72,7 +71,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
 @pytest.mark.data
 def test_a_killed_preview_is_marked_as_failed_when_its_time_is_over(
     program: Program,
-    add_message: Callable[..., Message],
+    add_message: AddMessage,
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -110,7 +109,7 @@ def test_a_killed_preview_is_marked_as_failed_when_its_time_is_over(
 
 
 def test_a_preview_without_a_job_is_found_and_repaired(
-    program: Program, add_message: Callable[..., Message]
+    program: Program, add_message: AddMessage
 ) -> None:
     message = add_message("I live in Oslo.", channel="import")
     run = add_run(message, state=RunState.RUNNING, requested_by="person:7")

@@ -1,6 +1,5 @@
 """Which conversations are enqueued, and when: replies, imports, guests, merged people."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +16,7 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import MemoryEntry, Message
 from tenants.context import connection
 from tests.konstruct.conftest import Program
-from tests.konstruct.orchestrator.extraction.conftest import cursor_id, fact
+from tests.konstruct.orchestrator.extraction.conftest import AddMessage, SetAnswer, cursor_id, fact
 from tests.servers.llm import Answer, LLMServer
 
 pytestmark = pytest.mark.django_db
@@ -42,9 +41,7 @@ def test_a_reply_enqueues_its_conversation_once(program: Program) -> None:
     assert job.due_at > timezone.now() + timedelta(seconds=500)
 
 
-def test_the_job_waits_for_a_language_model(
-    add_message: Callable[..., Message], settings: Any
-) -> None:
+def test_the_job_waits_for_a_language_model(add_message: AddMessage, settings: Any) -> None:
     settings.LLM_POOL_URL = ""
     add_message("I live in Oslo.")
     runs.extract(cursor_id())
@@ -83,7 +80,7 @@ def test_an_import_enqueues_its_conversations_and_is_processed_in_batches(
 
 
 def test_message_during_the_end_of_a_run_keeps_the_job(
-    add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer,
+    add_message: AddMessage, answer: SetAnswer, llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     add_message("I live in Oslo.")
@@ -101,7 +98,7 @@ def test_message_during_the_end_of_a_run_keeps_the_job(
 
 
 def test_a_failed_job_gets_new_attempts_with_a_message_after_a_day(
-    add_message: Callable[..., Message], llm_server: LLMServer
+    add_message: AddMessage, llm_server: LLMServer
 ) -> None:
     add_message("I live in Oslo.")
     llm_server.answers.append(Answer({"error": "no such model"}, status=403))

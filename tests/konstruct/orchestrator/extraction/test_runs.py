@@ -36,14 +36,14 @@ from memory.models import (
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
-from tests.konstruct.orchestrator.extraction.conftest import cursor_id, fact
+from tests.konstruct.orchestrator.extraction.conftest import AddMessage, SetAnswer, cursor_id, fact
 from tests.servers.llm import Answer, LLMServer
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_fact_is_extracted_with_its_evidence(
-    add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+    add_message: AddMessage, answer: SetAnswer, llm_server: LLMServer
 ) -> None:
     message = add_message("Hi, I moved to Porto last year.")
     answer(fact("Porto", "I moved to Porto"), prompt_tokens=70, completion_tokens=30)
@@ -71,7 +71,7 @@ def test_a_fact_is_extracted_with_its_evidence(
 
 
 def test_new_values_supersede_by_the_id_of_a_known_fact(
-    add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+    add_message: AddMessage, answer: SetAnswer, llm_server: LLMServer
 ) -> None:
     add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
@@ -97,7 +97,7 @@ def test_new_values_supersede_by_the_id_of_a_known_fact(
 
 
 def test_a_model_proposes_to_end_one_of_several_values(
-    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: AddMessage, answer: SetAnswer
 ) -> None:
     program.agent.fact_review = "doubtful"
     program.agent.save()
@@ -143,11 +143,7 @@ def test_a_model_proposes_to_end_one_of_several_values(
     ],
 )
 def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
-    program: Program,
-    add_message: Callable[..., Message],
-    answer: Callable[..., None],
-    text: str,
-    dates: dict[str, str],
+    program: Program, add_message: AddMessage, answer: SetAnswer, text: str, dates: dict[str, str]
 ) -> None:
     program.agent.fact_review = "doubtful"
     program.agent.save()
@@ -172,7 +168,7 @@ def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
 
 
 def test_the_messages_of_a_cut_answer_are_processed_again_in_smaller_batches(
-    add_message: Callable[..., Message], llm_server: LLMServer
+    add_message: AddMessage, llm_server: LLMServer
 ) -> None:
     for text in ("I live in Oslo.", "I like tea.", "I have a cat.", "I run."):
         add_message(text)
@@ -198,9 +194,7 @@ def test_the_messages_of_a_cut_answer_are_processed_again_in_smaller_batches(
     assert [len(schema["items"]["required"]) for schema in schemas] == [7, 8]
 
 
-def test_same_input_again_changes_nothing(
-    add_message: Callable[..., Message], answer: Callable[..., None]
-) -> None:
+def test_same_input_again_changes_nothing(add_message: AddMessage, answer: SetAnswer) -> None:
     add_message("I live in Oslo.")
     for _ in range(2):
         answer(fact("Oslo", "I live in Oslo"))
@@ -220,11 +214,7 @@ def test_same_input_again_changes_nothing(
     [(0, "json_schema"), (1, "json_object"), (2, "text")],
 )
 def test_the_format_that_an_endpoint_supports_is_found_once(
-    add_message: Callable[..., Message],
-    answer: Callable[..., None],
-    llm_server: LLMServer,
-    refused: int,
-    expected: str,
+    add_message: AddMessage, answer: SetAnswer, llm_server: LLMServer, refused: int, expected: str
 ) -> None:
     for number in range(2):
         add_message(f"Number {number}: I live in Oslo.")
@@ -248,7 +238,7 @@ def test_the_format_that_an_endpoint_supports_is_found_once(
     ["I cannot help with that.", '{"facts": "none"}', "{}", "{" * 10_000, '{"facts": []} {"a": 1}'],
 )
 def test_unreadable_answer_fails_the_run_and_is_retried(
-    add_message: Callable[..., Message], answer: Callable[..., None], text: str
+    add_message: AddMessage, answer: SetAnswer, text: str
 ) -> None:
     add_message("I live in Oslo.")
     answer(text)
@@ -264,9 +254,7 @@ def test_unreadable_answer_fails_the_run_and_is_retried(
 
 
 def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
-    add_message: Callable[..., Message],
-    answer: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
+    add_message: AddMessage, answer: SetAnswer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(vars(EXTRACTIONS), "max_attempts", 2)
     message = add_message("I live in Oslo.")
@@ -280,7 +268,7 @@ def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
 
 
 def test_job_keeps_the_reason_if_the_model_refuses_the_request(
-    add_message: Callable[..., Message], llm_server: LLMServer
+    add_message: AddMessage, llm_server: LLMServer
 ) -> None:
     add_message("I live in Oslo.")
     llm_server.answers.append(Answer({"error": "no such model"}, status=403))
@@ -293,7 +281,7 @@ def test_job_keeps_the_reason_if_the_model_refuses_the_request(
 
 
 def test_a_conversation_that_is_not_quiet_waits(
-    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: AddMessage, answer: SetAnswer
 ) -> None:
     add_message("I live in Oslo.", created_at=timezone.now())
     runs.extract(cursor_id())
@@ -310,7 +298,7 @@ def test_a_conversation_that_is_not_quiet_waits(
 
 
 def test_an_agent_that_is_switched_off_continues_later(
-    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: AddMessage, answer: SetAnswer
 ) -> None:
     add_message("I live in Oslo.")
     program.agent.extracts_facts = False
@@ -327,10 +315,7 @@ def test_an_agent_that_is_switched_off_continues_later(
 
 
 def test_tokens_of_a_day_are_limited(
-    program: Program,
-    add_message: Callable[..., Message],
-    answer: Callable[..., None],
-    settings: Any,
+    program: Program, add_message: AddMessage, answer: SetAnswer, settings: Any
 ) -> None:
     program.agent.extraction_max_tokens_per_day = 5_000
     program.agent.save()
@@ -353,7 +338,7 @@ def test_tokens_of_a_day_are_limited(
 
 
 def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
-    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: AddMessage, answer: SetAnswer
 ) -> None:
     message = add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"), fact("cats", "I like cats", id="f2"))
@@ -382,7 +367,7 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
 
 
 def test_a_run_is_replayed_with_another_model_and_compared(
-    add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+    add_message: AddMessage, answer: SetAnswer, llm_server: LLMServer
 ) -> None:
     add_message("I live in Oslo, and I like tea.")
     tea = fact("tea", "I like tea", id="f2", slot="drink", fact="Maria likes tea.", multi=True)
@@ -406,8 +391,8 @@ def test_a_run_is_replayed_with_another_model_and_compared(
 
 def test_equal_ids_of_two_tenants_are_separate(
     program: Program,
-    add_message: Callable[..., Message],
-    answer: Callable[..., None],
+    add_message: AddMessage,
+    answer: SetAnswer,
     tenant_b: Tenant,
     make_program: Callable[[Tenant], Program],
 ) -> None:

@@ -46,13 +46,6 @@ def test_a_request_for_a_person_is_decided_as_in_a_channel(ask: Ask, llm_server:
     assert llm_server.requests == []
 
 
-def test_a_rule_that_is_not_saved_escalates(ask: Ask, ada: Agent) -> None:
-    ada.escalate_on = ["refund"]
-    assert ask("I want a refund").steps == [
-        "It would be handed to a person (a rule). The message says 'refund'.",
-    ]
-
-
 def test_the_prompt_has_the_window_of_the_person_without_left_out_messages(
     ada: Agent, send_message: SendMessage, llm_server: LLMServer
 ) -> None:
@@ -67,13 +60,6 @@ def test_the_prompt_has_the_window_of_the_person_without_left_out_messages(
     assert "Lisbon" not in words(llm_server.requests[-1])
     dry_run(ada, "Where does my sister live?", user_id=None)
     assert "Lisbon" not in words(llm_server.requests[-1])
-
-
-def test_calls_of_the_language_model_are_metered(ask: Ask, ada: Agent) -> None:
-    ask("Hello")
-    (metered,) = ModelCall.objects.all()
-    assert (metered.agent_id, metered.purpose, metered.outcome) == (ada.pk, "dry run", "done")
-    assert metered.prompt_tokens > 0
 
 
 def test_a_tool_is_described_and_not_run(ask: Ask, ada: Agent, llm_server: LLMServer) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -54,6 +53,7 @@ from memory.models.facts import SYSTEM
 from memory.recall import recall
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.database import MakeTenant
 from tests.konstruct.conftest import SendMessage
 from tests.konstruct.privacy.conftest import save_session
 from tests.konstruct.privacy.erasure.test_erasure import helped
@@ -128,7 +128,7 @@ def prompts(tenant: Tenant) -> list[dict[str, Any]]:
 
 
 def test_imported_memory_is_equal_in_another_tenant(
-    tenant_a: Tenant, make_tenant: Callable[..., Tenant], full: None, agent: Agent, tmp_path: Path
+    tenant_a: Tenant, make_tenant: MakeTenant, full: None, agent: Agent, tmp_path: Path
 ) -> None:
     before = export_memory(tenant_a, tmp_path / "a.db")
     assert before.counts["messages"] == 13
@@ -349,7 +349,7 @@ def test_archive_of_one_person_quotes_no_words_of_another(
 
 
 def test_imports_with_the_same_new_people_do_not_deadlock(
-    tenant_a: Tenant, tenant_b: Tenant, make_tenant: Callable[..., Tenant], tmp_path: Path
+    tenant_a: Tenant, tenant_b: Tenant, make_tenant: MakeTenant, tmp_path: Path
 ) -> None:
     agent_id, target, both_have_messages = uuid4(), make_tenant(), Barrier(2)
     for tenant, writer, known in ((tenant_a, "bob", "eva"), (tenant_b, "eva", "bob")):

@@ -4,13 +4,17 @@ import asyncio
 from collections.abc import AsyncGenerator
 from importlib import import_module
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import Capability
+from langgraph.checkpoint.conformance.test_utils import generate_config
+from langgraph.checkpoint.postgres import PostgresSaver
 
 from memory.context.checkpoints import TenantPostgresSaver
+from memory.context.exceptions import SessionTablesOutdated
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.stored import count, ids, put, tenant_transaction
 
@@ -81,3 +85,53 @@ def test_the_policy_holds_where_another_tenants_table_is_named(
             " VALUES (%s, 't', 'c', '{}')",
             (tenant_a.id,),
         )
+
+
+def test_prune_keeps_the_newest_and_all_it_needs(tenant_a: Tenant) -> None:
+    saver = TenantPostgresSaver(tenant_a.id)
+    stored = [None]
+    for number in range(6):
+        stored.append(put(saver, "thread", stored[-1], step=number))
+        saver.put_writes(stored[-1], [("channel", number)], "task")
+    other = put(saver, "other")
+
+    saver.prune(["thread", "unknown"])
+
+    tuples = list(saver.list(generate_config("thread")))
+    assert [found.metadata["step"] for found in tuples] == [5]
+    assert tuples[0].checkpoint["channel_values"]["large"] == ["thread"]
+    assert tuples[0].pending_writes == [("task", "channel", 5)]
+    assert tuples[-1].parent_config is None
+    tables = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+    assert [count(tenant_a, table, "thread") for table in tables] == [1, 1, 1]
+    assert ids(saver, "other") == [other["configurable"]["checkpoint_id"]]
+
+
+def test_migration_creates_the_tables_of_the_installed_langgraph(tenant_a: Tenant) -> None:
+    with tenant_transaction(tenant_a.id) as lent:
+        rows = lent.execute("SELECT v FROM checkpoint_migrations ORDER BY v").fetchall()
+
+    assert [row["v"] for row in rows] == list(range(len(PostgresSaver.MIGRATIONS)))
+
+
+def test_setup_by_the_application_is_allowed_and_changes_nothing(tenant_a: Tenant) -> None:
+    TenantPostgresSaver(tenant_a.id).setup()
+    TenantPostgresSaver(tenant_a.id).setup()
+
+
+def test_setup_without_tables_names_the_remedy() -> None:
+    with pytest.raises(
+        SessionTablesOutdated, match=r"version -1 and needs 9: run `manage.py migrate`"
+    ):
+        TenantPostgresSaver(uuid4()).setup()
+
+
+class NewerSaver(TenantPostgresSaver):
+    """A release of LangGraph with more migrations than this project has."""
+
+    MIGRATIONS = [*PostgresSaver.MIGRATIONS, "ALTER TABLE checkpoints ADD COLUMN newer text"]
+
+
+def test_tables_of_an_older_langgraph_name_the_remedy(tenant_a: Tenant) -> None:
+    with pytest.raises(SessionTablesOutdated, match="version 9 and needs 10"):
+        NewerSaver(tenant_a.id).setup()

@@ -7,10 +7,7 @@ import pytest
 from konstruct.orchestrator.models import Agent, ModelCall
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tenants.limits.quotas import Quota
 from tests.konstruct.conftest import Program, user_of
-from tests.konstruct.metered import metered_call
-from tests.konstruct.orchestrator.test_quotas import limit
 from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
 
@@ -107,19 +104,3 @@ def test_a_language_model_that_hangs_is_waited_for_as_for_a_reply(
     assert rows(program_a) == before
     with tenant_scope(program_a.tenant.id):
         assert [*ModelCall.objects.values_list("outcome", flat=True)] == ["failed"]
-
-
-def test_an_error_of_the_language_model_is_shown(program_a: Program, model: LLMServer) -> None:
-    model.default = Answer({"error": "no"}, status=400)
-    assert "refused" in dry_run(program_a).json()["live"]["problem"]
-
-
-def test_a_quota_that_is_used_up_refuses_dry_runs_as_it_does_replies(
-    program_a: Program, model: LLMServer
-) -> None:
-    limit(program_a, Quota.TOKENS, hard=1)
-    with tenant_scope(program_a.tenant.id):
-        metered_call()
-    refused = dry_run(program_a)
-    assert (refused.status_code, refused.json()["quota"]) == (429, "tokens")
-    assert model.requests == []
