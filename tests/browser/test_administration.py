@@ -22,6 +22,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
     request_message_erasure,
 )
+from konstruct.orchestrator.messages import Thread
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.admin.passwords import first_admin_token
@@ -74,12 +75,7 @@ def _administered(demo_tenant: Aurora) -> Administered:
         message = Message.objects.filter(user_id="tom", role="user").first()
         assert message is not None
         of_message = request_message_erasure(
-            agent_id=message.agent_id,
-            user_id=message.user_id,
-            thread_id=message.thread_id,
-            message_id=message.pk,
-            by=EVA,
-            reason="A card number.",
+            **Thread.of(message).as_filter, message_id=message.pk, by=EVA, reason="A card number."
         )
         # Of a person that other tests do not use.
         record_message(

@@ -329,11 +329,6 @@ class Deployment:
         """Return the points at which no process has died yet."""
         return sorted(path.name for path in self.orders.iterdir() if path.suffix != ".obeyed")
 
-    def restart_postgres(self) -> None:
-        """Shut Postgres down, breaking all connections. Its supervisor restarts it."""
-        (pid_file,) = self.home.rglob("postmaster.pid")
-        os.kill(int(pid_file.read_text().split()[0]), signal.SIGINT)
-
     def lose_cache_and_broker(self) -> None:
         """Empty every database of Valkey."""
         with contextlib.closing(redis.from_url(self.redis_url)) as cache:

@@ -60,31 +60,6 @@ def test_all_workers_killed_during_a_model_call(deployment: Deployment, tenant: 
 
 
 @pytest.mark.data
-def test_the_cache_and_the_broker_are_flushed_while_messages_queue(
-    deployment: Deployment, tenant: Tenant
-) -> None:
-    hold_the_language_model(deployment, 2)
-    sent = [tenant.send("Wait for me.", thread_id=f"flush {number}") for number in range(6)]
-    deployment.llm.wait_for_requests(2)
-    deployment.lose_cache_and_broker()
-    deployment.llm.release()
-    for message_id in sent:
-        tenant.wait_for(message_id)
-    tenant.assert_whole()
-
-
-@pytest.mark.data
-def test_postgres_restarts_during_a_model_call(deployment: Deployment, tenant: Tenant) -> None:
-    hold_the_language_model(deployment, 1)
-    message_id = tenant.send("Think while the database is away.", thread_id="restart")
-    deployment.llm.wait_for_requests(1)
-    deployment.restart_postgres()
-    deployment.llm.release()
-    tenant.wait_for(message_id)
-    tenant.assert_whole()
-
-
-@pytest.mark.data
 def test_messages_of_a_thread_are_answered_in_order_through_all_of_this(
     deployment: Deployment, tenant: Tenant
 ) -> None:

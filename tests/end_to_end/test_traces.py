@@ -303,56 +303,6 @@ def test_a_hostile_header_is_no_error(
     assert not collector.trace("0" * 32) + collector.trace("a" * 32)
 
 
-def test_unsampled_request_is_not_traced(deployment: Deployment, collector: Collector) -> None:
-    tenant = deployment.tenants[0]
-    trace_id = secrets.token_hex(16)
-    tenant.wait_for(send(tenant, {"traceparent": f"00-{trace_id}-{'c' * 16}-00"}))
-    later, headers = new_trace()
-    tenant.wait_for(send(tenant, headers))
-    collector.wait_for(later, has("POST /api/v1/messages/", "job reply"))
-    assert collector.trace(trace_id) == []
-
-
-def test_a_ratio_of_requests_is_traced_and_each_with_all_that_follows(
-    deployment: Deployment, collector: Collector
-) -> None:
-    tenant, earlier = deployment.tenants[0], {span.trace_id for span in collector.spans}
-    body = {"agent": "ada", "user_id": "maria", "content": "Hello"}
-    with tenant.client() as client:
-        sent = [
-            client.post("/api/v1/messages/", json={**body, "thread_id": f"sampled {number}"})
-            for number in range(12)
-        ]
-    for answer in sent:
-        tenant.wait_for(answer.json()["id"])
-    last, headers = new_trace()
-    tenant.wait_for(send(tenant, headers))
-    log = (deployment.home / "web.log").read_text()
-    ids = set()
-    for answer in sent:
-        (line,) = re.findall(rf".*{answer.headers['X-Request-ID']} .*POST /api/v1/messages/.*", log)
-        ids |= set(re.findall(r"trace_id=(\w{32})", line))
-    assert len(ids) == len(sent)
-    # As OpenTelemetry specifies: the lower half of the id is below the ratio.
-    sampled = {trace_id for trace_id in ids if int(trace_id[16:], 16) < 2**63}
-    for trace_id in {*sampled, last}:
-        spans = collector.wait_for(
-            trace_id,
-            lambda spans: (
-                len(named(spans, "embed")) == 2
-                and has("POST /api/v1/messages/", "job reply", "recall", "model")(spans)
-            ),
-        )
-        assert len(named(spans, "job reply")) == 1
-    assert {span.trace_id for span in collector.spans} & ids == sampled
-    of_work = {
-        span.trace_id
-        for name in ("job reply", "recall", "model", "embed")
-        for span in named(collector.spans, name)
-    }
-    assert of_work - earlier == {*sampled, last}
-
-
 @pytest.mark.data
 def test_unavailable_collector_delays_no_request(
     deployment: Deployment, collector: Collector

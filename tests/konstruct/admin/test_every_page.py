@@ -30,6 +30,7 @@ from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.konstruct.admin.conftest import MARKUP
 from tests.konstruct.conftest import Browser, Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -80,6 +81,7 @@ def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
     for address in dict.fromkeys(addresses):
         answer = client.get(address, headers={"Accept-Language": "de"})
         assert b" object at 0x" not in answer.content, address
+        assert MARKUP.encode() not in answer.content, address
         assert not other_zone.findall(answer.content), address
         if answer["Content-Type"].startswith("text/html") and b"<html" in answer.content:
             assert b'<html lang="de"' in answer.content, address

@@ -17,6 +17,7 @@ from konstruct.orchestrator.dry_runs import save_question
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
     Agent,
     Escalation,
@@ -47,9 +48,7 @@ def answer(program: Program, message_id: str | UUID, content: str = "Hi there") 
         message = Message.objects.get(pk=message_id)
         reply, _ = record_message(
             tenant_id=program.tenant.id,
-            agent_id=message.agent_id,
-            user_id=message.user_id,
-            thread_id=message.thread_id,
+            **Thread.of(message).as_filter,
             channel=message.channel,
             role="assistant",
             content=content,
@@ -227,9 +226,7 @@ def _asked_for(message: Message | None, secret: str, position: int) -> ToolCall:
     assert message is not None
     return ToolCall.objects.create(
         message=message,
-        agent_id=message.agent_id,
-        user_id=message.user_id,
-        thread_id=message.thread_id,
+        **Thread.of(message).as_filter,
         round=0,
         position=position,
         call_id="c",

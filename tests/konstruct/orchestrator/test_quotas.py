@@ -26,7 +26,7 @@ from memory.context.checkpoints import TenantPostgresSaver
 from memory.indexing.embedding_jobs import drain
 from memory.models import ConversationEmbedding, MemoryEntry, Message
 from tenants.context import public_scope, tenant_connection, tenant_scope
-from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, next_month, set_limits
+from tenants.limits.quotas import Limit, Quota, QuotaExceeded, next_month, set_limits
 from tenants.management.base import UsageError
 from tenants.models import Job, OperatorEvent, Tenant
 from tenants.outbox.models import EventType, OutboxEvent
@@ -223,11 +223,11 @@ def test_a_long_message_counts_its_pieces(program_a: Program) -> None:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_batches_at_once_do_not_exceed_a_limit(program_a: Program) -> None:
-    limit(program_a, Quota.MEMORIES, hard=250)
+    limit(program_a, Quota.MEMORIES, hard=50)
     barrier = Barrier(4)
 
     def add(number: int) -> int:
-        facts = [{"content": f"Fact {number} {n}.", "agent": "ada"} for n in range(100)]
+        facts = [{"content": f"Fact {number} {n}.", "agent": "ada"} for n in range(20)]
         try:
             barrier.wait(30)
             return int(program_a.post(f"{FACTS}batch/", {"facts": facts}).status_code)
@@ -238,7 +238,7 @@ def test_batches_at_once_do_not_exceed_a_limit(program_a: Program) -> None:
         codes = sorted(threads.map(add, range(4)))
     assert codes == [200, 200, 402, 402]
     with tenant_scope(program_a.tenant.id):
-        assert MemoryEntry.objects.count() == 200
+        assert MemoryEntry.objects.count() == 40
 
 
 def test_used_tokens_stop_every_request_to_a_model(
@@ -308,23 +308,6 @@ def test_requests_have_a_limit_of_their_own(program_a: Program, settings: Any) -
     assert answer["RateLimit-Limit"] == "2"
     statuses = {program_a.get(FACTS).status_code for _ in range(4)}
     assert statuses == {200, 429}
-
-
-@pytest.mark.parametrize(
-    ("quota", "soft", "hard"),
-    [
-        (Quota.MESSAGES, 3, 2),
-        (Quota.MESSAGES, None, -1),
-        (Quota.REQUESTS, 1, None),
-        (Quota.REQUESTS, None, 0),
-        (Quota.TOKENS, None, 10**16),
-    ],
-)
-def test_invalid_limit_is_refused(
-    program_a: Program, quota: Quota, soft: int | None, hard: int | None
-) -> None:
-    with pytest.raises(QuotaInvalid):
-        limit(program_a, quota, hard, soft)
 
 
 def test_the_team_is_notified_once_of_each_limit(program_a: Program) -> None:

@@ -25,7 +25,7 @@ from tenants.context import tenant_scope
 from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.api.live import serving
-from tests.konstruct.channels.rest.sent import answer as record_answer
+from tests.konstruct.api.seed_data import answer as record_answer
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import eventually
 

@@ -8,15 +8,7 @@ import pytest
 
 from memory import MemoryManager, SQLiteManager, VectorStore
 from memory.archive import ArchiveClosed
-
-
-class Letters:
-    """An embedder without a model."""
-
-    version = "letters@1"
-
-    def encode(self, texts: list[str]) -> list[list[float]]:
-        return [[text.count(letter) + 0.1 for letter in "abcdefghij"] for text in texts]
+from tests.memory.archive.processes import Letters
 
 
 @pytest.fixture(autouse=True)

@@ -58,27 +58,24 @@ def statement(tenant_a: Tenant) -> Message:
     return message
 
 
-def remember(tenant: Tenant, message: Message, city: str = "Rome", **fields: Any) -> UUID:
+def remember(tenant: Tenant, message: Message, city: str = "Rome", *, review: str = "") -> UUID:
     """Record the fact that a message states."""
     entry = MemoryEntry(
         tenant_id=tenant.id,
         agent_id=AGENT,
         user_id=USER,
         content=f"Ann lives in {city}.",
-        **{
-            "subject": "Ann",
-            "slot": "home_city",
-            "is_multi_valued": False,
-            "value": city,
-            "kind": FactKind.OBSERVED,
-            **fields,
-        },
+        subject="Ann",
+        slot="home_city",
+        is_multi_valued=False,
+        value=city,
+        kind=FactKind.OBSERVED,
     )
     embed_facts([entry])
     words = f"I live in {city}"
     start = message.content.index(words)
     quote = Quote(message, start, start + len(words))
-    return record_candidate(entry, [quote], author=RUN).memory_id
+    return record_candidate(entry, [quote], author=RUN, review=review).memory_id
 
 
 def reply(tenant: Tenant, text: str, *, fact: UUID | None = None, to: Message | None = None) -> Any:
@@ -193,20 +190,7 @@ def test_a_value_that_a_person_entered_is_a_correction(
 ) -> None:
     rome = remember(tenant_a, statement)
     moved, *_ = add_messages(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
-    entry = MemoryEntry(
-        tenant_id=tenant_a.id,
-        agent_id=AGENT,
-        user_id=USER,
-        content="Ann lives in Oslo.",
-        subject="Ann",
-        slot="home_city",
-        is_multi_valued=False,
-        value="Oslo",
-        kind=FactKind.OBSERVED,
-    )
-    embed_facts([entry])
-    quote = Quote(moved, 0, 14)
-    oslo = record_candidate(entry, [quote], author=RUN, review="conflict").memory_id
+    oslo = remember(tenant_a, moved, "Oslo", review="conflict")
     LongTermMemory().update(oslo, tenant_a.id, content="Ann lives in Bergen.", author=CURATOR)
 
     confirm(oslo, author=CURATOR)

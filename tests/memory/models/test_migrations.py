@@ -6,7 +6,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from memory.models import ConversationEmbedding
 from tenants.context import connection, tenant_scope
-from tests.database import execute
+from tests.database import as_owner, execute
 
 
 def tables(schema):
@@ -112,7 +112,7 @@ def test_roles_and_vectors_are_checked_by_postgres_too(inside):
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_downgrade_drops_the_tables_and_leaves_the_extension(make_tenant, as_owner):
+def test_a_downgrade_drops_the_tables_and_leaves_the_extension(make_tenant):
     tenant = make_tenant()
     before = tables(tenant.schema_name)
     with as_owner(), tenant_scope(tenant.id):

@@ -33,13 +33,8 @@ def program_a(db: None, module_populated: Program) -> Program:
 
 
 @pytest.fixture
-def populated_a(program_a: Program) -> Program:
-    return program_a
-
-
-@pytest.fixture
-def address(populated_a: Program) -> str:
-    return f"/admin/agents/{populated_a.agent.pk}/try/"
+def address(program_a: Program) -> str:
+    return f"/admin/agents/{program_a.agent.pk}/try/"
 
 
 def edited(person: Client, program: Program, **changes: str) -> dict[str, Any]:
@@ -55,17 +50,17 @@ def run(page: Any, side: int = 0) -> Any:
 
 
 def test_an_agent_answers_with_memories_and_nothing_is_stored(
-    populated_a: Program, admin: Client, address: str
+    program_a: Program, admin: Client, address: str
 ) -> None:
-    clear_window(populated_a.tenant.id, populated_a.agent.pk, "maria")
-    before = counts(populated_a)
+    clear_window(program_a.tenant.id, program_a.agent.pk, "maria")
+    before = counts(program_a)
     assert "This field is required" not in admin.get(f"{address}?user=maria").text
     page = admin.post(address, {"user_id": "maria", "content": "Where does my sister live?"})
     assert "Lisbon" in run(page).reply
     ((_, _, sources),) = page.context["sides"]
     assert any("Lisbon" in hit["content"] for hit in sources["hits"])
-    assert counts(populated_a) == before
-    with tenant_scope(populated_a.tenant.id):
+    assert counts(program_a) == before
+    with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.get(action="try")
     assert (user_of(event), event.detail) == ("maria", {})
     nobody = admin.post(address, {"content": "Where does my sister live?"})
@@ -73,47 +68,47 @@ def test_an_agent_answers_with_memories_and_nothing_is_stored(
 
 
 def test_the_edited_form_answers_beside_the_agent_and_is_sent_again(
-    populated_a: Program, admin: Client, address: str
+    program_a: Program, admin: Client, address: str
 ) -> None:
-    change = admin.get(f"/admin/orchestrator/agent/{populated_a.agent.pk}/change/").text
+    change = admin.get(f"/admin/orchestrator/agent/{program_a.agent.pk}/change/").text
     assert f'formaction="{address}" formtarget="_blank"' in change
-    form = edited(admin, populated_a, escalate_on="refund")
+    form = edited(admin, program_a, escalate_on="refund")
     opened = admin.post(address, form)
     assert (len(opened.context["sides"]), len(opened.context["changes"])) == (0, 1)
     assert '<input type="hidden" name="escalate_on" value="refund">' in opened.text
     page = admin.post(address, {**form, "content": "I want a refund"})
     assert run(page).steps == []
     assert "handed to a person (a rule)" in run(page, 1).steps[0]
-    with tenant_scope(populated_a.tenant.id):
-        assert Agent.objects.get(pk=populated_a.agent.pk).escalate_on == []
+    with tenant_scope(program_a.tenant.id):
+        assert Agent.objects.get(pk=program_a.agent.pk).escalate_on == []
 
 
 def test_a_form_that_is_equal_or_invalid_is_not_asked(
-    populated_a: Program, admin: Client, address: str
+    program_a: Program, admin: Client, address: str
 ) -> None:
-    same = admin.post(address, {**edited(admin, populated_a), "content": "Hello"})
+    same = admin.post(address, {**edited(admin, program_a), "content": "Hello"})
     assert (same.context["changes"], len(same.context["sides"])) == ([], 1)
-    wrong = edited(admin, populated_a, recall_top_k="500", content="Hello")
+    wrong = edited(admin, program_a, recall_top_k="500", content="Hello")
     refused = admin.post(address, wrong)
     assert "top_k=500 is more than 100" in refused.text
     assert refused.context["sides"] == []
 
 
 def test_people_are_suggested_to_those_who_may_view_them(
-    populated_a: Program, browser: Browser, address: str
+    program_a: Program, browser: Browser, address: str
 ) -> None:
-    assert '<option value="maria">' in browser(populated_a.tenant).get(address).text
-    assert "maria" not in browser(populated_a.tenant, "try_agent").get(address).text
+    assert '<option value="maria">' in browser(program_a.tenant).get(address).text
+    assert "maria" not in browser(program_a.tenant, "try_agent").get(address).text
 
 
 def test_another_tenants_agent_is_not_tried(
-    populated_a: Program, program_b: Program, browser: Browser, address: str
+    program_a: Program, program_b: Program, browser: Browser, address: str
 ) -> None:
     assert browser(program_b.tenant).get(address).status_code == 404
     assert browser(program_b.tenant).post(address, {"content": "Hello"}).status_code == 404
 
 
-def test_hostile_text_is_shown_as_text(populated_a: Program, admin: Client, address: str) -> None:
+def test_hostile_text_is_shown_as_text(program_a: Program, admin: Client, address: str) -> None:
     hostile = {"user_id": "<b>x", "content": "<script>alert(1)</script> \u202e"}
     page = admin.post(address, hostile)
     assert "<script>alert(1)" not in page.text
@@ -124,7 +119,7 @@ def test_hostile_text_is_shown_as_text(populated_a: Program, admin: Client, addr
 
 
 def test_a_dry_run_passes_through_run_agent(
-    populated_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch, address: str
+    program_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setattr(runner, "run_agent", lambda msg, agent, messages=None: f"{agent.name}!")
     page = admin.post(address, {"content": "Hello"})
@@ -132,7 +127,7 @@ def test_a_dry_run_passes_through_run_agent(
 
 
 def test_refusal_of_the_language_model_is_shown(
-    populated_a: Program, admin: Client, llm_server: LLMServer, settings: Any, address: str
+    program_a: Program, admin: Client, llm_server: LLMServer, settings: Any, address: str
 ) -> None:
     client._known_apis.clear()
     settings.LLM_POOL_URL = llm_server.url

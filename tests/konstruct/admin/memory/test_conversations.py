@@ -10,7 +10,6 @@ from memory.conversations.transcript import copy_for_agent, record_message
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tests.konstruct.admin.conftest import MARKUP
 from tests.konstruct.conftest import Browser, Program, SendMessage, users_shown
 
 LIST = "/admin/conversations/"
@@ -33,13 +32,8 @@ def program_a(db: None, module_populated: Program) -> Program:
     return module_populated
 
 
-@pytest.fixture
-def populated_a(program_a: Program) -> Program:
-    return program_a
-
-
 def test_threads_are_listed_by_their_latest_message(
-    populated_a: Program, populated_b: Program, admin: Client
+    program_a: Program, populated_b: Program, admin: Client
 ) -> None:
     page = admin.get(LIST)
     rows = [(row.user_id, row.states) for row in page.context["cl"].result_list]
@@ -52,14 +46,14 @@ def test_threads_are_listed_by_their_latest_message(
 
 @pytest.mark.parametrize("walked", [1, 1000])
 def test_threads_are_narrowed_to_an_agent_and_a_person(
-    populated_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch, walked: int
+    program_a: Program, admin: Client, monkeypatch: pytest.MonkeyPatch, walked: int
 ) -> None:
     monkeypatch.setattr(threads, "MAX_WALKED_THREADS", walked)
     for query, users in (
         ({"user": "bob"}, ["bob"]),
         ({"q": "bob"}, ["bob"]),
-        ({"agent": str(populated_a.agent.pk), "user": "maria"}, ["maria", "maria"]),
-        ({"agent": str(populated_a.agent.pk)}, ["bob", "maria", "maria"]),
+        ({"agent": str(program_a.agent.pk), "user": "maria"}, ["maria", "maria"]),
+        ({"agent": str(program_a.agent.pk)}, ["bob", "maria", "maria"]),
         ({"user": "nobody"}, []),
         ({"q": "nobody"}, []),
     ):
@@ -68,9 +62,9 @@ def test_threads_are_narrowed_to_an_agent_and_a_person(
 
 
 def test_conversation_is_shown_in_order_with_the_state_of_each_message(
-    populated_a: Program, admin: Client
+    program_a: Program, admin: Client
 ) -> None:
-    message = message_of(populated_a, content="Answer me!")
+    message = message_of(program_a, content="Answer me!")
     answer = admin.get(f"{LIST}{message.pk}/")
     turns = [(turn.message.role, turn.status) for turn in answer.context["turns"]]
     assert turns == [*(("user", "answered"), ("assistant", "")) * 3, ("user", "failed")]
@@ -80,9 +74,9 @@ def test_conversation_is_shown_in_order_with_the_state_of_each_message(
     assert "Try again to answer" in answer.text
 
 
-def test_reply_shows_its_sources(populated_a: Program, admin: Client) -> None:
-    question = message_of(populated_a, content="Where does my sister live?")
-    reply = message_of(populated_a, in_reply_to_id=question.pk)
+def test_reply_shows_its_sources(program_a: Program, admin: Client) -> None:
+    question = message_of(program_a, content="Where does my sister live?")
+    reply = message_of(program_a, in_reply_to_id=question.pk)
     answer = admin.get(f"{LIST}{question.pk}/", {"why": str(reply.pk)})
     sources = answer.context["why"]
     assert sources["query"] == "Where does my sister live?"
@@ -101,16 +95,16 @@ def test_reply_shows_its_sources(populated_a: Program, admin: Client) -> None:
 
 
 def test_a_failed_message_is_retried_once_and_that_is_written_down(
-    populated_a: Program, browser: Browser, admin: Client
+    program_a: Program, browser: Browser, admin: Client
 ) -> None:
-    message = message_of(populated_a, content="Answer me!")
+    message = message_of(program_a, content="Answer me!")
     address = f"{LIST}{message.pk}/retry/"
     assert admin.get(address).status_code == 403
-    assert browser(populated_a.tenant, "view_message").post(address).status_code == 403
+    assert browser(program_a.tenant, "view_message").post(address).status_code == 403
     answer = admin.post(address, follow=True)
     assert "The message will be answered in a moment." in answer.text
     assert "was not given up" in admin.post(address, follow=True).text
-    with tenant_scope(populated_a.tenant.id):
+    with tenant_scope(program_a.tenant.id):
         assert not PendingReply.objects.failed().exists()
         event = AccessEvent.objects.filter(action="retry").latest("id")
         assert (event.subject, event.subject_id) == ("reply", str(message.pk))
@@ -142,13 +136,6 @@ def test_a_long_conversation_is_read_page_by_page(
     assert keys == [message.pk for message in messages[10:60]]
     assert earlier.context["later"].pk == messages[60].pk
     assert admin.get(f"{LIST}{messages[0].pk}/").context["earlier"] is None
-
-
-def test_message_text_is_escaped_in_html(populated_a: Program, admin: Client) -> None:
-    message = message_of(populated_a, content="Answer me!")
-    page = conversation(admin, message)
-    assert MARKUP not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
 def test_thread_is_shown_with_all_people_and_logged_with_them(

@@ -51,11 +51,6 @@ def program_a(db: None, module_populated: Program) -> Program:
     return module_populated
 
 
-@pytest.fixture
-def populated_a(program_a: Program) -> Program:
-    return program_a
-
-
 def test_every_model_is_shown_to_tenants_and_none_to_operators() -> None:
     assert [model for model in SHOWN if not tenant_site.is_registered(model)] == []
     assert [model for model in SHOWN if operator_site.is_registered(model)] == []
@@ -63,9 +58,9 @@ def test_every_model_is_shown_to_tenants_and_none_to_operators() -> None:
 
 @pytest.mark.slow
 def test_lists_and_pages_show_this_tenant_and_no_other(
-    populated_a: Program, populated_b: Program, admin: Client
+    program_a: Program, populated_b: Program, admin: Client
 ) -> None:
-    for program in (populated_a, populated_b):
+    for program in (program_a, populated_b):
         with tenant_scope(program.tenant.id):
             message = Message.objects.filter(content__contains="Lisbon").earliest("number")
             exclude_from_recall(message, author=SYSTEM)
@@ -74,7 +69,7 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
         page = admin.get(changelist(model))
         assert (model, page.status_code) == (model, 200)
         assert "tenant-b" not in page.text
-        with tenant_scope(populated_a.tenant.id):
+        with tenant_scope(program_a.tenant.id):
             keys = list(model._default_manager.values_list("pk", flat=True))
         with tenant_scope(populated_b.tenant.id):
             foreign = list(model._default_manager.values_list("pk", flat=True))
@@ -90,7 +85,7 @@ def record(tenant: Tenant, **fields: Any) -> Message:
 
 
 def test_messages_are_found_by_their_words_or_user_embedded_or_not(
-    populated_a: Program, populated_b: Program, admin: Client
+    program_a: Program, populated_b: Program, admin: Client
 ) -> None:
 
     def contents_found(asked: str) -> list[str]:
@@ -105,9 +100,9 @@ def test_messages_are_found_by_their_words_or_user_embedded_or_not(
 
 
 def test_a_message_shows_its_pieces_and_the_way_to_its_conversation(
-    populated_a: Program, admin: Client
+    program_a: Program, admin: Client
 ) -> None:
-    with tenant_scope(populated_a.tenant.id):
+    with tenant_scope(program_a.tenant.id):
         message = Message.objects.get(content__startswith="My sister", role="user")
     page = admin.get(f"{MESSAGES}{message.pk}/change/").text
     assert "embedded pieces" in page.lower()
@@ -115,8 +110,8 @@ def test_a_message_shows_its_pieces_and_the_way_to_its_conversation(
     assert f'href="/admin/conversations/{message.pk}/"' in page
 
 
-def test_a_recall_event_leads_to_the_reply(populated_a: Program, admin: Client) -> None:
-    with tenant_scope(populated_a.tenant.id):
+def test_a_recall_event_leads_to_the_reply(program_a: Program, admin: Client) -> None:
+    with tenant_scope(program_a.tenant.id):
         event = RecallEvent.objects.first()
     assert event is not None
     page = admin.get(f"/admin/memory/recallevent/{event.pk}/change/").text
@@ -141,7 +136,7 @@ def test_failed_embedding_is_retried(tenant_b: Tenant, browser: Browser) -> None
 
 
 def test_cookie_of_one_tenant_is_refused_by_another(
-    populated_a: Program, tenant_b: Tenant, admin: Client
+    program_a: Program, tenant_b: Tenant, admin: Client
 ) -> None:
     pages = [changelist(model) for model in SHOWN]
     for address in [*pages, "/admin/conversations/", "/admin/people/", "/admin/memories/"]:
@@ -150,9 +145,9 @@ def test_cookie_of_one_tenant_is_refused_by_another(
 
 
 def test_rows_name_people_agents_keys_and_members_of_the_team(
-    populated_a: Program, browser: Browser, admin: Client, send_message: SendMessage
+    program_a: Program, browser: Browser, admin: Client, send_message: SendMessage
 ) -> None:
-    program = populated_a
+    program = program_a
     first = send_message(program, "Hello", user_id="U7", thread_id="u", answered=False)
     send_message(program, "It is me", user_id="U7", thread_id="u", answered=False, name="Dora")
     page = admin.get(MESSAGES)
@@ -182,14 +177,14 @@ MEMORIES = "/admin/memories/"
 
 
 def test_memory_is_found_by_similar_meaning_with_its_signals(
-    populated_a: Program, admin: Client
+    program_a: Program, admin: Client
 ) -> None:
-    query = {"agent": str(populated_a.agent.pk), "user": "maria", "q": "When will she visit?"}
+    query = {"agent": str(program_a.agent.pk), "user": "maria", "q": "When will she visit?"}
     answer = admin.get(MEMORIES, query)
     best = answer.context["found"]["hits"][0]
     assert best["content"] == "My sister lives in Lisbon and visits in May."
     assert {"meaning", "words"} <= {signal["label"] for signal in best["signals"]}
     assert "<mark>visits</mark>" in answer.text
-    with tenant_scope(populated_a.tenant.id):
+    with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.get(action="search", subject="memories")
     assert (user_of(event), event.detail) == ("maria", {})

@@ -16,6 +16,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_message_erasure,
     verify_receipt,
 )
+from konstruct.orchestrator.messages import Thread
 from memory.models import Message
 from tenants.admin.columns import time_text
 from tenants.audit.access_log import Actor
@@ -104,9 +105,7 @@ def test_an_erased_message_has_a_receipt(
         message = Message.objects.filter(role="user").first()
         assert message is not None
         erasure = request_message_erasure(
-            agent_id=message.agent_id,
-            user_id=message.user_id,
-            thread_id=message.thread_id,
+            **Thread.of(message).as_filter,
             message_id=message.pk,
             by=Actor(ActorKind.PERSON, "1", "eva"),
             reason=REASON,

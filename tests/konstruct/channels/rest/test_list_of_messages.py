@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.konstruct.channels.rest.sent import answer, refused_fields
+from tests.konstruct.api.seed_data import answer
+from tests.konstruct.channels.rest.sent import refused_fields
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.messages import statements
 

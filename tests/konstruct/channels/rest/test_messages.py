@@ -10,14 +10,15 @@ from konstruct.channels.rest.serializers import MessageSerializer
 from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMError, LLMRefused, LLMUnavailable
 from konstruct.orchestrator import replies
-from konstruct.orchestrator.messages import konstruct_message
+from konstruct.orchestrator.messages import Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.replies import Status
 from konstruct.orchestrator.tools import tool_calls
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.context import tenant_scope
-from tests.konstruct.channels.rest.sent import answer, refused_fields, rows
+from tests.konstruct.api.seed_data import answer
+from tests.konstruct.channels.rest.sent import refused_fields, rows
 from tests.konstruct.conftest import MESSAGES, Program
 
 
@@ -87,9 +88,7 @@ def test_a_reply_that_is_not_delivered_yet_is_not_shown(program_a: Program) -> N
         message = Message.objects.get()
         record_message(
             tenant_id=program_a.tenant.id,
-            agent_id=message.agent_id,
-            user_id=message.user_id,
-            thread_id=message.thread_id,
+            **Thread.of(message).as_filter,
             channel="rest",
             role="assistant",
             content="Hi",

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from konstruct.channels.rest import views
-from tests.konstruct.channels.rest.sent import answer
+from tests.konstruct.api.seed_data import answer
 from tests.konstruct.conftest import MESSAGES, Program
 
 EVENTS = {"Accept": "text/event-stream"}

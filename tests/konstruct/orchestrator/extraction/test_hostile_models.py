@@ -14,6 +14,7 @@ from konstruct.orchestrator import metering
 from konstruct.orchestrator.extraction import fact_requests, queue, runs
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
+from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from konstruct.privacy import jobs as owner_jobs
 from memory.facts import embed_facts
@@ -267,9 +268,7 @@ def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
 ) -> None:
     message = add_message(STATEMENT)
     request = request_message_erasure(
-        agent_id=message.agent_id,
-        user_id=message.user_id,
-        thread_id=message.thread_id,
+        **Thread.of(message).as_filter,
         message_id=message.id,
         by=Actor.operator("test"),
     )

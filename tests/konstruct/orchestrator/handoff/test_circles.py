@@ -16,15 +16,9 @@ from konstruct.orchestrator.handoff.escalations import (
 )
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle
-from tests.konstruct.orchestrator.handoff.handing import (
-    FIRST,
-    SendMessage,
-    answer_to,
-    call,
-    hand,
-)
+from tests.konstruct.orchestrator.handoff.handing import FIRST, answer_to, call, hand
 from tests.servers.llm import LLMServer
 
 

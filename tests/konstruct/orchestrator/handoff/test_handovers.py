@@ -23,11 +23,10 @@ from memory.context.chat import date_prefix
 from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tenants.context import tenant_scope
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle
 from tests.konstruct.orchestrator.handoff.handing import (
     FIRST,
-    SendMessage,
     answer_to,
     call,
     hand,

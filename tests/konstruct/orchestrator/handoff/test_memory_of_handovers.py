@@ -7,16 +7,9 @@ from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
-from tests.konstruct.conftest import Program
+from tests.konstruct.conftest import Program, SendMessage
 from tests.konstruct.orchestrator.conftest import handle
-from tests.konstruct.orchestrator.handoff.handing import (
-    FIRST,
-    SendMessage,
-    answer_to,
-    call,
-    hand,
-    words,
-)
+from tests.konstruct.orchestrator.handoff.handing import FIRST, answer_to, call, hand, words
 from tests.memory.recall_traces import trace_of
 from tests.servers.llm import LLMServer
 
