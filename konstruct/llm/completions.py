@@ -297,7 +297,11 @@ def _text(data: Any) -> str:
     if isinstance(data, str):
         return data
     if isinstance(data, list):
-        return "".join(_text(part) for part in data if _is_text(part))
+        return "".join(
+            _text(part)
+            for part in data
+            if not isinstance(part, Mapping) or part.get("type", "text") in TEXT_PARTS
+        )
     if isinstance(data, Mapping):
         choice = _at(data, "choices", 0)
         if choice is not None:
@@ -306,10 +310,6 @@ def _text(data: Any) -> str:
             if data.get(key):
                 return _text(data[key])
     return ""
-
-
-def _is_text(part: Any) -> bool:
-    return not isinstance(part, Mapping) or part.get("type", "text") in TEXT_PARTS
 
 
 def retry_after_seconds(value: str | None) -> float | None:

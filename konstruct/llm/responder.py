@@ -84,7 +84,9 @@ class BuiltInResponder:
         """
         last = request.messages[-1]
         if last["role"] == "tool":
-            return Completion(answer_tool_result(last["content"]))
+            result = last["content"]
+            was_done = result.startswith(("Remembered", "This was known"))
+            return Completion(f"{result} {DISCLAIMER}" if was_done else NOT_DONE)
         offered = request.tools if request.accepts_calls else ()
         requested = requested_tool_call(request.messages, offered)
         if requested is not None:
@@ -119,12 +121,6 @@ def requested_tool_call(
     if not any(tool["function"]["name"] == REMEMBER for tool in tools):
         return None
     return RequestedCall("call_0", REMEMBER, {"fact": " ".join(match["fact"].split())})
-
-
-def answer_tool_result(result: str) -> str:
-    """Return the answer after the result of the tool."""
-    was_done = result.startswith(("Remembered", "This was known"))
-    return f"{result} {DISCLAIMER}" if was_done else NOT_DONE
 
 
 def _recalled_lines(messages: Iterable[Mapping[str, Any]]) -> list[str]:

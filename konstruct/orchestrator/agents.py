@@ -199,7 +199,11 @@ def _validation(agent: Agent) -> Iterator[None]:
             _refuse_taken_name(agent, error)
         is_contradictory = error.message_dict.keys() == {NON_FIELD_ERRORS}
         kind = AgentContradictory if is_contradictory else AgentInvalid
-        raise kind.from_messages(error.message_dict) from error
+        fields = error.message_dict
+        text = "; ".join(f"{field}: {' '.join(messages)}" for field, messages in fields.items())
+        invalid = kind(text.replace("__all__: ", ""))
+        invalid.fields = fields
+        raise invalid from error
     except IntegrityError as error:  # the name was taken after the validation
         _refuse_taken_name(agent, error)
         raise

@@ -1,7 +1,6 @@
 """Errors of the orchestrator."""
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 from tenants.exceptions import KonstructError
 
@@ -17,14 +16,6 @@ class AgentInvalid(KonstructError):
 
     is_usage_error = True
     fields: Mapping[str, Sequence[str]] = {}
-
-    @classmethod
-    def from_messages(cls, fields: Mapping[str, Sequence[str]]) -> Self:
-        """Return an error from messages by field, as in ValidationError.message_dict."""
-        text = "; ".join(f"{field}: {' '.join(messages)}" for field, messages in fields.items())
-        error = cls(text.replace("__all__: ", ""))
-        error.fields = fields
-        return error
 
 
 class AgentContradictory(AgentInvalid):

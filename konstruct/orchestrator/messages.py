@@ -179,15 +179,13 @@ class ThreadState:
             logger.warning("a state of a thread is not written: %s", error)
 
 
-def write_all_states(tenant_id: UUID, threads: Iterable[str] | None = None) -> None:
-    """Write the keys of all open states of a tenant, or of these threads."""
+def write_all_states(tenant_id: UUID) -> None:
+    """Write the keys of all open states of a tenant."""
     for state in STATES:
-        of_state = threads
-        if of_state is None:
-            with tenant_scope(tenant_id):
-                rows = state.open_rows().order_by().values_list("thread_id", flat=True)
-                of_state = list(rows.distinct())
-        for thread_id in of_state:
+        with tenant_scope(tenant_id):
+            threads = state.open_rows().order_by().values_list("thread_id", flat=True)
+            thread_ids = list(threads.distinct())
+        for thread_id in thread_ids:
             state.write(tenant_id, thread_id)
 
 

@@ -6,7 +6,6 @@ The code that opens an escalation, asks for consent, fails a job or requests an 
 the row again later. A tenant without recipients has no such jobs.
 """
 
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -40,21 +39,16 @@ UNION (SELECT id FROM audit_messageerasure WHERE done_at IS NULL LIMIT %(limit)s
 """
 
 
-def notify(key: UUID, *, pause: timedelta = timedelta(0)) -> None:
-    """Check whether to notify people of a row. Call it in the transaction that changes the row.
+def notify(*keys: UUID, pause: timedelta = timedelta(0)) -> None:
+    """Check whether to notify people of rows. Call it in the transaction that changes the rows.
 
-    One statement, which is sent with the next one. Without recipients it has no effect.
+    One statement. Without recipients it has no effect.
 
     Args:
-        key: the id of an escalation, a tool call, an erasure or a job; or the tenant's id, for
-            proposed facts and quotas.
+        keys: ids of escalations, tool calls, erasures or jobs; or the tenant's id, for proposed
+            facts and quotas.
         pause: time until the check.
     """
-    notify_many([key], pause=pause)
-
-
-def notify_many(keys: Iterable[UUID], *, pause: timedelta = timedelta(0)) -> None:
-    """Check several rows, as `notify` does."""
     values = {
         "tenant_id": required_tenant_id(),
         "keys": sorted(keys),
@@ -72,4 +66,4 @@ def notify_of_reviews() -> None:
 
 def notify_of_all_open() -> None:
     """Check all open rows, for a new or changed recipient."""
-    notify_many([*fetch_column(_OPEN, {"limit": MAX_OPEN}), required_tenant_id()])
+    notify(*fetch_column(_OPEN, {"limit": MAX_OPEN}), required_tenant_id())

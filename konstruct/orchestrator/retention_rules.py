@@ -134,24 +134,20 @@ def preview(rule: RetentionRule) -> Preview:
     without_rule = Agent.objects.exclude(pk__in=ruled).values_list("pk", flat=True)
     agents = [rule.agent_id] if rule.agent_id else list(without_rule)
     values = {"agents": agents, "before": before, "limit": MAX_PREVIEWED + 1}
-    kinds = _kinds_of_rows()
-    counts = "".join(
-        f", (SELECT count(*) FROM {table} AS kept WHERE kept.{column} IN (SELECT id FROM old))"  # noqa: S608 (declared names)
-        for table, (column, _) in kinds.items()
-    )
-    messages, users, oldest, *rows = fetch_all(f"{_PREVIEW}{counts} FROM old", values)[0]
-    names = (name for _, name in kinds.values())
-    counts_by_name = {name: count for name, count in zip(names, rows, strict=True) if count}
-    return Preview(before, oldest, messages, users, counts_by_name)
-
-
-def _kinds_of_rows() -> dict[str, tuple[str, str]]:
-    """Return the columns with a message's id, and the plural names of the rows, by table."""
     names = {
         model._meta.db_table: str(model._meta.verbose_name_plural) for model in apps.get_models()
     }
-    return {
-        table: (data.message, names[table])
+    columns = {
+        table: data.message
         for table, data in personal_tables().items()
         if data.message and not data.schema and table in names and table != Message._meta.db_table
     }
+    counts = "".join(
+        f", (SELECT count(*) FROM {table} AS kept WHERE kept.{column} IN (SELECT id FROM old))"  # noqa: S608 (declared names)
+        for table, column in columns.items()
+    )
+    messages, users, oldest, *rows = fetch_all(f"{_PREVIEW}{counts} FROM old", values)[0]
+    counts_by_name = {
+        names[table]: count for table, count in zip(columns, rows, strict=True) if count
+    }
+    return Preview(before, oldest, messages, users, counts_by_name)

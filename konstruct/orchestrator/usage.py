@@ -28,7 +28,7 @@ from tenants.context import (
     tenant_scope,
 )
 from tenants.exceptions import KonstructError
-from tenants.limits.quotas import MONTHLY, Limit, Quota, QuotaExceeded, limits_of
+from tenants.limits.quotas import MONTHLY, Quota, QuotaExceeded, limits_of
 from tenants.metrics import counter
 from tenants.models import Tenant
 from tenants.outages import OUTAGES
@@ -196,12 +196,6 @@ def first_of_month(moment: datetime | None = None) -> date:
     return (moment or timezone.now()).astimezone(UTC).date().replace(day=1)
 
 
-def reached_limits(limits: Mapping[Quota, Limit], used: Mapping[Quota, Any]) -> dict[Quota, str]:
-    """Return "soft" or "hard" for each quota that has reached a limit."""
-    levels = {quota: limit.level(used.get(quota)) for quota, limit in limits.items()}
-    return {quota: level for quota, level in levels.items() if level}
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -270,9 +264,13 @@ def measure(tenant: Tenant) -> dict[str, Any]:
             "api_keys": keys,
         }
         used = usage_of(tenant, Quota)
-        levels = reached_limits(limits_of(tenant.quotas), used)
         before = tenant.usage.get("reached", {})
-        reached = _with_times(before, levels, now)
+        reached = {}
+        for quota, limit in limits_of(tenant.quotas).items():
+            if level := limit.level(used.get(quota)):
+                previous = before.get(quota.value, {})
+                since = previous["since"] if previous.get("level") == level else now.isoformat()
+                reached[quota.value] = {"level": level, "since": since}
         # Before the usage is stored: after a kill they are recorded again, not lost.
         for quota in (quota for quota in reached if reached[quota] != before.get(quota)):
             record_event(EventType.QUOTA_REACHED, tenant.pk, detail=quota)
@@ -286,18 +284,6 @@ def measure(tenant: Tenant) -> dict[str, Any]:
         with tenant_scope(tenant.pk):
             notify(tenant.pk)
     return tenant.usage
-
-
-def _with_times(
-    before: dict[str, Any], levels: dict[Quota, str], now: datetime
-) -> dict[str, dict[str, str]]:
-    """Return the reached limits, each with the time at which it was reached."""
-    reached = {}
-    for quota, level in levels.items():
-        previous = before.get(quota.value, {})
-        since = previous["since"] if previous.get("level") == level else now.isoformat()
-        reached[quota.value] = {"level": level, "since": since}
-    return reached
 
 
 def _measured_at(tenant: Tenant) -> datetime:

@@ -80,8 +80,27 @@ class Batch:
 
     @property
     def prompt(self) -> list[dict[str, str]]:
-        """The messages of the request."""
-        return build_prompt(self.sources, self.known)
+        """The messages of the request.
+
+        Known facts come first, so that a server can cache the prompt up to the first new fact.
+        """
+        document = {
+            "known_facts": [
+                {"id": fact.label, "subject": fact.subject, "slot": fact.slot, "value": fact.value}
+                for fact in self.known
+            ],
+            "messages": [
+                {
+                    "date": source.created_at.strftime("%Y-%m-%d, %A"),
+                    "speaker": source.speaker,
+                    **({} if source.role == source.speaker else {"role": source.role}),
+                    "text": source.content,
+                }
+                for source in self.sources
+            ],
+        }
+        content = json.dumps(document, ensure_ascii=False)
+        return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": content}]
 
 
 def truncate_batch(messages: list[Message]) -> list[Message]:
@@ -328,33 +347,6 @@ FORMATS: Final = (JSON_SCHEMA, JSON_OBJECT, TEXT)
 PROMPT_DIGEST: Final = hashlib.sha256(
     (INSTRUCTIONS + json.dumps(FACT, sort_keys=True)).encode()
 ).hexdigest()
-
-
-def build_prompt(sources: Sequence[Source], known: Sequence[KnownFact]) -> list[dict[str, str]]:
-    """Return the messages of a request for the facts of a part of a conversation.
-
-    Args:
-        sources: the messages, oldest first.
-        known: active facts of the same agent and user, with labels that `supersedes` may name.
-            They come first, so that a server can cache the prompt up to the first new fact.
-    """
-    document = {
-        "known_facts": [
-            {"id": fact.label, "subject": fact.subject, "slot": fact.slot, "value": fact.value}
-            for fact in known
-        ],
-        "messages": [
-            {
-                "date": source.created_at.strftime("%Y-%m-%d, %A"),
-                "speaker": source.speaker,
-                **({} if source.role == source.speaker else {"role": source.role}),
-                "text": source.content,
-            }
-            for source in sources
-        ],
-    }
-    content = json.dumps(document, ensure_ascii=False)
-    return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": content}]
 
 
 def request_options(

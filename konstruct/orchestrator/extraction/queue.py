@@ -6,16 +6,15 @@ and removes the job has seen every message that was written before.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from django.db.models import Count, Q
-from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import Agent, ExtractionCursor
+from konstruct.orchestrator.models import ExtractionCursor
 from tenants.context import execute
 from tenants.jobs import JobKind
 from tenants.traces import traceparent
@@ -39,8 +38,6 @@ PREVIEWS: Final = JobKind(
     queue="extractions",
     max_attempts=5,  # pauses double from a minute: a quarter of an hour
 )
-# Time for the code around the requests to the language model.
-PREVIEW_GRACE: Final = timedelta(minutes=1)
 
 # A failed job gets new attempts with a new message, at most once a day.
 _ENQUEUE: Final = """
@@ -126,9 +123,3 @@ def counts(agent_id: UUID) -> dict[str, int]:
         queued=Count("pk", filter=Q(due_at__isnull=False, failed_at__isnull=True)),
         failed=Count("pk", filter=Q(failed_at__isnull=False)),
     )
-
-
-def time_until_idle(agent: Agent, newest: datetime) -> timedelta:
-    """Return the time until a conversation with this newest message is idle; 0 if it is."""
-    idle = timedelta(seconds=agent.extraction_idle_seconds)
-    return min(max(newest + idle - timezone.now(), timedelta(0)), idle)

@@ -42,6 +42,8 @@ from tenants.jobs import Lease, key_of
 
 # Earlier messages in a batch, because the new messages may refer to them.
 MAX_CONTEXT_MESSAGES: Final = 6
+# Time of a preview for the code around the requests to the language model.
+PREVIEW_GRACE: Final = timedelta(minutes=1)
 SWITCHED_OFF: Final = "The agent does not extract facts now (extracts_facts)."
 KILLED: Final = "The process ended before the run was done."
 NOT_THERE: Final = "A message of the run was erased, or moved to another user."
@@ -122,9 +124,10 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch |
         if not new:
             lease.finish()
             return None
-        pause = queue.time_until_idle(agent, max(message.created_at for message in new))
-        if pause and len(new) < size:
-            queue.EXTRACTIONS.postpone(cursor.pk, pause)
+        idle = timedelta(seconds=agent.extraction_idle_seconds)
+        pause = max(message.created_at for message in new) + idle - timezone.now()
+        if pause > timedelta(0) and len(new) < size:
+            queue.EXTRACTIONS.postpone(cursor.pk, min(pause, idle))
             return None
         new = fact_requests.truncate_batch(new)
         earlier = messages.filter(number__lt=new[0].number).order_by("-number")
@@ -332,9 +335,7 @@ def preview(
         agent.extraction_model = model
     batch = _batch(agent, thread, fact_requests.truncate_batch(list(messages)))
     fact_requests.require_model(batch)
-    max_time = (
-        len(fact_requests.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
-    )
+    max_time = len(fact_requests.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + PREVIEW_GRACE
     with transaction.atomic():
         run = _create_run(
             batch, requested_by=requested_by, replay_of=replay_of.pk if replay_of else None

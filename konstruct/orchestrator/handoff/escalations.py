@@ -295,7 +295,7 @@ def open_escalation(
             reason=reason,
         )
         queued = PendingReply.objects.waiting().select_related("message")
-        for pending in queued.in_thread(**thread.as_filter).exclude(pk=message_id):  # type: ignore[arg-type]
+        for pending in queued.in_thread(**thread.as_filter).exclude(pk=message_id):
             # It is not held if a worker answers it at this moment.
             replies.hold(konstruct_message(pending.message), HeldFor.PERSON)
         notify(escalation.pk)
@@ -407,7 +407,7 @@ def held_replies(thread: Thread) -> list[PendingReply]:
     """Return the thread's replies that are held for a person, with their messages, oldest first."""
     return list(
         PendingReply.objects.held(HeldFor.PERSON)
-        .in_thread(**thread.as_filter)  # type: ignore[arg-type]  # the three names of a thread
+        .in_thread(**thread.as_filter)
         .select_related("message")
     )
 

@@ -155,13 +155,6 @@ def agents_since_person(thread: Thread) -> set[UUID]:
     return agent_ids
 
 
-def answered_last(message: KonstructMessage, agent: Agent) -> bool:
-    """Return whether the agent wrote the last reply in the message's thread."""
-    replies = Message.objects.filter(**Thread.of(message).as_filter, role=Role.ASSISTANT)
-    last = replies.order_by("-created_at", "-number").values_list("answered_by_id", flat=True)
-    return last.first() == agent.id
-
-
 # --- By a person or a program ---------------------------------------------------------------------
 
 
@@ -362,25 +355,29 @@ class PromptTurns:
     clauses: tuple[str, ...] = ()
 
 
-def is_shared_channel(channel: str) -> bool:
-    """Return whether several people may speak in a thread of the channel."""
-    return channel in shared_channels()
-
-
 def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
     """Return the turns for the agent's answer to the message; None: its window has all of them.
 
-    Call it after a handover, or in a channel with shared threads.
+    The turns of the thread are needed after a handover, and if several people speak in it.
     """
     is_handed_over = agent.id != message.agent_id
     turns: Sequence[Mapping[str, Any]]
-    if is_shared_channel(message.channel):
+    if message.channel in shared_channels():
         turns = get_thread_turns(message.tenant_id, message.thread_id, message.channel)
-    else:  # the thread belongs to one user and one agent
+    elif is_handed_over:  # the thread belongs to one user and one agent
         rows = Message.objects.not_excluded().filter(**Thread.of(message).as_filter)
         newest = rows.order_by("-created_at", "-number")[: WINDOW + 1]
         turns = [ThreadTurn.of(row).as_dict() for row in reversed(newest)]
-    turns = [turn for turn in turns if _is_before(turn, message)]
+    else:
+        return None
+    at = message.created_at.isoformat() if message.created_at else ""
+    # Without the message itself, and later messages of users.
+    turns = [
+        turn
+        for turn in turns
+        if turn.get("message_id") != str(message.id)
+        and (turn["role"] == Role.ASSISTANT or turn.get("at", "") <= at)
+    ]
     if not is_handed_over and not _have_other_speakers(turns, message):
         return None
     return with_window(message, agent, turns)
@@ -429,14 +426,6 @@ def with_window(
 def _have_other_speakers(turns: Sequence[Mapping[str, Any]], message: KonstructMessage) -> bool:
     speakers = {turn["user_id"] for turn in turns if turn["role"] == Role.USER}
     return bool(speakers - {message.user_id})
-
-
-def _is_before(turn: Mapping[str, Any], message: KonstructMessage) -> bool:
-    """Return False for the message itself, and for later messages of users."""
-    if turn.get("message_id") == str(message.id):
-        return False
-    at = message.created_at.isoformat() if message.created_at else ""
-    return turn["role"] == Role.ASSISTANT or turn.get("at", "") <= at
 
 
 def _prompt_turn(

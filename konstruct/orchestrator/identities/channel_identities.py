@@ -52,11 +52,11 @@ def main_id(user_id: str) -> str:
     return linked.first() or user_id
 
 
-def users_of_accounts(text: str, limit: int = 1000) -> list[str]:
+def users_of_accounts(text: str) -> list[str]:
     """Return the ids of the users of channel accounts with this text in their id or their name."""
     matches = Q(own_id__icontains=text) | Q(native_id=text) | Q(name__icontains=text)
     user_ids = ChannelIdentity.objects.filter(matches).values_list("user_id", flat=True)
-    return sorted(set(user_ids.order_by()[:limit]))
+    return sorted(set(user_ids.order_by()[:MAX_NAMES]))
 
 
 def is_known(user_ids: Sequence[str]) -> bool:
@@ -138,7 +138,15 @@ def identity_of(channel: str, workspace: str, native_id: str, name: str = "") ->
     text_argument("name", name)
     identity = ChannelIdentity.objects.filter(**place).first()
     if identity is None:
-        identity = _create_identity(place, name)
+        with transaction.atomic():
+            _lock_identities()
+            identity = ChannelIdentity.objects.filter(**place).first()
+            if identity is None:
+                own_id = _free_id(**place)
+                hold_people([own_id])
+                identity = ChannelIdentity.objects.create(
+                    **place, own_id=own_id, user_id=own_id, name=name
+                )
     if name and identity.name != name:
         identity.name = name
         identity.save(update_fields=["name"])
@@ -214,17 +222,6 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
             done_at=Now(), last_error="Unlinked before it was finished."
         )
         return existing
-
-
-def _create_identity(place: dict[str, str], name: str) -> ChannelIdentity:
-    with transaction.atomic():
-        _lock_identities()
-        existing = ChannelIdentity.objects.filter(**place).first()
-        if existing is not None:
-            return existing
-        own_id = _free_id(**place)
-        hold_people([own_id])
-        return ChannelIdentity.objects.create(**place, own_id=own_id, user_id=own_id, name=name)
 
 
 def _free_id(channel: str, workspace: str, native_id: str) -> str:

@@ -141,8 +141,18 @@ def request_erasure(
         raise InvalidArgument(f"user_id={user_id[:80]!a} {problem}")
     refuse_name_in_reason(reason, user_id)
     user_ids = linked_ids(user_id)
-    if threads:
-        _refuse_threads_of_others(user_ids, threads, agent_id=agent_id, by_bound_key=by_bound_key)
+    of_others = [
+        thread.thread_id
+        for thread in (
+            threads_of(user_ids, agent_id=agent_id, requested=threads) if threads else ()
+        )
+        if thread.is_requested and not thread.session_belongs_to_person(strict=by_bound_key)
+    ]
+    if of_others:
+        listed = ", ".join(repr(thread) for thread in of_others[:5])
+        raise ThreadOfOthers(
+            f"Not of {user_ids[0]!r} alone: {listed}. Nothing was noted; leave these threads out."
+        )
     affected = replies_to_others(user_ids, agent_id=agent_id).filter(pk__in=reply_ids)
     if unknown := {*reply_ids} - {*affected.values_list("pk", flat=True)}:
         raise InvalidArgument(f"reply {min(unknown)} to another was not written with their words")
@@ -226,26 +236,6 @@ def request_message_erasure(
             raise
         return existing
     return request
-
-
-def _refuse_threads_of_others(
-    user_ids: Sequence[str],
-    threads: Sequence[str],
-    *,
-    agent_id: UUID | None,
-    by_bound_key: bool,
-) -> None:
-    """Raise ThreadOfOthers unless the session of each thread belongs to the person."""
-    wrong = [
-        thread.thread_id
-        for thread in threads_of(user_ids, agent_id=agent_id, requested=threads)
-        if thread.is_requested and not thread.session_belongs_to_person(strict=by_bound_key)
-    ]
-    if wrong:
-        listed = ", ".join(repr(thread) for thread in wrong[:5])
-        raise ThreadOfOthers(
-            f"Not of {user_ids[0]!r} alone: {listed}. Nothing was noted; leave these threads out."
-        )
 
 
 VERSION: Final = 1

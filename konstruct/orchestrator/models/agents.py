@@ -53,24 +53,21 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 class PendingReplyQuerySet(JobQuerySet):
     """Messages that wait for their reply."""
 
-    def in_thread(
-        self, *, agent_id: UUID | OuterRef, user_id: str | OuterRef, thread_id: str | OuterRef
-    ) -> Self:
-        """Those of one conversation, oldest first."""
-        return self.filter(
-            message__agent_id=agent_id, message__user_id=user_id, message__thread_id=thread_id
-        ).order_by("message__created_at", "message__number")
+    def in_thread(self, **thread: Any) -> Self:
+        """Those of one conversation (agent_id, user_id and thread_id), oldest first."""
+        of_message = {f"message__{name}": value for name, value in thread.items()}
+        return self.filter(**of_message).order_by("message__created_at", "message__number")
 
 
-def validate_handovers(agent: "Agent") -> None:
+def validate_rules(agent: "Agent") -> None:
     """Raise ValidationError for blank phrases and unknown agents; normalize the agents' ids."""
     phrases = agent.hand_over_on
     if not isinstance(phrases, dict) or len(phrases) > MAX_PHRASES:
         raise ValidationError(
             {"hand_over_on": f"Give an object of at most {MAX_PHRASES} phrases with agents' ids."}
         )
-    for field, given in (("hand_over_on", phrases), ("hand_back_on", agent.hand_back_on)):
-        if any(is_blank(phrase) or "\0" in phrase for phrase in given):
+    for field in ("escalate_on", "hand_over_on", "hand_back_on"):
+        if any(is_blank(phrase) or "\0" in phrase for phrase in getattr(agent, field)):
             raise ValidationError(
                 {field: "Give phrases that say something, without NUL characters."}
             )
@@ -412,11 +409,7 @@ class Agent(TenantModel):
             raise ValidationError(
                 {"tools": f"There is no tool {unknown[0]!r}. There are: {known}."}
             )
-        if any(is_blank(phrase) or "\0" in phrase for phrase in self.escalate_on):
-            raise ValidationError(
-                {"escalate_on": "Give phrases that say something, without NUL characters."}
-            )
-        validate_handovers(self)
+        validate_rules(self)
         rules = self.fact_review_by_slot
         if not isinstance(rules, dict) or not {*rules.values()} <= {*FactReview.values}:
             raise ValidationError(

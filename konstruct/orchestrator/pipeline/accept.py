@@ -4,7 +4,7 @@ All data that a reply depends on is read in one place into a frozen value.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -79,12 +79,14 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
         QuotaExceeded: the message is new, and a hard limit of the tenant is reached.
     """
     pieces = estimated_pieces(incoming.content, incoming.name)
+    key, prefix = incoming.idempotency_key, f"{incoming.channel}/"
+    if key is not None and not key.startswith(prefix):
+        key = prefix + key  # keys of two channels cannot be equal
     thread = Thread(incoming.agent_id, incoming.user_id, incoming.thread_id)
     with tenant_scope(tenant_id), transaction.atomic(savepoint=False):
         try:
             usage.require_room(usage.MESSAGE_QUOTAS, memories=pieces)
         except QuotaExceeded:
-            key = _channel_key(incoming)
             if key is None or not Message.objects.filter(idempotency_key=key).exists():
                 raise
         message, created = record_message(
@@ -96,7 +98,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
             role=Role.USER,
             content=incoming.content,
             name=incoming.name,
-            idempotency_key=_channel_key(incoming),
+            idempotency_key=key,
             created_at=incoming.created_at,
             metadata=incoming.metadata,
             job=(replies.REPLIES, thread.lane),
@@ -126,12 +128,6 @@ def retry_reply(message_id: UUID, *, tenant_id: UUID) -> None:
     with tenant_scope(tenant_id), transaction.atomic():
         replies.retry(message_id)
         replies.notify_changed(load_message(message_id))
-
-
-def _channel_key(incoming: Incoming) -> str | None:
-    """Return the key with the channel as prefix: keys of two channels cannot be equal."""
-    key, prefix = incoming.idempotency_key, f"{incoming.channel}/"
-    return key if key is None or key.startswith(prefix) else prefix + key
 
 
 def _refuse_different(existing: Message, incoming: Incoming) -> None:
@@ -205,10 +201,6 @@ class Snapshot:
         if self.escalation is None or self.escalation.is_to_person:
             return self.thread_agent
         return self.handover_agent
-
-    def without_handover(self) -> "Snapshot":
-        """Return the same snapshot without the escalation or handover, which has ended."""
-        return replace(self, escalation=None, handover_agent=None, can_hand_back=False)
 
 
 def read_snapshot(message_id: UUID) -> Snapshot:

@@ -141,7 +141,9 @@ def take_step(snapshot: Snapshot, lease: Lease) -> Draft | Snapshot | None:
         with lease.transaction():
             is_held = escalations.hold_for_person(message)
         # A person may have resolved the escalation since the snapshot.
-        return None if is_held else snapshot.without_handover()
+        if is_held:
+            return None
+        return replace(snapshot, escalation=None, handover_agent=None, can_hand_back=False)
     agent = snapshot.answering_agent
     if agent is None:
         reason = "The agent to which this was handed is not active."
@@ -216,11 +218,10 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
             if any(map(tool_calls.awaits_program, calls)) and tool_calls.hold_for_program(message):
                 return None
     with transaction.atomic():
-        session = None
-        if snapshot.history is not None:
-            session = handovers.program_turns(message, snapshot.history)
-        elif agent.id != snapshot.thread.agent_id or handovers.is_shared_channel(message.channel):
+        if snapshot.history is None:
             session = handovers.prompt_turns(message, agent)
+        else:
+            session = handovers.program_turns(message, snapshot.history)
         instructions = instructions_for(agent, snapshot.instructions)
         gathered = gather_context(message, agent, session, instructions)
     prompt = build_prompt(agent, gathered, session)

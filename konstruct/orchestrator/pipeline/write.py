@@ -11,9 +11,9 @@ from uuid import UUID
 from konstruct.orchestrator import replies, usage
 from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
-from konstruct.orchestrator.handoff import escalations, handovers
+from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.handoff.escalations import OPEN_ESCALATION, EscalationState, OpenedBy
-from konstruct.orchestrator.messages import KonstructMessage, lock_windows
+from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions
 from konstruct.orchestrator.pipeline.accept import Snapshot
 from memory import short_term
@@ -110,6 +110,12 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
 
     Call it in a transaction.
     """
+    content = draft.content
+    if draft.agent.id != message.agent_id:
+        of_agents = Message.objects.filter(**Thread.of(message).as_filter, role=Role.ASSISTANT)
+        last = of_agents.order_by("-created_at", "-number").values_list("answered_by_id", flat=True)
+        if last.first() != draft.agent.id:  # the first reply after a handover
+            content = f"{INTRODUCTION.format(name=draft.agent.name)}\n\n{content}"
     reply, is_new = transcript.record_message(
         tenant_id=message.tenant_id,
         agent_id=message.agent_id,
@@ -118,7 +124,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         channel=message.channel,
         role=Role.ASSISTANT,
         name=draft.agent.name,
-        content=with_introduction(message, draft),
+        content=content,
         in_reply_to=message.id,
         answered_by=draft.agent.id,
         usage=draft.usage,
@@ -130,13 +136,6 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
     if is_new:
         usage.count(replies=1, memories=estimated_pieces(reply.content, reply.name))
     return reply
-
-
-def with_introduction(message: KonstructMessage, draft: Draft) -> str:
-    """Return the text of the reply. After a handover, the first reply begins with the name."""
-    if draft.agent.id == message.agent_id or handovers.answered_last(message, draft.agent):
-        return draft.content
-    return f"{INTRODUCTION.format(name=draft.agent.name)}\n\n{draft.content}"
 
 
 def append_to_window(message: KonstructMessage, reply: Message) -> None:
