@@ -15,10 +15,8 @@ from celery.signals import (
     worker_init,
     worker_shutting_down,
 )
-from kombu.transport import TRANSPORT_ALIASES
-from kombu.transport import redis as kombu_redis
-from redis.exceptions import ConnectionError as BrokerDown
-from redis.exceptions import ResponseError
+from kombu.transport import TRANSPORT_ALIASES, redis as kombu_redis
+from redis.exceptions import ConnectionError as BrokerDown, ResponseError
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from konstruct import __version__

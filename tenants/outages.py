@@ -5,8 +5,7 @@ from typing import ClassVar
 from django.db import InterfaceError, OperationalError
 from django_redis.exceptions import ConnectionInterrupted
 from psycopg.errors import ReadOnlySqlTransaction
-from redis.exceptions import ConnectionError as CacheDown
-from redis.exceptions import TimeoutError as CacheTimeout
+from redis.exceptions import ConnectionError as CacheDown, TimeoutError as CacheTimeout
 
 from tenants.exceptions import KonstructError
 

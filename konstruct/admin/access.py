@@ -3,28 +3,29 @@
 from functools import partial
 from typing import Any, ClassVar
 
-from django.contrib import messages
 from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.lists import LONG_IDS, BoundedPaginator, id_column, person
-from konstruct.admin.pages import as_uuid
+from konstruct.admin.pages import as_uuid, show_outcome
 from konstruct.api.auth.keys import owns_proposal
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
 from memory.models import AuthorKind, PersonName
 from memory.models.facts import Author
-from tenants.admin.list_tools import ListToolsAdmin
+from tenants.admin.exports import page_sources
+from tenants.admin.list_tools import EXPORT_ROUTE, UNREADABLE_FIELDS, ListToolsAdmin, is_readable
+from tenants.admin.recorded_admin import DeclaredChangeList
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
-from tenants.limits.quotas import QuotaExceeded
 
 
 def actor_of(request: HttpRequest) -> Actor:
@@ -96,17 +97,6 @@ def log_row_access(
     log_access(request, action, subject or row._meta.verbose_name_raw, **{**defaults, **detail})
 
 
-def log_list_access(
-    request: HttpRequest, action: str, row: Model | None, subject: str, **detail: Any
-) -> None:
-    """Log an action on a row or on a list, with the user of its address."""
-    if row is not None:
-        log_row_access(request, Action(action), row, **detail)
-    else:
-        user_id = request.GET.get("user") or None
-        log_access(request, Action(action), subject, user_id=user_id, **detail)
-
-
 def log_site_access(
     request: HttpRequest, action: str, *, user: Any = None, username: str = "", **detail: Any
 ) -> None:
@@ -146,18 +136,17 @@ class AuditedAdmin(ListToolsAdmin):
     list_per_page = 25
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show the form, or the reason why the tenant's quota refuses it."""
-        try:
-            response: HttpResponse = super().changeform_view(request, *args, **kwargs)
-        except QuotaExceeded as refusal:
-            messages.error(request, str(refusal))
-            return redirect(request.path)
-        return response
+        """Show the form, or the reason why a service or a quota refuses it."""
+        with show_outcome(request):
+            return super().changeform_view(request, *args, **kwargs)
+        return redirect(request.path)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Add `person_name`, the newest name of the user of a row."""
-        rows: QuerySet[Any] = super().get_queryset(request)
-        if not any(field.name == "user_id" for field in self.opts.concrete_fields):
+        """Leave out vectors, and add `person_name`, the newest name of the user of a row."""
+        columns = self.opts.concrete_fields
+        unreadable = [field.name for field in columns if isinstance(field, UNREADABLE_FIELDS)]
+        rows: QuerySet[Any] = super().get_queryset(request).defer(*unreadable)
+        if not any(field.name == "user_id" for field in columns):
             return rows
         return rows.annotate(person_name=newest_name())
 
@@ -183,16 +172,30 @@ class AuditedAdmin(ListToolsAdmin):
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
-        """Log an action on a row, or on the list."""
-        log_list_access(request, action, row, self.opts.verbose_name_raw, **detail)
+        """Log an action on a row, or on the list, with the user of its address."""
+        if row is not None:
+            log_row_access(request, Action(action), row, **detail)
+            return
+        subject = self.list_name or self.opts.verbose_name_raw
+        log_access(
+            request, Action(action), subject, user_id=request.GET.get("user") or None, **detail
+        )
 
 
 class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):
     """Read-only rows, and a record of who reads them."""
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Return the fields; the page of a row names its person."""
-        fields = super().get_fields(request, obj)
+        """Return the declared fields, or the columns of the list and then all others.
+
+        The page of a row names its person.
+        """
+        fields = self.fields
+        if fields is None:
+            names = [getattr(column, "__name__", column) for column in self.list_display]
+            shown = [name for name in names if name != "__str__"]
+            columns = [field.name for field in self.opts.concrete_fields if is_readable(field)]
+            fields = list(dict.fromkeys([*shown, *columns]))
         return [person if obj and name == "user_id" else name for name in fields]
 
 
@@ -220,3 +223,66 @@ class AgentRowsAdmin(AgentNameAdmin, AuditedReadOnlyAdmin):
     """Read-only rows of an agent, by default the newest first."""
 
     ordering: Any = ("-created_at", "id")
+
+
+class RowPageAdmin(AgentRowsAdmin):
+    """Rows that have a page instead of a form."""
+
+    template: ClassVar[str]
+    title: ClassVar[Any]
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
+        """Show the page of a row."""
+        row = self.get_object(request, object_id)
+        is_read = request.method in ("GET", "HEAD")
+        if row is None or not is_read or not self.has_view_permission(request, row):
+            raise PermissionDenied
+        log_row_access(request, Action.VIEW, row)
+        context = {"title": self.title, **self.page_context(request, row)}
+        return tenant_site.render(request, self.template, **context)
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Return the values of the template."""
+        raise NotImplementedError
+
+
+class PageList(AgentRowsAdmin):
+    """A list with search, filters and export, at the address of a page.
+
+    `serve` registers the page; the model keeps its list of all rows, if it has one.
+    """
+
+    list_name: ClassVar[str]
+    """The name of the page, which is its address, too."""
+    permission: ClassVar[str]
+    sortable_by: Any = ()
+
+    @classmethod
+    def serve(cls, model: type[Model]) -> None:
+        """Serve the list of a model, and its export."""
+        shown = page_sources[cls.list_name] = cls(model, tenant_site)
+        at, name, export = f"{cls.list_name}/", cls.list_name, f"{cls.list_name}_export"
+        tenant_site.page(at, name=name, permission=cls.permission)(shown.changelist_view)
+        serve_export = tenant_site.post_page(
+            f"{at}{EXPORT_ROUTE}", name=export, permission=cls.permission
+        )
+        serve_export(shown.export_view)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list with the title of the page instead of the model's."""
+        title = capfirst(gettext(self.list_name))
+        request.list_title = title  # type: ignore[attr-defined]  # for header_title.html
+        return super().changelist_view(request, {**(extra_context or {}), "title": title})
+
+    def row_url(self, row: Any) -> str:
+        """Return the address of the page of a row."""
+        raise NotImplementedError
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[DeclaredChangeList]:
+        url_for_result = staticmethod(self.row_url)
+        return type("PageChangeList", (DeclaredChangeList,), {"url_for_result": url_for_result})
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm(self.permission)

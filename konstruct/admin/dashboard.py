@@ -13,8 +13,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import log_access
 from konstruct.admin.menu import waiting_counts, waiting_lists
@@ -143,7 +142,7 @@ def chosen_days(request: HttpRequest) -> int:
 
 def chart_context(days: int) -> dict[str, Any]:
     """Return the charts of the last days for index.html."""
-    period = _activity(days)
+    period = activity(**_range(days))
     cost = period.total.cost
     unknown_share, unknown = share_of_unknown_languages()
     return {
@@ -157,15 +156,10 @@ def chart_context(days: int) -> dict[str, Any]:
     }
 
 
-def _range(days: int) -> tuple[date, date]:
+def _range(days: int) -> dict[str, Any]:
     """Return the first and the last of the days, in UTC."""
     today = datetime.now(UTC).date()
-    return today - timedelta(days=days - 1), today
-
-
-def _activity(days: int) -> Activity:
-    first, last = _range(days)
-    return activity(first=first, last=last)
+    return {"first": today - timedelta(days=days - 1), "last": today}
 
 
 def _chart_context(chart: Chart, period: Activity) -> dict[str, Any]:
@@ -227,8 +221,7 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST":
         with transaction.atomic():
             log_access(request, Action.EDIT, "dashboard", days=days)
-            first, last = _range(days)
-            recount(first=first, last=last)
+            recount(**_range(days))
         return redirect(reverse("admin:activity", query={"days": days}))
     log_access(request, Action.VIEW, "dashboard", days=days)
     columns = [(series, chart.unit) for chart in CHARTS for series in chart.series]
@@ -240,7 +233,7 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
                 for series, unit in columns
             ],
         )
-        for day, numbers in reversed(list(_activity(days).days.items()))
+        for day, numbers in reversed(list(activity(**_range(days)).days.items()))
     ]
     return tenant_site.render(
         request,
@@ -254,7 +247,6 @@ def activity_by_day(request: HttpRequest) -> HttpResponseBase:
 
 
 ADD_RECIPIENT: Final = "orchestrator.add_notificationrecipient"
-_EXAMPLE_AGENT: Final = "AGENT"
 
 
 def first_steps(request: HttpRequest) -> dict[str, Any]:
@@ -268,22 +260,23 @@ def first_steps(request: HttpRequest) -> dict[str, Any]:
     # Of several keys, one that was used.
     last_used = list(ApiKey.objects.valid().order_by("last_used_at").values("last_used_at")[:1])
     agent = Agent.objects.order_by("created_at").values_list("name", flat=True).first()
+    address = request.build_absolute_uri(f"{reverse('message-list')}?wait=30")
+    body = {
+        "agent": agent or "AGENT",
+        "user_id": "maria",
+        "thread_id": "first",
+        "content": "Hello!",
+    }
+    command = (
+        f'KEY="ks_..."\ncurl -s {shlex.quote(address)} -H "Authorization: Bearer $KEY" \\\n'
+        f"  -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}"
+    )
     return {
         "has_agent": agent is not None,
         "has_key": bool(last_used),
         "has_used_key": any(key["last_used_at"] for key in last_used),
-        "command": _command(request, agent or _EXAMPLE_AGENT),
+        "command": command,
     }
-
-
-def _command(request: HttpRequest, agent: str) -> str:
-    """Return a curl command; the name of the agent is quoted for a shell."""
-    address = request.build_absolute_uri(f"{reverse('message-list')}?wait=30")
-    body = {"agent": agent, "user_id": "maria", "thread_id": "first", "content": "Hello!"}
-    return (
-        f'KEY="ks_..."\ncurl -s {shlex.quote(address)} -H "Authorization: Bearer $KEY" \\\n'
-        f"  -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}"
-    )
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:

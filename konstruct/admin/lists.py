@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin
@@ -14,11 +14,11 @@ from django.utils.formats import number_format
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.orchestrator.models import Agent
+from tenants.admin.columns import ChoiceFilter
 
 
 class AtLeast(int):
@@ -45,33 +45,6 @@ class BoundedPaginator(Paginator):
 def agent_names() -> dict[UUID, str]:
     """Every agent's name."""
     return dict(Agent.objects.values_list("pk", "name"))
-
-
-def agent_choices(none: Any) -> Callable[[], list[tuple[str, str]]]:
-    """Return the choices of a form field for an agent, read when the form is shown.
-
-    Args:
-        none: the label of the choice of no agent.
-    """
-    return lambda: [("", none), *((str(pk), name) for pk, name in agent_names().items())]
-
-
-class ChoiceFilter(admin.SimpleListFilter):
-    """A filter with known values: a subclass declares `values` (or `lookups`) and `narrow`."""
-
-    values: ClassVar[dict[str, Any]]
-    """The label of each value of the parameter."""
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return list(self.values.items())
-
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        value = self.value()
-        return self.narrow(queryset, value) if value in dict(self.lookup_choices) else queryset
-
-    def narrow(self, rows: Any, value: str) -> Any:
-        """Return the rows that match a value."""
-        raise NotImplementedError
 
 
 class AgentFilter(ChoiceFilter):
@@ -160,6 +133,17 @@ def id_html(value: Any) -> SafeString | str:
         gettext("Copy the whole id"),
         gettext("Copy"),
     )
+
+
+def column(name: str, description: Any, **options: Any) -> Any:
+    """Return a column of a list for an annotation; the options are those of `display`."""
+
+    @display(description=description, **options)
+    def value(row: Any) -> Any:
+        return getattr(row, name)
+
+    value.__name__ = name
+    return value
 
 
 @cache

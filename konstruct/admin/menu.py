@@ -4,8 +4,7 @@ from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import log_access
 from konstruct.orchestrator.replies import CLOSED
@@ -246,7 +245,7 @@ def may_open(request: HttpRequest, target: str) -> bool:
     return not permission or request.user.has_perm(permission)
 
 
-@tenant_site.page("records/", name="records", permission="")
+@tenant_site.page("records/", permission="")
 def records(request: HttpRequest) -> HttpResponseBase:
     """Show the tables of the tenant that the person may open, with the numbers that wait."""
     if not may_open(request, "records"):

@@ -2,26 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Self
+from typing import Any, Final
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 from django.utils.timezone import is_aware
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from konstruct.admin.lists import agent_choices
+from konstruct.admin.lists import agent_names
 from konstruct.api.models import valid_id
 from konstruct.orchestrator.identities.channel_identities import find_people, main_id
-from konstruct.orchestrator.models import Agent
 from memory.arguments import id_argument
 from memory.browse.people import displayed_names
 from memory.exceptions import InvalidArgument
@@ -72,68 +69,7 @@ def agent_user_query(agent_id: UUID | None, user_id: str | None, **more: int | s
     return urlencode({**{name: value for name, value in values.items() if value}, **more})
 
 
-@dataclass(frozen=True, slots=True)
-class AgentAndUser:
-    """One agent and one user."""
-
-    agent: Agent
-    user_id: str
-
-    @classmethod
-    def from_request(cls, request: HttpRequest) -> Self:
-        """Return the agent and user of a request.
-
-        Raises:
-            Http404: the address names no agent of this tenant, or no user.
-        """
-        agent_id, user_id = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
-        agent = Agent.objects.filter(pk=agent_id).first() if agent_id else None
-        if agent is None or not user_id:
-            raise Http404("The address names no agent of this tenant, or no user.")
-        return cls(agent, user_id)
-
-    @property
-    def query(self) -> str:
-        """The two as parameters of an address."""
-        return agent_user_query(self.agent.pk, self.user_id)
-
-
 MAX_CHOICES: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class PersonChoice:
-    """The person that a text names, or the reason why it names no person."""
-
-    typed: str = ""
-    user_id: str = ""
-    """The id of the person; empty if no text was typed, or it does not name one person."""
-    problem: str = ""
-    """Why the text names no person, or not one."""
-    people: tuple[tuple[str, str], ...] = ()
-    """The people that the text could name: their ids and names."""
-
-    @classmethod
-    def of(cls, typed: str, *, whole: bool = False) -> Self:
-        """Return the choice for a text, see `find_people`."""
-        if not typed:
-            return cls()
-        found = find_people(typed, whole=whole) if as_user_id(typed) else []
-        if len(found) == 1:
-            return cls(typed, found[0])
-        if not found:
-            return cls(typed, problem=gettext("No person has this id or name."))
-        names = displayed_names(found[:MAX_CHOICES])
-        people = tuple((user_id, names.get(user_id, "")) for user_id in found[:MAX_CHOICES])
-        listed = ", ".join(f"{name} ({user_id})" if name else user_id for user_id, name in people)
-        problem = gettext("Several people have this name: %(people)s. Choose one by the id.")
-        return cls(typed, problem=problem % {"people": listed}, people=people)
-
-    @classmethod
-    def of_request(cls, request: HttpRequest) -> Self:
-        """Return the choice for the parameter `user` of a page."""
-        choice = cls.of(request.GET.get("user", "").replace("\0", ""))
-        return cls(choice.typed, main_id(choice.user_id)) if choice.user_id else choice
 
 
 class PageForm(forms.Form):
@@ -159,7 +95,7 @@ class AgentField(forms.TypedChoiceField):
             required=False,
             coerce=lambda value: UUID(str(value)),
             empty_value=None,
-            choices=agent_choices(none),
+            choices=lambda: [("", none), *((str(pk), name) for pk, name in agent_names().items())],
             widget=UnfoldAdminSelectWidget,
             **options,
         )
@@ -185,12 +121,35 @@ class UserField(forms.CharField):
         )
 
     def clean(self, value: Any) -> Any:
-        """Return the id of the user."""
+        """Return the id of the user.
+
+        Raises:
+            ValidationError: several people have the name, or no person has it who must exist.
+        """
         typed = super().clean(value)
-        choice = PersonChoice.of(typed or "", whole=not self._is_known)
-        if choice.people or (self._is_known and choice.problem):
-            raise ValidationError(choice.problem)
-        return choice.user_id or typed
+        found = find_people(typed, whole=not self._is_known) if typed else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = displayed_names(found[:MAX_CHOICES])
+            people = ((names.get(user_id), user_id) for user_id in found[:MAX_CHOICES])
+            listed = ", ".join(
+                f"{name} ({user_id})" if name else user_id for name, user_id in people
+            )
+            problem = gettext("Several people have this name: %(people)s. Choose one by the id.")
+            raise ValidationError(problem % {"people": listed})
+        if typed and self._is_known:
+            raise ValidationError(gettext("No person has this id or name."))
+        return typed
+
+
+def person_of(request: HttpRequest) -> tuple[str, str]:
+    """Return the id of the person that the address names, or "" and the reason for none."""
+    try:
+        user_id = UserField(is_known=True).clean(request.GET.get("user"))
+    except ValidationError as error:
+        return "", " ".join(error.messages)
+    return main_id(user_id) if user_id else "", ""
 
 
 @contextmanager

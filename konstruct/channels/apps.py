@@ -13,8 +13,7 @@ class ChannelsConfig(AppConfig):
     def ready(self) -> None:
         """Register the channels that push their replies. A new one is a line here."""
         # Models, which need the apps.
-        from konstruct.channels.delivery import adapter as adapters
-        from konstruct.channels.delivery import queue
+        from konstruct.channels.delivery import adapter as adapters, queue
         from konstruct.channels.slack.adapter import SlackAdapter
         from konstruct.orchestrator import replies
 

@@ -9,8 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime, timedelta
-from datetime import time as clock
+from datetime import UTC, date, datetime, time as clock, timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID

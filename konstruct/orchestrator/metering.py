@@ -4,11 +4,11 @@
 of the tenant's days.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final
 from uuid import UUID
 
 from django.db.models import Count, F, Q, Sum
@@ -55,11 +55,6 @@ class Usage:
     completion_tokens: int = 0
     cost: Decimal = Decimal(0)
 
-    def __add__(self, other: "Usage") -> "Usage":
-        """Return this usage with the counts of another one added."""
-        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
-        return replace(self, **counts)
-
 
 _GROUP: Final = ("day", "agent_id", "purpose", "model")
 _COUNTS: Final = ("calls", "failed", "unknown", "prompt_tokens", "completion_tokens", "cost")
@@ -97,15 +92,6 @@ def usage(
         )
     )
     return [Usage(*row) for row in groups[:limit]]
-
-
-def sum_by(rows: Sequence[Usage], by: Literal["day", "agent_id"]) -> dict[Any, Usage]:
-    """Return the sums of usage by day or by agent, in the order of the rows."""
-    sums: dict[Any, Usage] = {}
-    for row in rows:
-        key = getattr(row, by)
-        sums[key] = sums[key] + row if key in sums else row
-    return sums
 
 
 def midnight() -> datetime:

@@ -13,8 +13,7 @@ from django.db.models import Model
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.models import HistoryMerge
-from konstruct.privacy import erasure
-from konstruct.privacy import merge as history_merge
+from konstruct.privacy import erasure, merge as history_merge
 from konstruct.privacy.erasure import messages
 from konstruct.privacy.erasure.erasing import ErasureInProgress
 from konstruct.privacy.retention import apply_rules

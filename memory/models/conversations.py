@@ -10,8 +10,7 @@ from pgvector.django import BitField, HnswIndex, VectorField
 
 from memory.conf import EMBEDDING_DIMENSIONS, IMPORT_CHANNEL
 from memory.fields import IdentityField, RealField, pack_columns
-from memory.models.facts import MemoryAttribute as MemoryAttribute
-from memory.models.facts import MemoryEntry as MemoryEntry
+from memory.models.facts import MemoryAttribute as MemoryAttribute, MemoryEntry as MemoryEntry
 from memory.models.querysets import MessageQuerySet, ScopedQuerySet
 from tenants.fields import id_list, one_of, optional_id, optional_text, random_id
 from tenants.models import TenantModel

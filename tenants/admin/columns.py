@@ -1,18 +1,19 @@
-"""Columns of lists: colours, numbers and times, and the columns of both logs."""
+"""Columns and filters of lists: colours, numbers and times, and the columns of both logs."""
 
 import json
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from django.apps import apps
+from django.contrib import admin
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, override
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, override
 from unfold.decorators import display
 
 
@@ -44,6 +45,24 @@ def exact_time_text(moment: datetime) -> str:
     """Return a time with milliseconds: `2026-07-01 14:30:15.123 CEST`."""
     local = timezone.localtime(moment)
     return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03} {local:%Z}"
+
+
+class ChoiceFilter(admin.SimpleListFilter):
+    """A filter with known values: a subclass declares `values` (or `lookups`) and `narrow`."""
+
+    values: ClassVar[dict[str, Any]]
+    """The label of each value of the parameter."""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return list(self.values.items())
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        value = self.value()
+        return self.narrow(queryset, value) if value in dict(self.lookup_choices) else queryset
+
+    def narrow(self, rows: Any, value: str) -> Any:
+        """Return the rows that match a value."""
+        raise NotImplementedError
 
 
 MAX_CELL_CHARACTERS = 120

@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import UUID
 
 from django.apps import apps
@@ -86,29 +86,14 @@ class ExportRemoved(KonstructError):
     """The file was deleted during its download."""
 
 
-class ListSource(Protocol):
-    """A list that can be exported."""
-
-    def has_view_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may see the list."""
-
-    def exported(self, request: HttpRequest) -> tuple[list[str], Rows]:
-        """Return the names of the columns, and the rows that the filters of the request find."""
-
-    def record(self, request: HttpRequest, action: str, **detail: Any) -> None:
-        """Write an action on the list into the log."""
+# The lists that are no list of a model, by the names of their pages: each is a ListToolsAdmin.
+page_sources: Final[dict[str, Any]] = {}
 
 
-# The lists that are no list of a model, by the names of their pages.
-page_sources: Final[dict[str, ListSource]] = {}
-
-
-def source_of(list_name: str) -> ListSource:
-    """Return the list of a model, such as "memory.message", or of a page."""
-    if source := page_sources.get(list_name):
-        return source
-    found: Any = tenant_site._registry[apps.get_model(list_name)]
-    return found
+def source_of(list_name: str) -> Any:
+    """Return the list of a model, such as "memory.message", or of a page: a ListToolsAdmin."""
+    source = page_sources.get(list_name)
+    return source or tenant_site.get_model_admin(apps.get_model(list_name))
 
 
 def list_url(list_name: str, **query: str) -> str:
@@ -164,9 +149,9 @@ def _exports_of(member: Any) -> ListExportQuerySet:
     return ListExport.objects.filter(member_id=member.pk)
 
 
-def _is_allowed(request: HttpRequest, source: ListSource) -> bool:
+def _is_allowed(request: HttpRequest, source: Any) -> bool:
     is_member = tenant_site.has_permission(request) and may_export(request)
-    return is_member and source.has_view_permission(request)
+    return is_member and bool(source.has_view_permission(request))
 
 
 # --- In the worker -------------------------------------------------------------------------------
@@ -277,8 +262,8 @@ def _parts(columns: list[str], rows: Rows) -> Iterator[tuple[int, bytes]]:
 # --- The page of an export -----------------------------------------------------------------------
 
 
-@tenant_site.page("exports/<uuid:export_id>/", name="list_export", permission=EXPORT)
-def show_export(request: HttpRequest, export_id: UUID) -> HttpResponseBase:
+@tenant_site.page("exports/<uuid:export_id>/", permission=EXPORT)
+def list_export(request: HttpRequest, export_id: UUID) -> HttpResponseBase:
     """Show the progress of an export, and then download its file."""
     export = _exports_of(request.user).filter(pk=export_id).first()
     job = EXPORTS.jobs([export_id]).first() if export else None
@@ -294,10 +279,8 @@ def show_export(request: HttpRequest, export_id: UUID) -> HttpResponseBase:
     )
 
 
-@tenant_site.page(
-    "exports/<uuid:export_id>/download/", name="list_export_download", permission=EXPORT
-)
-def download(request: HttpRequest, export_id: UUID) -> HttpResponseBase:
+@tenant_site.page("exports/<uuid:export_id>/download/", permission=EXPORT)
+def list_export_download(request: HttpRequest, export_id: UUID) -> HttpResponseBase:
     """Send the file of an export to the member of the team who asked for it, once."""
     recent = _exports_of(request.user).filter(created_at__gt=Now() - KEPT)
     export = recent.filter(pk=export_id).first()

@@ -10,8 +10,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import validate_email
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tenants.admin.figures import add_figures
 from tenants.admin.passwords import first_admin_token, mail_invitation
@@ -30,8 +29,8 @@ To choose a name and a password, open this link. It can be used once:
 """)
 
 
-@operator_site.page("tenants/<uuid:tenant_id>/suspend/", name="suspend_tenant", permission=CHANGE)
-def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
+@operator_site.page("tenants/<uuid:tenant_id>/suspend/", permission=CHANGE)
+def suspend_tenant(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Ask for the tenant's name, then stop serving it."""
     return _confirm_page(
         request,
@@ -47,8 +46,8 @@ def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     )
 
 
-@operator_site.page("tenants/<uuid:tenant_id>/remove/", name="remove_tenant", permission=DELETE)
-def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
+@operator_site.page("tenants/<uuid:tenant_id>/remove/", permission=DELETE)
+def remove_tenant(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Ask for the tenant's name, then have it deleted after the grace period."""
     days = provisioning.GRACE_DAYS
     return _confirm_page(
@@ -66,8 +65,8 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     )
 
 
-@operator_site.page("tenants/<uuid:tenant_id>/invite/", name="invite_admin", permission=CHANGE)
-def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
+@operator_site.page("tenants/<uuid:tenant_id>/invite/", permission=CHANGE)
+def invite_admin(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Mail the invitation of the tenant's first admin, or show its link."""
     tenant = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
     if not request.user.has_perm("tenants.add_tenant"):

@@ -1,8 +1,7 @@
 """Tools of all lists: a range of dates, and export of the filtered rows."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
-from datetime import time as clock
+from datetime import datetime, time as clock, timedelta
 from html import unescape
 from typing import Any, ClassVar, Final
 
@@ -18,8 +17,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.html import strip_tags
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from pgvector.django import BitField, VectorField
 
 from tenants.admin.exports import export_response, list_url, may_export, request_export
@@ -32,6 +30,12 @@ EXPORT_ROUTE: Final = "export/"
 BATCH_ROWS: Final = 200
 FIRST_YEAR: Final = 1970
 UNREADABLE_FIELDS: Final = (VectorField, BitField, GeneratedField)
+
+
+def is_readable(field: Any) -> bool:
+    """Return whether pages and exports show a column: not secrets, vectors and the tenant."""
+    is_hidden = is_secret(field.name) or isinstance(field, UNREADABLE_FIELDS)
+    return not is_hidden and field.name != "tenant_id"
 
 
 class DateRangeFilter(admin.ListFilter):
@@ -88,34 +92,6 @@ def parse_day(text: str) -> datetime | None:
     return datetime.combine(day, clock.min, timezone.get_current_timezone())
 
 
-def list_tools(
-    request: HttpRequest,
-    *,
-    has_time: bool = True,
-    paging: Iterable[str] = (),
-    left_out: Iterable[str] = (),
-) -> dict[str, Any]:
-    """Return the values of list_tools.html for the list at the request's address.
-
-    Args:
-        request: the request of the list.
-        has_time: whether the list has a range of dates.
-        paging: the parameters of a place in the list, which another range begins without.
-        left_out: what an export leaves out.
-    """
-    dates_and_paging = {"from", "to", *paging}
-    return {
-        "has_time": has_time,
-        "from": request.GET.get("from", "")[:10],
-        "to": request.GET.get("to", "")[:10],
-        "others": [item for item in request.GET.items() if item[0] not in dates_and_paging],
-        "export": f"{request.path}{EXPORT_ROUTE}?{request.GET.urlencode()}"
-        if may_export(request)
-        else "",
-        "left_out": ", ".join(left_out),
-    }
-
-
 class ListToolsAdmin(RecordedAdmin):
     """The list of a model with a range of dates and export."""
 
@@ -145,16 +121,23 @@ class ListToolsAdmin(RecordedAdmin):
         self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
         """Show the list with the tools."""
-        paging = {"p"} if self.get_search_fields(request) else {"p", "q"}
+        # Another range of dates begins at the first page.
+        left = {"from", "to", "p"} if self.get_search_fields(request) else {"from", "to", "p", "q"}
         exported = self.export_columns(request)
         left_out = [
             str(field.verbose_name)
             for field in self.opts.concrete_fields
             if field.attname not in exported and field.name != "tenant_id"
         ]
-        tools = list_tools(
-            request, has_time=self.has_date_range(), paging=paging, left_out=left_out
-        )
+        export = f"{request.path}{EXPORT_ROUTE}?{request.GET.urlencode()}"
+        tools = {
+            "has_time": self.has_date_range(),
+            "from": request.GET.get("from", "")[:10],
+            "to": request.GET.get("to", "")[:10],
+            "others": [item for item in request.GET.items() if item[0] not in left],
+            "export": export if may_export(request) else "",
+            "left_out": ", ".join(left_out),
+        }
         return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
@@ -175,8 +158,7 @@ class ListToolsAdmin(RecordedAdmin):
         """Return the names of the columns, and the filtered rows, newest first."""
         rows = self.get_changelist_instance(request).queryset
         columns = self.export_columns(request)
-        order = self.time_column if self.has_date_range() else "pk"
-        return list(columns), self.export_rows(request, rows, columns, order)
+        return list(columns), self._exported_rows(request, rows, columns.values())
 
     def export_columns(self, request: HttpRequest) -> dict[str, Any]:
         """Return the columns of an export: the stored ones, and those that the list computes.
@@ -187,9 +169,8 @@ class ListToolsAdmin(RecordedAdmin):
         stored = {
             column.attname: column.attname
             for column in self.opts.concrete_fields
-            if not is_secret(column.name) and not isinstance(column, UNREADABLE_FIELDS)
+            if is_readable(column)
         }
-        stored.pop("tenant_id", None)
         fields = {field.name for field in self.opts.concrete_fields}
         computed = {
             getattr(column, "__name__", column): column for column in self.get_list_display(request)
@@ -200,14 +181,10 @@ class ListToolsAdmin(RecordedAdmin):
             name: computed[name] for name in computed if name not in {*fields, *stored}
         }
 
-    def export_rows(
-        self,
-        request: HttpRequest,
-        rows: QuerySet[Any],
-        columns: Mapping[str, Any],
-        order: str,
+    def _exported_rows(
+        self, request: HttpRequest, rows: QuerySet[Any], columns: Iterable[Any]
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of the columns of rows."""
+        order = self.time_column if self.has_date_range() else "pk"
         unreadable = [
             field.name
             for field in self.opts.concrete_fields
@@ -216,7 +193,7 @@ class ListToolsAdmin(RecordedAdmin):
         for batch in in_batches(rows.defer(None).defer(*unreadable), order):
             self.prepare_rows(request, batch)
             for row in batch:
-                yield tuple(self._exported_value(row, column) for column in columns.values())
+                yield tuple(self._exported_value(row, column) for column in columns)
 
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
         """Read what the columns of the list need of these rows."""

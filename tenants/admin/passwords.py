@@ -26,8 +26,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse, reverse_lazy
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
-from django.utils.translation import get_language, gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import get_language, gettext, gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from kombu.exceptions import OperationalError
 from unfold.widgets import (
@@ -187,27 +186,23 @@ def password_link(request: HttpRequest, user: User) -> str:
 
 
 def mail_invitation(request: HttpRequest, email: str, text: str) -> str:
-    """Mail an invitation, and show the result as a message; return the error or ""."""
-    problem = mail_link(email, subject=gettext("An invitation to Konstruct"), text=text)
-    if not problem:
-        done = gettext("The invitation is sent to %(email)s.") % {"email": email}
-        messages.success(request, done)
-        return ""
-    sentence = gettext("The invitation is not sent: %(problem)s. Copy the link instead.")
-    return sentence % {"problem": problem}
+    """Mail an invitation, and show the result as a message; return the error or "".
 
-
-def mail_link(to: str, *, subject: str, text: str) -> str:
-    """Send a mail; return the error, "" if there is none. Do not call it in a transaction."""
-    if not settings.EMAIL_HOST:
-        return gettext("this deployment has no mail server")
+    Do not call it in a transaction.
+    """
+    problem = "" if settings.EMAIL_HOST else gettext("this deployment has no mail server")
+    subject = gettext("An invitation to Konstruct")
     try:
-        EmailMessage(subject, text, settings.EMAIL_FROM, [to]).send()
+        if not problem:
+            EmailMessage(subject, text, settings.EMAIL_FROM, [email]).send()
     except (SMTPException, OSError, ValueError) as error:
-        logger.warning("A mail could not be sent: %s", type(error).__name__)
-        return gettext("the mail server did not take it (%(name)s)") % {
-            "name": type(error).__name__
-        }
+        name = type(error).__name__
+        logger.warning("A mail could not be sent: %s", name)
+        problem = gettext("the mail server did not take it (%(name)s)") % {"name": name}
+    if problem:
+        sentence = gettext("The invitation is not sent: %(problem)s. Copy the link instead.")
+        return sentence % {"problem": problem}
+    messages.success(request, gettext("The invitation is sent to %(email)s.") % {"email": email})
     return ""
 
 

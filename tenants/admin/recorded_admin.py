@@ -27,8 +27,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.functional import cached_property
-from django.utils.translation import gettext, ngettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, ngettext
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
@@ -141,29 +140,12 @@ class NewRowForm(FormWithId):
             self.add_error(None, " ".join(filter(None, [text % {"row": saved}, self.sent_twice])))
 
 
-def row_form(form: type[forms.ModelForm]) -> type[forms.ModelForm]:
-    """Return the form with the check of a `RowForm`."""
-    return _derive_form(form, RowForm)
-
-
-def new_row_form(
-    form: type[forms.ModelForm], row_model: type[Model], sent_twice: str = ""
-) -> type[forms.ModelForm]:
-    """Return the form with the check of a `NewRowForm`; the arguments are its attributes."""
-    return _derive_form(form, NewRowForm, row_model=row_model, sent_twice=sent_twice)
-
-
 def lock_form(key: str) -> None:
     """Wait for other transactions that have called this with the same key.
 
     Rows are locked later, in the order that each service chooses.
     """
     execute("SELECT public.wait_for_tenant_lock(%s)", [f"form {key}"])
-
-
-def _derive_form(form: Any, check: type[forms.BaseForm], **attributes: Any) -> Any:
-    metaclass: Any = type(form)
-    return metaclass(form.__name__, (check, form), {"__module__": form.__module__, **attributes})
 
 
 def _digest(value: Any) -> str:
@@ -254,11 +236,16 @@ class RecordedAdmin(ModelAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """Return the form, which refuses a lost update, or a second row of one form."""
-        base: Any = kwargs.get("form", self.form)
+        form: Any = kwargs.get("form", self.form)
+        attributes = {
+            "__module__": form.__module__,
+            "row_model": self.model,
+            "sent_twice": str(self.sent_twice),
+        }
         if kwargs.get("change"):
-            kwargs["form"] = row_form(base)
+            kwargs["form"] = type(form)(form.__name__, (RowForm, form), attributes)
         elif isinstance(self.opts.pk, UUIDField):
-            kwargs["form"] = new_row_form(base, self.model, str(self.sent_twice))
+            kwargs["form"] = type(form)(form.__name__, (NewRowForm, form), attributes)
         return super().get_form(request, obj, **kwargs)
 
     def render_change_form(
@@ -321,7 +308,10 @@ class RecordedAdmin(ModelAdmin):
         """Do an action with the chosen rows, in one transaction; report missing rows."""
         chosen = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
         if chosen and request.POST.get("select_across") != "1":
-            missing = len(chosen) - _count(queryset, chosen)
+            try:
+                missing = len(chosen) - queryset.filter(pk__in=chosen).count()
+            except (ValidationError, ValueError):  # not keys of the model
+                missing = len(chosen)
             if missing:
                 text = ngettext(
                     "%(missing)s chosen row is not there any more, or not in this list.",
@@ -346,23 +336,14 @@ class RecordedAdmin(ModelAdmin):
         self.record(request, "edit", obj, before=was, after=self.state_of(_reload(obj)))
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Leave Django's history empty: `delete_model` logs each deletion."""
-
-    def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        """Delete a row, and log its values."""
-        with transaction.atomic():
+        """Log each row, in the transaction of the form or of the action that deletes it."""
+        for obj in queryset:
             self.record(request, "delete", obj, before=self.state_of(obj))
-            self.remove(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Delete the selected rows, each with a log entry."""
-        with transaction.atomic():
-            for obj in queryset:
-                self.delete_model(request, obj)
-
-    def remove(self, obj: Model) -> None:
-        """Delete a row. Subclasses call the service that the API calls, if there is one."""
-        obj.delete()
+        """Delete each row as its form does, which calls a service in some subclasses."""
+        for obj in queryset:
+            self.delete_model(request, obj)
 
     def record_view(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         """Record the row that the response is going to show."""
@@ -385,14 +366,6 @@ class RecordedPeopleAdmin(UserAdmin):
         with transaction.atomic():
             response: HttpResponse = super().user_change_password(request, id, form_url)
         return self.record_view(request, response)
-
-
-def _count(queryset: QuerySet[Any], keys: set[str]) -> int:
-    """Return the number of rows with these keys; 0 if one of them is not a key of the model."""
-    try:
-        return queryset.filter(pk__in=keys).count()
-    except (ValidationError, ValueError):
-        return 0
 
 
 def _reload(row: Model) -> Model:

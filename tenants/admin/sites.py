@@ -15,8 +15,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
@@ -54,14 +53,15 @@ class PagedSite(UnfoldAdminSite):
         self._page_urls: list[URLPattern] = []
 
     def page(
-        self, route: str, *, name: str, permission: str, is_post_only: bool = False
+        self, route: str, *, permission: str, name: str = "", is_post_only: bool = False
     ) -> Callable[[View], View]:
         """Serve a view below /admin/ to users with the permission.
 
         Args:
             route: the address below /admin/.
-            name: the name of the page, which is admin:NAME in `reverse`.
             permission: the required permission; "": the view checks permissions itself.
+            name: the name of the page, which is admin:NAME in `reverse`; by default the name of
+                the view.
             is_post_only: whether other methods than POST are refused.
         """
 
@@ -74,8 +74,9 @@ class PagedSite(UnfoldAdminSite):
                     raise PermissionDenied(permission)
                 return view(request, **arguments)
 
-            self.pages[name] = permission
-            self._page_urls.append(path(route, self.admin_view(guarded), name=name))
+            page = name or view.__name__
+            self.pages[page] = permission
+            self._page_urls.append(path(route, self.admin_view(guarded), name=page))
             return guarded
 
         return register

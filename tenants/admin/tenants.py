@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
@@ -18,26 +18,18 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.timesince import timesince
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import action, display
-from unfold.forms import (
-    AdminPasswordChangeForm,
-    UserChangeForm,
-    UserCreationForm,
-)
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants.admin import quotas
-from tenants.admin.columns import Colours, EventColumns, format_number
+from tenants.admin.columns import ChoiceFilter, Colours, EventColumns, format_number
 from tenants.admin.figures import add_figures, backlogs
 from tenants.admin.lifecycle import admin_address, try_change
 from tenants.admin.list_tools import ListToolsAdmin
-from tenants.admin.recorded_admin import (
-    DeclaredChangeList,
-    RecordedPeopleAdmin,
-)
+from tenants.admin.recorded_admin import DeclaredChangeList, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
@@ -60,41 +52,29 @@ class DomainInline(TabularInline):
         return field
 
 
-class MigrationFilter(admin.SimpleListFilter):
+class MigrationFilter(ChoiceFilter):
     """Tenants by whether their schema is up to date."""
 
     title = _("schema")
     parameter_name = "schema"
+    values = {"current": _("up to date"), "behind": _("to be migrated"), "failed": _("failed")}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [
-            ("current", gettext("up to date")),
-            ("behind", gettext("to be migrated")),
-            ("failed", gettext("failed")),
-        ]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "current":
-            return queryset.filter(is_fitting())
-        if self.value() == "behind":
-            return queryset.exclude(is_fitting())
-        return queryset.exclude(provisioning_error="") if self.value() == "failed" else queryset
+    def narrow(self, rows: Any, value: str) -> Any:
+        if value == "failed":
+            return rows.exclude(provisioning_error="")
+        return rows.filter(is_fitting()) if value == "current" else rows.exclude(is_fitting())
 
 
-class JobsFilter(admin.SimpleListFilter):
+class JobsFilter(ChoiceFilter):
     """Tenants with jobs that wait, or that were given up."""
 
     title = _("jobs")
     parameter_name = "jobs"
+    values = {"waiting": _("waiting"), "failed": _("given up")}
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("waiting", _("waiting")), ("failed", _("given up"))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if (column := self.value()) not in ("waiting", "failed"):
-            return queryset
+    def narrow(self, rows: Any, value: str) -> Any:
         found, _down = backlogs()
-        return queryset.filter(pk__in=[pk for pk, jobs in found.items() if getattr(jobs, column)])
+        return rows.filter(pk__in=[pk for pk, jobs in found.items() if getattr(jobs, value)])
 
 
 class SizedChangeList(DeclaredChangeList):
@@ -166,18 +146,18 @@ class TenantAdmin(OperatorAdmin):
 
     list_display = (
         *("slug", "name", "admin_link", "condition", "schema", "waiting", "failed", "messages"),
-        *("memories", "disk", "last_activity", "host_names", "created_at", "why"),
+        *("memories", "disk", "last_activity", "host_names", "created_at", "provisioning_error"),
     )
     list_filter = ("state", MigrationFilter, JobsFilter, quotas.ReachedFilter)
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
-        *("id", "condition", "schema_name", "schema", "why", "disk", "messages", "agents"),
-        *("waiting", "failed", "memories", "last_activity"),
+        *("id", "condition", "schema_name", "schema", "provisioning_error", "disk", "messages"),
+        *("agents", "waiting", "failed", "memories", "last_activity"),
         *("created_at", "migrated_at", "server", "reached"),
     )
     fields = (
-        *("slug", "name", "condition", "schema", "why", "migrated_at", "waiting", "failed"),
-        *("messages", "memories", "disk", "last_activity", "reached"),
+        *("slug", "name", "condition", "schema", "provisioning_error", "migrated_at", "waiting"),
+        *("failed", "messages", "memories", "disk", "last_activity", "reached"),
         *("agents", "id", "schema_name", "server", "created_at"),
         *quotas.NAMES,
     )
@@ -321,11 +301,6 @@ class TenantAdmin(OperatorAdmin):
         if obj.state == Tenant.State.PROVISIONING:
             return gettext("being made")
         return gettext("up to date") if obj.fits else gettext("to be migrated")
-
-    @display(description=_("Why"))
-    def why(self, obj: Any) -> str:
-        """The last error."""
-        return str(obj.provisioning_error)
 
     @display(description=_("Quotas reached"))
     def reached(self, obj: Tenant) -> str:

@@ -11,8 +11,7 @@ from django.contrib.sessions import middleware
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.http.request import split_domain_port
 from django.template.loader import render_to_string
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from django.views import defaults
 from psycopg.errors import QueryCanceled
 

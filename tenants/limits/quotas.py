@@ -14,8 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 from django.utils.formats import number_format
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from tenants import transaction
 from tenants.context import public_scope

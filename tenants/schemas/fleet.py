@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import connection as pipes
-from multiprocessing import get_context, parent_process
+from multiprocessing import connection as pipes, get_context, parent_process
 from typing import Any, Final
 
 from django.db import connections

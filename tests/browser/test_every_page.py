@@ -19,8 +19,7 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils.http import urlencode
-from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout, expect
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey
@@ -44,8 +43,7 @@ from konstruct.orchestrator.models import (
     NotificationRecipient,
 )
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.urls import public
-from konstruct.urls import tenant as tenant_urls
+from konstruct.urls import public, tenant as tenant_urls
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
@@ -211,7 +209,6 @@ def own_pages() -> Iterator[tuple[str, str]]:
     # The owner worker of another test may have moved the messages to the linked id.
     user_id = message.user_id
     reply = Message.objects.filter(in_reply_to=message).get()
-    fact = MemoryEntry.objects.as_of()[0]
     fields = {"agent": agent.pk, "user": user_id}
     # Here, because the erasures of other tests delete exports.
     of_people, _ = ListExport.objects.get_or_create(
@@ -226,7 +223,6 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "conversations": ((), {}),
         "conversation": ((message.pk,), {"why": reply.pk}),
         "fact_review": ((), {}),
-        "decide_fact": ((fact.pk,), {"do": "retract"}),
         "exclude_message": ((message.pk,), {}),
         "roll_back_extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
         "memories": ((), {**fields, "q": "אלרגית"}),

@@ -51,7 +51,6 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
         "fact": f"/admin/memory/memoryentry/{aurora.fact}/change/",
         "fact-history": f"/admin/memory/memoryentry/{aurora.fact}/history/",
         "fact-review": "/admin/facts/review/",
-        "fact-decide": f"/admin/facts/{aurora.fact}/decide/?do=retract",
         "extraction-runs": "/admin/orchestrator/extractionrun/",
         "extractions": "/admin/orchestrator/extractioncursor/",
         "model-calls": "/admin/orchestrator/modelcall/",

@@ -6,8 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.core.cache import cache
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenants import redis_keys
 from tenants.context import public_scope, tenant_scope

@@ -1,32 +1,45 @@
-"""Agents: their prompt, language model and recall settings."""
+"""Agents: their prompt, language model and recall settings, and their versions."""
 
-from typing import Any
+import json
+from collections.abc import Mapping
+from typing import Any, Final
 from uuid import UUID
 
 from django import forms
 from django.contrib import admin
 from django.contrib.postgres.forms import SimpleArrayField
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst, format_lazy
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from konstruct.admin.access import AuditedAdmin, author_of
-from konstruct.admin.agents.versions import PROMPT_FIELDS, display_value
+from konstruct.admin.access import AuditedAdmin, author_of, log_access, log_row_access
 from konstruct.admin.lists import agent_names, link
-from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
+from konstruct.admin.memory.marking import mark_difference
+from konstruct.admin.pages import PageForm, show_outcome
+from konstruct.orchestrator.agents import (
+    MAX_INTEGER,
+    create_agent,
+    find_agent,
+    restore_agent,
+    settings_of,
+    update_agent,
+)
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.extraction import queue
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, AgentVersion
 from konstruct.orchestrator.tool_catalog import TOOLS
 from konstruct.templatetags.texts import language_names
 from memory.recall.service import known_languages
+from tenants import transaction
 from tenants.admin.sites import tenant_site
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 
@@ -200,21 +213,15 @@ class AgentAdmin(AuditedAdmin):
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Agent | None = None) -> Any:
-        """Return the fieldsets; for a new agent without the fields that Postgres fills in."""
-        if obj is not None and not self.has_change_permission(request, obj):
-            named = {"hands_to": "other_agents", "hand_over_on": "hand_over_rules"}
-            return [
-                (
-                    title,
-                    {**options, "fields": [named.get(name, name) for name in options["fields"]]},
-                )
-                for title, options in self.fieldsets
-            ]
-        if obj is not None:
-            return self.fieldsets
-        (title, first), *others = self.fieldsets
-        written = [name for name in first["fields"] if name not in self.readonly_fields]
-        return ((title, {"fields": written}), *others)
+        """Return the fieldsets: of a new agent what is entered, for readers names of agents."""
+        left_out = self.readonly_fields if obj is None else ()
+        is_reader = obj is not None and not self.has_change_permission(request, obj)
+        shown = {"hands_to": "other_agents", "hand_over_on": "hand_over_rules"} if is_reader else {}
+        fieldsets = []
+        for title, options in self.fieldsets:
+            names = [shown.get(name, name) for name in options["fields"] if name not in left_out]
+            fieldsets.append((title, {**options, "fields": names}))
+        return fieldsets
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
         """Save by the service, which keeps the version."""
@@ -247,17 +254,13 @@ class AgentAdmin(AuditedAdmin):
         return language_names(known_languages())
 
     @display(description=_("Versions"))
-    def versions(self, agent: Agent) -> SafeString | str:
+    def versions(self, agent: Agent) -> SafeString:
         """A link to the versions of the agent."""
-        if agent._state.adding:
-            return gettext("Once it is saved.")
         return link(gettext("See each change, and roll back"), "agent_versions", agent.pk)
 
     @display(description=_("Try it"))
-    def trial(self, agent: Agent) -> SafeString | str:
+    def trial(self, agent: Agent) -> SafeString:
         """A link to the dry runs, and a button that sends them the edited form in a new tab."""
-        if agent._state.adding:
-            return gettext("Once it is saved.")
         return format_html(
             # The first button of a form is pressed by the Enter key.
             '<button name="_save" hidden></button>{} · <button class="k-link" formaction="{}"'
@@ -268,10 +271,8 @@ class AgentAdmin(AuditedAdmin):
         )
 
     @display(description=_("Conversations"))
-    def extraction(self, agent: Agent) -> SafeString | str:
+    def extraction(self, agent: Agent) -> SafeString:
         """Return the numbers of processed, queued and failed conversations, with a link to them."""
-        if agent._state.adding:
-            return gettext("Once it is saved.")
         counts = queue.counts(agent.pk)
         processed = counts["conversations"] - counts["queued"] - counts["failed"]
         text = gettext("%(processed)s processed, %(queued)s queued, %(failed)s failed")
@@ -280,3 +281,115 @@ class AgentAdmin(AuditedAdmin):
             "orchestrator_extractioncursor_changelist",
             query={"agent": agent.pk},
         )
+
+
+VIEW: Final = "orchestrator.view_agent"
+CHANGE: Final = "orchestrator.change_agent"
+PER_PAGE: Final = 20
+PROMPT_FIELDS: Final = frozenset({"system_prompt", "identity", "persona"})
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the settings that differ, for agent_difference.html: texts with their words marked."""
+    names = agent_names()
+    # A version may have settings of an earlier or a later release.
+    fields = {field.name: field for field in Agent._meta.fields}
+    changed = []
+    for name in after:
+        if name not in before or name not in fields or before[name] == after[name]:
+            continue
+        field = fields[name]
+        difference: dict[str, Any] = {"label": capfirst(str(field.verbose_name))}
+        if name in PROMPT_FIELDS:
+            difference["text"] = mark_difference(before[name], after[name])
+        else:
+            difference |= {
+                "old": display_value(before[name], names),
+                "new": display_value(after[name], names),
+            }
+        changed.append(difference)
+    return changed
+
+
+def display_value(value: Any, names: Mapping[UUID, str]) -> str:
+    """Return a setting as people read it: agents by their names."""
+    if value in (None, "", [], {}):
+        return gettext("blank")
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    for agent_id, name in names.items():
+        text = text.replace(str(agent_id), name)
+    return text
+
+
+@tenant_site.page("agents/<uuid:agent_id>/versions/", permission=VIEW)
+def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+    """List the versions of an agent, newest first, each with its difference to the previous one."""
+    agent = get_object_or_404(Agent, pk=agent_id)
+    log_access(request, Action.LIST, "versions of an agent", agent_id=agent.pk)
+    rows = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number")
+    before = request.GET.get("before", "")
+    if before.isdigit() and len(before) < 10:
+        rows = rows.filter(number__lt=int(before))
+    versions = list(rows[: PER_PAGE + 1])
+    pairs = zip(versions, [*versions[1:], None], strict=False)  # an imported agent may have none
+    return tenant_site.render(
+        request,
+        "konstruct/agent_versions.html",
+        title=gettext("Versions of %(name)s") % {"name": agent.name},
+        agent=agent,
+        versions=[
+            {
+                "row": version,
+                "is_current": version.settings == settings_of(agent),
+                "differences": differences(older.settings, version.settings) if older else [],
+            }
+            for version, older in list(pairs)[:PER_PAGE]
+        ],
+        earlier=versions[PER_PAGE - 1].number if len(versions) > PER_PAGE else None,
+    )
+
+
+class NoteForm(PageForm):
+    """The note of a version."""
+
+    note = forms.CharField(
+        label=_("Note"),
+        required=False,
+        max_length=2000,
+        help_text=_("Why the agent returns to this version."),
+    )
+
+
+@tenant_site.page(
+    "agents/<uuid:agent_id>/versions/<int:number>/restore/",
+    name="restore_agent",
+    permission=CHANGE,
+)
+def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBase:
+    """Return to a version, after its difference to the agent was shown."""
+    agent = get_object_or_404(Agent, pk=agent_id)
+    version = get_object_or_404(AgentVersion, agent_id=agent.pk, number=min(number, MAX_INTEGER))
+    form = NoteForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        before, text = row_state(agent), gettext("%(name)s has the settings of version %(number)s.")
+        success = text % {"name": agent.name, "number": number}
+        with show_outcome(request, success, form=form), transaction.atomic():
+            restore_agent(agent, number, author=author_of(request), note=form.cleaned_data["note"])
+            log_row_access(
+                request, Action.EDIT, agent, before=before, after=row_state(agent), restored=number
+            )
+        if form.is_valid():
+            return redirect("admin:agent_versions", agent.pk)
+        agent.refresh_from_db()
+    log_row_access(request, Action.VIEW, version)
+    return tenant_site.render(
+        request,
+        "konstruct/restore_agent.html",
+        title=gettext("Return to version %(number)s of %(name)s")
+        % {"number": number, "name": agent.name},
+        agent=agent,
+        differences=differences(settings_of(agent), version.settings),
+        form=form,
+    )

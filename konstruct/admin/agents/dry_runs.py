@@ -15,12 +15,11 @@ from django.contrib import messages
 from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from konstruct.admin.access import log_access, log_row_access
-from konstruct.admin.agents.versions import differences
+from konstruct.admin.agents.agents import differences
 from konstruct.admin.memory.sources import sources_of, with_sources
 from konstruct.admin.pages import PageForm, UserField, show_outcome
 from konstruct.orchestrator.agents import QUESTIONS, settings_of
@@ -74,10 +73,8 @@ def _result(answer: QuestionAnswer) -> tuple[Any, ...]:
     return (answer.content, answer.steps, bool(answer.problem))
 
 
-@tenant_site.post_page(
-    "agents/<uuid:agent_id>/questions/ask/", name="ask_questions", permission=TRY
-)
-def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+@tenant_site.post_page("agents/<uuid:agent_id>/questions/ask/", permission=TRY)
+def ask_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """Have a worker ask the questions again."""
     agent = get_object_or_404(Agent, pk=agent_id)
     with transaction.atomic():
@@ -90,11 +87,9 @@ def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
 
 
 @tenant_site.post_page(
-    "agents/<uuid:agent_id>/questions/<uuid:question_id>/delete/",
-    name="delete_question",
-    permission=TRY,
+    "agents/<uuid:agent_id>/questions/<uuid:question_id>/delete/", permission=TRY
 )
-def delete(request: HttpRequest, agent_id: UUID, question_id: UUID) -> HttpResponseBase:
+def delete_question(request: HttpRequest, agent_id: UUID, question_id: UUID) -> HttpResponseBase:
     """Delete a question with its answers."""
     question = get_object_or_404(SavedQuestion, pk=question_id, agent_id=agent_id)
     with transaction.atomic():
@@ -127,7 +122,7 @@ class MessageForm(NewRowForm, PageForm):
     user_id.widget.attrs |= {"class": "k-input", "list": "people"}
 
 
-@tenant_site.page("agents/<uuid:agent_id>/try/", name="try_agent", permission=TRY)
+@tenant_site.page("agents/<uuid:agent_id>/try/", permission=TRY)
 def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """Answer a message as a channel would, by the agent and by its edited form; or save it."""
     agent = get_object_or_404(Agent, pk=agent_id)
@@ -160,7 +155,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     return _render(request, agent, form, sides, edited=edited, changes=changes)
 
 
-@tenant_site.page("messages/<uuid:reply_id>/ask-again/", name="ask_again", permission=TRY)
+@tenant_site.page("messages/<uuid:reply_id>/ask-again/", permission=TRY)
 @require_POST
 def ask_again(request: HttpRequest, reply_id: UUID) -> HttpResponseBase:
     """Answer the message of a reply by today's memory, without both, beside the reply."""

@@ -1,7 +1,6 @@
 """Conversations: the threads of a tenant, each shown as a chat, with the sources of each reply."""
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,41 +10,24 @@ from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from konstruct.admin.access import log_row_access
-from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
-from konstruct.admin.memory.exclusions import exclusion_label
-from konstruct.admin.memory.sources import is_written_by_person, sources_of
+from konstruct.admin.access import PageList, log_row_access
+from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, column
+from konstruct.admin.memory.sources import exclusion_label, is_written_by_person, sources_of
 from konstruct.admin.operations.escalations import transfer_targets
-from konstruct.admin.page_lists import PageList, column
 from konstruct.admin.pages import MAX_CHOICES, agent_user_query, as_uuid, show_outcome
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.metering import last_calls
-from konstruct.orchestrator.models import (
-    Agent,
-    Escalation,
-    ExtractionCursor,
-    HeldFor,
-    ModelCall,
-    PendingReply,
-)
+from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies import CLOSED
 from konstruct.templatetags.texts import speaker
-from memory.browse.threads import (
-    channel_of_thread,
-    conversations_beside,
-    has_other_people,
-    last_of_threads,
-    turns_around,
-    turns_beside,
-)
+from memory.browse import threads
 from memory.conf import HANDOVER_CHANNEL, IMPORT_CHANNEL, STORED_CHANNEL
 from memory.conversations.thread_window import shared_channels
 from memory.models import Message
@@ -70,40 +52,6 @@ HELD = {
     HeldFor.CONSENT: _("held for consent"),
     HeldFor.PROGRAM: _("held for a program"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRow:
-    """A message in the chat, with its state."""
-
-    message: Any
-    status: str
-    pending: PendingReply | None
-    delivery: Delivery | None
-    call: ModelCall | None
-    """The last call of the language model for the reply, or for the message without a reply."""
-    is_chosen: bool
-
-    @property
-    def is_abridged(self) -> bool:
-        """Whether there is more of it than is shown."""
-        return bool(self.message.length > len(self.message.shown))
-
-    @property
-    def has_sources(self) -> bool:
-        """Whether the sources of the reply are known."""
-        return _has_sources(self.message)
-
-    @property
-    def excluded(self) -> str:
-        """Whether recall leaves it or words of it out, in words."""
-        is_excluded = self.message.has_excluded_words
-        return exclusion_label(is_whole=self.message.is_excluded) if is_excluded else ""
-
-    @property
-    def is_guests(self) -> bool:
-        """Whether another agent wrote it, to which the thread was transferred."""
-        return self.message.answered_by_id not in (None, self.message.agent_id)
 
 
 class ConversationList(PageList):
@@ -135,9 +83,9 @@ class ConversationList(PageList):
             When(failed_at__isnull=False, then=Value("failed")),
             default=Value("waiting"),
         )
-        return last_of_threads(rows, **people).annotate(
+        return threads.last_of_threads(rows, **people).annotate(
             shown=Left("content", MAX_PREVIEW_CHARACTERS),
-            origin=channel_of_thread(),
+            origin=threads.channel_of_thread(),
             states=ArraySubquery(pending.annotate(state=reply_state).values("state")),
         )
 
@@ -169,15 +117,15 @@ class ConversationList(PageList):
 
 
 ConversationList.serve(Message)
-_MESSAGES = Message.objects.defer("content").annotate(origin=channel_of_thread())
+_MESSAGES = Message.objects.defer("content").annotate(origin=threads.channel_of_thread())
 
 
-@tenant_site.page("conversations/<uuid:message_id>/", name="conversation", permission=READ)
+@tenant_site.page("conversations/<uuid:message_id>/", permission=READ)
 def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show a thread around a message, and beside it the sources of a reply."""
     anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
     log_row_access(request, Action.VIEW, anchor, "conversation")
-    turns: list[Any] = [*turns_around(anchor)]  # with annotations
+    turns: list[Any] = [*threads.turns_around(anchor)]  # with annotations
     pending = PendingReply.objects.in_bulk([turn.pk for turn in turns])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
     deliveries = with_jobs.in_bulk([turn.pk for turn in turns])
@@ -186,9 +134,18 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         calls = last_calls(
             turn for turn in turns if not turn.reply_pk and not is_written_by_person(turn)
         )
-    with_source_ids = [turn.pk for turn in turns if _has_sources(turn)]
+    for turn in turns:
+        turn.pending, turn.delivery_row = pending.get(turn.pk), deliveries.get(turn.pk)
+        turn.status = _status(turn, turn.pending)
+        # The last call for the reply, or for the message without a reply.
+        turn.call = calls.get(turn.pk)
+        turn.has_sources = turn.has_trace or is_written_by_person(turn)
+        turn.excluded = turn.has_excluded_words and exclusion_label(is_whole=turn.is_excluded)
+        # By another agent, to which the thread was transferred.
+        turn.is_guests = turn.answered_by_id not in (None, turn.agent_id)
+    with_source_ids = [turn.pk for turn in turns if turn.has_sources]
     chosen = as_uuid(request.GET.get("why")) or next(reversed(with_source_ids), None)
-    earlier, later = turns_beside(turns[0], turns[-1])
+    earlier, later = threads.turns_beside(turns[0], turns[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {agent.pk: agent.name for agent in agents}
     thread = Thread.of(anchor).as_filter
@@ -206,20 +163,12 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         person=turns[-1].person_name,
         channel=anchor.origin,
         is_shared=anchor.channel in shared_channels(),
-        has_other_people=has_other_people(anchor),
-        copies=[(turn.pk, names[turn.agent_id]) for turn in conversations_beside(anchor, names)],
-        agent=names.get(anchor.agent_id, str(anchor.agent_id)),
-        turns=[
-            MessageRow(
-                message,
-                _status(message, pending.get(message.pk)),
-                pending.get(message.pk),
-                deliveries.get(message.pk),
-                calls.get(message.pk),
-                message.pk == chosen,
-            )
-            for message in turns
+        has_other_people=threads.has_other_people(anchor),
+        copies=[
+            (turn.pk, names[turn.agent_id]) for turn in threads.conversations_beside(anchor, names)
         ],
+        agent=names.get(anchor.agent_id, str(anchor.agent_id)),
+        turns=turns,
         earlier=earlier,
         later=later,
         why=_why(request, chosen, anchor),
@@ -234,11 +183,11 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
 
 
-@tenant_site.page("conversations/<uuid:message_id>/thread/", name="thread", permission=READ)
+@tenant_site.page("conversations/<uuid:message_id>/thread/", permission=READ)
 def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Show a thread around a message, with the turns of all people and agents in it."""
     anchor: Any = get_object_or_404(_MESSAGES, pk=message_id)
-    turns: list[Any] = turns_around(anchor, of_all=True)
+    turns: list[Any] = threads.turns_around(anchor, of_all=True)
     shown = [turn.user_id for turn in turns]
     log_row_access(request, Action.VIEW, anchor, "conversation", people=shown)
     names = agent_names()
@@ -246,7 +195,7 @@ def thread(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         turn.agent_name = names.get(turn.answered_by_id or turn.agent_id, "")
         turn.content, turn.at, turn.message_id = turn.shown, turn.created_at, turn.pk
     first, last = (turns[0], turns[-1]) if turns else (anchor, anchor)
-    earlier, later = turns_beside(first, last, of_all=True)
+    earlier, later = threads.turns_beside(first, last, of_all=True)
     return tenant_site.render(
         request,
         "konstruct/thread.html",
@@ -288,10 +237,6 @@ def _status(message: Any, pending: PendingReply | None) -> str:
     if message.role == "user":
         return "answered" if message.reply_pk else gettext("not to be answered")
     return ""
-
-
-def _has_sources(turn: Any) -> bool:
-    return bool(turn.has_trace) or is_written_by_person(turn)
 
 
 def _why(request: HttpRequest, chosen: UUID | None, anchor: Message) -> Any:

@@ -9,12 +9,10 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
-from konstruct.admin.access import author_name, author_of, log_row_access
+from konstruct.admin.access import RowPageAdmin, author_name, author_of, log_row_access
 from konstruct.admin.lists import AgentFilter, UserFilter
-from konstruct.admin.page_lists import RowPageAdmin
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import ExtractionRun
@@ -73,10 +71,8 @@ class ExtractionRunAdmin(RowPageAdmin):
         }
 
 
-@tenant_site.post_page(
-    "extraction-runs/<uuid:run_id>/replay/", name="replay_extraction_run", permission=PREVIEW
-)
-def replay(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+@tenant_site.post_page("extraction-runs/<uuid:run_id>/replay/", permission=PREVIEW)
+def replay_extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Preview the messages of a run again, with another language model."""
     form = ReplayForm(request.POST)
     get_object_or_404(ExtractionRun.objects.defer("output", "candidates"), pk=run_id)
@@ -94,10 +90,8 @@ def replay(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     return redirect(RUN, run_id)
 
 
-@tenant_site.post_page(
-    "extraction-runs/<uuid:run_id>/apply/", name="apply_extraction_run", permission=CHANGE
-)
-def apply(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+@tenant_site.post_page("extraction-runs/<uuid:run_id>/apply/", permission=CHANGE)
+def apply_extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Record the facts of a preview."""
     run = get_object_or_404(ExtractionRun, pk=run_id)
     with show_outcome(request, gettext("Applied.")), transaction.atomic():
@@ -105,10 +99,8 @@ def apply(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     return redirect(RUN, run_id)
 
 
-@tenant_site.page(
-    "extraction-runs/<uuid:run_id>/roll-back/", name="roll_back_extraction_run", permission=CHANGE
-)
-def roll_back(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+@tenant_site.page("extraction-runs/<uuid:run_id>/roll-back/", permission=CHANGE)
+def roll_back_extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Undo a run, after a page that lists the facts that would change."""
     run = get_object_or_404(ExtractionRun, pk=run_id)
     if request.method != "POST":

@@ -7,21 +7,19 @@ from uuid import UUID
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import format_html
 from django.utils.http import urlencode
-from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, author_of, log_access, log_row_access
-from konstruct.admin.lists import agent_names, id_column
-from konstruct.admin.memory.marking import mark_difference
-from konstruct.admin.pages import PageForm, PersonChoice, as_uuid, show_outcome
+from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.marking import mark_difference, marked_spans
+from konstruct.admin.pages import PageForm, as_uuid, person_of, show_outcome
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.usage import admit_memories
 from konstruct.templatetags.texts import translated
@@ -30,8 +28,7 @@ from memory.browse.threads import turns_around
 from memory.facts import LongTermMemory, confirm, reject, restore, retract
 from memory.facts.exclusions import wrong_stems
 from memory.facts.versions import value_in
-from memory.models import MemoryEntry, Message
-from memory.models.facts import AuthorKind, FactEvent, FactEvidence, FactState
+from memory.models import AuthorKind, FactEvent, FactEvidence, FactState, MemoryEntry, Message
 from memory.text.chunking import sentence_spans
 from memory.text.lexical import lexemes
 from tenants import transaction
@@ -64,16 +61,8 @@ class ReasonForm(PageForm):
         label=_("Reason"),
         required=False,
         max_length=2000,
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": _("Reason, optional")}),
     )
-
-
-class RejectionForm(ReasonForm):
-    """The optional reason of a rejection."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["reason"].widget.attrs["placeholder"] = gettext("Reason, optional")
 
 
 def refuse_lost_value(form: forms.BaseForm, fact: MemoryEntry, changed: Collection[str]) -> None:
@@ -114,17 +103,17 @@ class EditForm(ReasonForm):
         return cleaned
 
 
-@tenant_site.page("facts/review/", name="fact_review", permission=REVIEW)
-def review(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("facts/review/", permission=REVIEW)
+def fact_review(request: HttpRequest) -> HttpResponseBase:
     """Show the oldest proposed fact, and take the decision about it."""
-    person = PersonChoice.of_request(request)
-    filters = _filters(request, person)
+    user_id, problem = person_of(request)
+    filters = _filters(request, user_id)
     queue = _queue(filters)
-    if person.problem:
+    if problem:
         queue = queue.none()
     refused = None
     if request.method == "POST":
-        refused = _handle_decision(request)
+        refused = _handle_decision(request, as_uuid(request.POST.get("fact")))
         if refused is None:
             return redirect(reverse("admin:fact_review", query=filters))
     skipped = as_uuid(request.GET.get("after"))
@@ -147,20 +136,20 @@ def review(request: HttpRequest) -> HttpResponseBase:
         agent=fact and names.get(fact.agent_id, gettext("all agents")),
         choices=_choices(),
         filters=filters,
-        person=person,
+        problem=problem,
         query=urlencode(filters),
         is_fullwidth=1,
         **({} if fact is None else _fact_context(fact, refused)),
     )
 
 
-def _filters(request: HttpRequest, person: PersonChoice) -> dict[str, str]:
+def _filters(request: HttpRequest, user_id: str) -> dict[str, str]:
     """Return the filters of the address that are set and valid."""
     agent = as_uuid(request.GET.get("agent"))
     text_filters = {
         name: request.GET.get(name, "").replace("\0", "")[:255] for name in ("slot", "reason")
     }
-    filters = {"agent": str(agent or ""), "user": person.user_id, **text_filters}
+    filters = {"agent": str(agent or ""), "user": user_id, **text_filters}
     return {name: value for name, value in filters.items() if value}
 
 
@@ -212,32 +201,18 @@ def _fact_context(fact: MemoryEntry, editing: EditForm | None) -> dict[str, Any]
         "old": old,
         "difference": mark_difference(old.content, fact.content) if old else "",
         "editing": editing or EditForm(fact=fact),
-        "rejecting": RejectionForm(auto_id="reject_%s"),
+        "rejecting": ReasonForm(auto_id="reject_%s"),
     }
 
 
-def marked_spans(text: str, spans: list[tuple[int, int]]) -> SafeString:
-    """Return a text as HTML with the quoted spans marked."""
-    parts, position = [], 0
-    for start, end in sorted(spans):
-        start = max(start, position)
-        if start < end and start < len(text):
-            parts += [
-                conditional_escape(text[position:start]),
-                format_html("<mark>{}</mark>", text[start:end]),
-            ]
-            position = end
-    return mark_safe("".join([*parts, conditional_escape(text[position:])]))  # noqa: S308  (escaped)
-
-
-def _handle_decision(request: HttpRequest) -> EditForm | None:
+def _handle_decision(request: HttpRequest, memory_id: UUID | None) -> EditForm | None:
     """Take the decision of a form, and show its outcome; return a form with errors."""
-    decision, memory_id = request.POST.get("decision", ""), as_uuid(request.POST.get("fact"))
+    decision = request.POST.get("decision", "")
     fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
     if decision == "edit":
         return _edit(request, fact)
     form = ReasonForm(request.POST)
-    if form.is_valid() and decision in ("confirm", "reject"):
+    if form.is_valid() and decision in ("confirm", "reject", *decisions_for(fact)):
         with show_outcome(request), transaction.atomic():
             decide(request, fact, decision, form.cleaned_data["reason"])
     else:
@@ -275,32 +250,30 @@ def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) 
     log_row_access(
         request, Action.DECIDE, now, before=before, after=row_state(now), decision=decision
     )
-    messages.success(request, f"{DONE[decision]}: {now.content[:80]}")
+    _label, done, _consequence = DECISIONS[decision]
+    messages.success(request, f"{done}: {now.content[:80]}")
     return now
 
 
-DONE: Final = {
-    "confirm": _("Confirmed"),
-    "reject": _("Rejected"),
-    "retract": _("Retracted"),
-    "restore": _("Restored"),
-    "end": _("Ended"),
-}
-BUTTONS: Final = {
-    "confirm": _("Confirm"),
-    "reject": _("Reject"),
-    "retract": _("Retract"),
-    "restore": _("Restore"),
-    "end": _("End"),
-}
-CONSEQUENCES: Final = {
-    "retract": _("The fact was wrong. Agents no longer use it; its history stays."),
-    "restore": _(
-        "A rejected fact is proposed again. A retracted or superseded one is active again."
+# The label, the message of success and the consequence of each decision.
+DECISIONS: Final = {
+    "confirm": (_("Confirm"), _("Confirmed"), _("Agents use the fact from now on.")),
+    "reject": (
+        *(_("Reject"), _("Rejected")),
+        _("The fact is not proposed again from the same messages."),
     ),
-    "end": _("The fact was right until now. Agents no longer use it; its history stays."),
-    "reject": _("The fact is not proposed again from the same messages."),
-    "confirm": _("Agents use the fact from now on."),
+    "retract": (
+        *(_("Retract"), _("Retracted")),
+        _("The fact was wrong. Agents no longer use it; its history stays."),
+    ),
+    "restore": (
+        *(_("Restore"), _("Restored")),
+        _("A rejected fact is proposed again. A retracted or superseded one is active again."),
+    ),
+    "end": (
+        *(_("End"), _("Ended")),
+        _("The fact was right until now. Agents no longer use it; its history stays."),
+    ),
 }
 
 
@@ -315,28 +288,11 @@ def decisions_for(fact: MemoryEntry) -> list[str]:
     }[FactState(fact.state)]
 
 
-@tenant_site.page("facts/<uuid:memory_id>/decide/", name="decide_fact", permission=REVIEW)
+@tenant_site.post_page("facts/<uuid:memory_id>/decide/", permission=REVIEW)
 def decide_fact(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
-    """Ask for a reason, and take a decision about a fact."""
-    fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
-    decision = request.GET.get("do", "")
-    if decision not in decisions_for(fact):
-        raise Http404("The fact is in another state.")
-    form = ReasonForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        with show_outcome(request), transaction.atomic():
-            decide(request, fact, decision, form.cleaned_data["reason"])
-        return redirect("admin:memory_memoryentry_change", memory_id)
-    log_row_access(request, Action.VIEW, fact)
-    return tenant_site.render(
-        request,
-        "konstruct/decide_fact.html",
-        title=BUTTONS[decision],
-        fact=fact,
-        decision=BUTTONS[decision],
-        consequence=CONSEQUENCES[decision],
-        form=form,
-    )
+    """Take a decision that the page of a fact offers."""
+    _handle_decision(request, memory_id)
+    return redirect("admin:memory_memoryentry_change", memory_id)
 
 
 MAX_ALSO_SAID: Final = 20
@@ -406,10 +362,6 @@ class FactEvidenceAdmin(AuditedReadOnlyAdmin):
     list_display = ("created_at", "quote", "memory_id", "message_id")
     sortable_by = ()
     ordering = ("-created_at", "id")
-    fields = (
-        *("quote", id_column("memory_id"), id_column("message_id")),
-        *("start", "end", "run_id", "created_at"),
-    )
 
 
 @admin.register(FactEvent, site=tenant_site)
@@ -420,11 +372,6 @@ class FactEventAdmin(AuditedReadOnlyAdmin):
     list_filter = ("action", "author_kind")
     sortable_by = ()
     ordering = ("-number",)
-    fields = (
-        *("action", "author_kind", "author_id", "author_name", "why"),
-        id_column("memory_id"),
-        *("other_id", "created_at"),
-    )
 
     @display(description=_("reason"))
     def why(self, event: FactEvent) -> str:

@@ -12,31 +12,17 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AgentNameAdmin, author_of, log_row_access
-from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
-from konstruct.admin.memory.fact_review import (
-    BUTTONS,
-    also_said,
-    decisions_for,
-    evidence_of,
-    refuse_lost_value,
-    update_fact,
-)
+from konstruct.admin.lists import AgentFilter, UserFilter, link, shortened
+from konstruct.admin.memory import fact_review
 from konstruct.admin.memory.marking import mark_difference
-from konstruct.admin.pages import (
-    MAX_CHOICES,
-    AgentField,
-    UserField,
-    as_uuid,
-)
+from konstruct.admin.pages import MAX_CHOICES, AgentField, UserField, as_uuid
 from konstruct.orchestrator.identities.channel_identities import find_people
 from konstruct.orchestrator.usage import admit_memories
 from memory.arguments import is_blank
@@ -46,12 +32,11 @@ from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, nearest_facts, recalls_with
 from memory.facts.versions import UNCHANGED, existing_entry
-from memory.models import MemoryEntry
+from memory.models import FactEvent, FactEvidence, FactState, MemoryEntry
 from memory.models.attributes import metadata_values
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import FactEvent, FactEvidence, FactState
 from tenants import transaction
-from tenants.admin.columns import Colours
+from tenants.admin.columns import ChoiceFilter, Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -135,7 +120,7 @@ class FactForm(forms.ModelForm):
         if "valid_to" in self.changed_data and since and until and until < since:
             self.add_error("valid_to", gettext("This is before Valid from. Give a later time."))
         if "value" in self.fields:
-            refuse_lost_value(self, self.stored, self.changed_data)
+            fact_review.refuse_lost_value(self, self.stored, self.changed_data)
         if self.errors.get("content"):
             return cleaned
         entry = MemoryEntry(
@@ -237,9 +222,6 @@ class MemoryEntryAdmin(AgentNameAdmin):
             request, object_id, form_url, {**(extra_context or {}), "known": context or None}
         )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("embedding")
-
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
@@ -298,7 +280,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
                 obj.memory_id = LongTermMemory().remember(obj, author=author_of(request)).memory_id
             return
         changed = set(form.changed_data)
-        update_fact(
+        fact_review.update_fact(
             request,
             obj,
             content=given["content"] if "content" in changed else None,
@@ -319,7 +301,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         of_facts = {str(model._meta.verbose_name) for model in (FactEvidence, FactEvent)}
         return to_delete, counts, missing - of_facts, protected
 
-    def remove(self, obj: Any) -> None:
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Forget it, with its versions."""
         LongTermMemory().delete(obj.pk, required_tenant_id())
 
@@ -370,16 +352,9 @@ class MemoryEntryAdmin(AgentNameAdmin):
 
     @display(description=_("More"))
     def more(self, fact: MemoryEntry) -> SafeString:
-        """Ways on from a fact."""
-        return format_html(
-            "{} · {}",
-            link(gettext("History and differences"), "memory_memoryentry_history", fact.pk),
-            link(
-                gettext("Similar facts"),
-                "memory_memoryentry_changelist",
-                query={"q": fact.content[:MAX_QUERY_CHARACTERS], "user": fact.user_id or ""},
-            ),
-        )
+        """A link to facts of a similar meaning."""
+        query = {"q": fact.content[:MAX_QUERY_CHARACTERS], "user": fact.user_id or ""}
+        return link(gettext("Similar facts"), "memory_memoryentry_changelist", query=query)
 
     @admin.action(description=_("End the selected facts now"), permissions=["change"])
     def end_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
@@ -389,7 +364,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         for fact in current.entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now())):
             with transaction.atomic():
                 before = row_state(fact)
-                now = update_fact(request, fact, valid_to=timezone.now())
+                now = fact_review.update_fact(request, fact, valid_to=timezone.now())
                 log_row_access(request, Action.EDIT, now, before=before, after=row_state(now))
             ended += 1
         self.message_user(request, gettext("%(ended)s ended.") % {"ended": ended}, messages.SUCCESS)
@@ -401,12 +376,16 @@ def _is_old(fact: MemoryEntry | None) -> bool:
 
 def _fact_context(fact: MemoryEntry) -> dict[str, Any]:
     """Return the context of a fact's page."""
-    evidence = evidence_of(fact)
+    evidence = fact_review.evidence_of(fact)
     return {
-        "decisions": [(decision, BUTTONS[decision]) for decision in decisions_for(fact)],
+        "decisions": [
+            (decision, *fact_review.DECISIONS[decision])
+            for decision in fact_review.decisions_for(fact)
+        ],
+        "reason": fact_review.ReasonForm(auto_id="decide_%s")["reason"],
         "evidence": [item for item in evidence if item.memory_id == fact.pk],
         "former_evidence": [item for item in evidence if item.memory_id != fact.pk],
-        "also_said": also_said(fact),
+        "also_said": fact_review.also_said(fact),
         "events": FactEvent.objects.filter(memory=fact).order_by("-number")[:50],
         "replies": with_queries(recalls_with(fact).order_by("-created_at")[:20]),
     }

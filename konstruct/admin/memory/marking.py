@@ -1,7 +1,7 @@
 """Marks words of texts in HTML: a difference, or the words of a query. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
 from django.utils.html import conditional_escape, format_html
@@ -53,15 +53,26 @@ def highlight(text: str, query: str) -> SafeString:
     latin = lexical.language_of_latin_words(lexical.analyse(text[:MAX_EXCERPT]))
     query_lexemes = set(lexical.lexemes(query, latin))
     excerpt = _excerpt(text, query_lexemes, latin)
-    parts, end = [], 0
-    for match in _WORD.finditer(excerpt):
-        if not query_lexemes.isdisjoint(lexical.lexemes(match[0], latin)):
+    spans = [
+        match.span()
+        for match in _WORD.finditer(excerpt)
+        if not query_lexemes.isdisjoint(lexical.lexemes(match[0], latin))
+    ]
+    return marked_spans(excerpt, spans)
+
+
+def marked_spans(text: str, spans: Iterable[tuple[int, int]]) -> SafeString:
+    """Return a text as HTML with these spans marked."""
+    parts, position = [], 0
+    for start, end in sorted(spans):
+        start = max(start, position)
+        if start < end and start < len(text):
             parts += [
-                conditional_escape(excerpt[end : match.start()]),
-                format_html("<mark>{}</mark>", match[0]),
+                conditional_escape(text[position:start]),
+                format_html("<mark>{}</mark>", text[start:end]),
             ]
-            end = match.end()
-    return mark_safe("".join([*parts, conditional_escape(excerpt[end:])]))  # noqa: S308  (escaped)
+            position = end
+    return mark_safe("".join([*parts, conditional_escape(text[position:])]))  # noqa: S308  (escaped)
 
 
 def _excerpt(text: str, query_lexemes: set[str], latin: Language) -> str:

@@ -7,18 +7,16 @@ from django.db.models import Case, F, QuerySet, When
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin
-from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
+from konstruct.admin.lists import AgentFilter, UserFilter, link, shortened
 from konstruct.admin.operations.queue import JobAdmin
 from konstruct.admin.pages import MAX_CHOICES, as_uuid
 from konstruct.orchestrator.activity import source_of_reply
 from konstruct.orchestrator.identities.channel_identities import find_people
-from konstruct.orchestrator.metering import last_calls
 from konstruct.templatetags.texts import speaker as speaker_name
 from memory.browse.search import MAX_HITS, MessageFilter, search_messages
 from memory.conversations.transcript import EMBEDDINGS
@@ -34,7 +32,7 @@ from memory.models import (
     Scope,
     WindowClear,
 )
-from tenants.admin.columns import Colours
+from tenants.admin.columns import ChoiceFilter, Colours
 from tenants.admin.list_tools import date_range
 from tenants.admin.sites import ReadOnly, tenant_site
 
@@ -100,7 +98,7 @@ class MessageAdmin(MemoryAdmin):
     inlines = (PieceInline,)
     fields = (
         *("content", "role", "name", "agent", "user_id", "thread_id", "channel", "created_at"),
-        *("metadata", "usage", "finish_reason", "model_call"),
+        *("metadata", "usage", "finish_reason"),
         *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
         "agent_id",
     )
@@ -133,18 +131,6 @@ class MessageAdmin(MemoryAdmin):
         """The author, as on the page of the conversation."""
         return message.role, speaker_name(message)
 
-    @display(description=_("Call of the language model"))
-    def model_call(self, message: Message) -> SafeString | str:
-        """A link to the call that wrote the reply, with its model, endpoint and agent version."""
-        call = last_calls([message]).get(message.pk)
-        if call is None:
-            return "-"
-        text = f"{call.model}, {call.endpoint}"
-        if call.agent_version:
-            number = {"number": call.agent_version}
-            text += ", " + gettext("version %(number)s of the agent") % number
-        return link(text, "orchestrator_modelcall_change", call.pk)
-
     @display(description=_("Conversation"))
     def conversation(self, message: Message) -> SafeString:
         """A link to the conversation."""
@@ -170,13 +156,6 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
     sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
     list_filter = (AgentFilter, UserFilter, "role", ModelFilter, "created_at")
-    fields = (
-        *("content", "role", "agent", "user_id", "message", "piece", "embedding_model"),
-        *("created_at", "id", "agent_id"),
-    )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("embedding", "quantized")
 
 
 @admin.register(PendingEmbedding, site=tenant_site)
@@ -243,10 +222,6 @@ class RecallExclusionAdmin(MemoryAdmin):
 
     list_display = ("created_at", "agent", "user_id", "reason", "author_name")
     ordering = ("-created_at",)
-    fields = (
-        *("message", "start", "end", "memory_id", "echo_of", "reason", "author_name"),
-        *("author_kind", "created_at", "agent", "user_id", "id", "agent_id"),
-    )
 
 
 @admin.register(Scope, site=tenant_site)
@@ -256,7 +231,6 @@ class ScopeAdmin(MemoryAdmin):
     list_display = ("id", "agent", "user_id")
     list_filter = (AgentFilter, UserFilter)
     ordering = ("id",)
-    fields = ("id", "agent", "user_id", "agent_id")
 
 
 @admin.register(WindowClear, site=tenant_site)
@@ -265,7 +239,6 @@ class WindowClearAdmin(MemoryAdmin):
 
     list_display = ("created_at", "agent", "user_id", "last_number")
     ordering = ("-id",)
-    fields = ("agent", "user_id", "last_number", "created_at", "agent_id")
 
 
 @admin.register(ConversationItem, site=tenant_site)
@@ -275,7 +248,3 @@ class ConversationItemAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "thread_id", "__str__")
     list_filter = (AgentFilter, UserFilter)
     ordering = ("-number",)
-    fields = (
-        *("item", "agent", "user_id", "thread_id", "created_at", "message"),
-        *("id", "number", "agent_id"),
-    )

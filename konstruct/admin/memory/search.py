@@ -1,7 +1,7 @@
-"""The search over all data of a tenant: the page, and the results of Ctrl+K."""
+"""Search: over all data of a tenant, by a page and by Ctrl+K; and in the memory of an agent."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, time, timedelta
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,28 +12,27 @@ from django.db.models.fields import UUIDField
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import urlencode
-from django.utils.timezone import make_aware
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.dataclasses import SearchResult
 
 from konstruct.admin.access import log_access
-from konstruct.admin.lists import agent_choices, agent_names, model_page
+from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.marking import highlight
 from konstruct.admin.memory.sessions import find_sessions
-from konstruct.admin.pages import PageForm, UserField, as_user_id, as_uuid
-from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
-from konstruct.admin.people.users import VIEW as VIEW_PEOPLE
+from konstruct.admin.memory.sources import left_out_context, memory_context
+from konstruct.admin.pages import AgentField, PageForm, UserField, as_user_id, as_uuid, person_of
+from konstruct.admin.people.person import VIEW as VIEW_PEOPLE, VIEW_ACCOUNTS
 from konstruct.orchestrator.identities.channel_identities import is_known, users_of_accounts
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.people import people, with_text
 from memory.browse.search import MessageFilter, MessageSearchResult, search_messages
 from memory.conf import SEARCH_FLOOR
+from memory.context.search import search_memory
 from memory.embedding.embedder import embed
 from memory.facts import LongTermMemory
-from memory.models import Message
+from memory.models import Message, Scope
+from tenants.admin.list_tools import date_range
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest
 from tenants.context import required_tenant_id
@@ -44,6 +43,10 @@ VIEW_FACTS = "memory.view_memoryentry"
 VIEW_AGENTS = "orchestrator.view_agent"
 VIEW_ERASURES = "audit.view_erasurerequest"
 MAX_QUERY_CHARACTERS: Final = 1_000
+# A question to the memory of an agent, with its facts, and the people to choose from.
+MAX_QUESTION: Final = 8_192
+MAX_FACTS: Final = 10
+SUGGESTED_USERS: Final = 200
 # Of people, agents, facts and conversations the best; of messages a page.
 MAX_RESULTS: Final = 8
 MAX_MESSAGES: Final = 30
@@ -60,9 +63,8 @@ DATE: Final = forms.DateInput(attrs={"type": "date"})
 class FilterForm(PageForm):
     """The filters of a search."""
 
-    agent = forms.ChoiceField(
-        label=_("Agent"), choices=agent_choices(_("All agents")), required=False
-    )
+    agent = AgentField(_("All agents"))
+    agent.widget.attrs |= {"class": "k-input"}
     user = UserField(is_known=True, label=_("Person"))
     user.widget.attrs |= {"class": "k-input", "placeholder": _("Id or name")}
     channel = forms.CharField(label=_("Channel"), required=False)
@@ -73,23 +75,18 @@ class FilterForm(PageForm):
         """Return the valid values as a filter; both dates are included."""
         self.full_clean()
         values = self.cleaned_data
+        days = {"from": self.data.get("since", ""), "to": self.data.get("until", "")}
+        since, until = date_range(days)
         return MessageFilter(
-            agent_id=as_uuid(values.get("agent")),
+            agent_id=values.get("agent"),
             user_id=values.get("user"),
             channel=values.get("channel") or None,
-            since=_start(values.get("since")),
-            until=_start(values.get("until"), timedelta(days=1)),
+            since=since,
+            until=until,
         )
 
 
-def _start(day: Any, offset: timedelta = timedelta()) -> datetime | None:
-    try:
-        return make_aware(datetime.combine(day, time()) + offset) if day else None
-    except OverflowError:
-        return None
-
-
-@tenant_site.page("search/", name="search_page", permission=SEARCH)
+@tenant_site.page("search/", permission=SEARCH)
 def search_page(request: HttpRequest) -> HttpResponseBase:
     """Find objects of the tenant; an id redirects to its object."""
     query = query_of(request, "q")
@@ -98,14 +95,14 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     exact = next(exact_links(request, query), None) if query else None
     # An unknown person must not widen the search to all people.
     is_searched = query and exact is None and "user" not in form.errors
-    found = _results(request, query, message_filter) if is_searched else {"messages_found": []}
+    found = _results(request, query, message_filter) if is_searched else {}
     log_access(
         request,
         Action.SEARCH if query else Action.LIST,
         "everything",
         agent_id=message_filter.agent_id,
         user_id=message_filter.user_id,
-        people=_people_in(found),
+        people=found.pop("shown", ()),
     )
     if exact is not None:
         return redirect(exact.link)
@@ -120,20 +117,9 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _people_in(found: Mapping[str, Any]) -> set[str]:
-    """Return the users of the results that a page shows."""
-    rows = [
-        *(person for person, _ in found.get("people", ())),
-        *(match.message for match, *_ in found["messages_found"]),
-        *(fact for fact, _ in found.get("facts", ())),
-        *found.get("threads", ()),
-    ]
-    return {row.user_id for row in rows if row.user_id}
-
-
 def _results(request: HttpRequest, query: str, message_filter: MessageFilter) -> dict[str, Any]:
-    """Return the results of each kind that the person may see."""
-    names, vector = agent_names(), embed([query], is_query=True)[0]
+    """Return the results of each kind that the person may see, and the users that they show."""
+    vector = embed([query], is_query=True)[0]
     facts = []
     if request.user.has_perm(VIEW_FACTS):
         facts = LongTermMemory().search(
@@ -151,15 +137,10 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
         messages = search_messages(
             query, message_filter=message_filter, limit=MAX_MESSAGES, query_embedding=vector
         )
-    persons = search_people(request, query, MAX_RESULTS)
-    agents = list(search_agents(request, query))
-    threads = list(_threads(request, query))
-    sessions = list(_search_sessions(request, query))
+    names, named = agent_names(), list(named_links(request, query))
+    shown = [user_id for _, user_id in named] + [fact.user_id for fact in facts]
     return {
-        "people": [(match, urlencode({"user": match.user_id})) for match in persons],
-        "agents": agents,
-        "threads": threads,
-        "sessions": sessions,
+        "named": [result for result, _ in named],
         "facts": [
             (fact, names.get(fact.agent_id, "") if fact.agent_id else gettext("all agents"))
             for fact in facts
@@ -173,13 +154,14 @@ def _results(request: HttpRequest, query: str, message_filter: MessageFilter) ->
             for match in messages.hits
         ],
         "is_partial": messages.is_partial,
-        "is_empty": not (persons or agents or threads or sessions or facts or messages.hits),
+        "is_empty": not (named or facts or messages.hits),
+        "shown": {*shown, *(match.message.user_id for match in messages.hits)} - {None, ""},
     }
 
 
-def query_of(request: HttpRequest, parameter: str) -> str:
-    """Return a query parameter of at most `MAX_QUERY_CHARACTERS`, without NUL characters."""
-    return request.GET.get(parameter, "").replace("\0", "")[:MAX_QUERY_CHARACTERS].strip()
+def query_of(request: HttpRequest, parameter: str, limit: int = MAX_QUERY_CHARACTERS) -> str:
+    """Return a query parameter of at most `limit` characters, without NUL characters."""
+    return request.GET.get(parameter, "").replace("\0", "")[:limit].strip()
 
 
 def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
@@ -215,58 +197,43 @@ def _rows_with_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
         yield SearchResult(str(row_id), str(model._meta.verbose_name), link, "tag")
 
 
-def search_people(request: HttpRequest, query: str, limit: int) -> list[Any]:
-    """Return people by their names, ids and linked accounts."""
-    if not (as_user_id(query) and request.user.has_perm(VIEW_PEOPLE)):
-        return []
-    accounts = users_of_accounts(query) if request.user.has_perm(VIEW_ACCOUNTS) else []
-    return list(people().filter(with_text(query, also_ids=accounts))[:limit])
-
-
-def search_agents(request: HttpRequest, query: str) -> Iterable[Agent]:
-    """Return agents by their names."""
-    if not request.user.has_perm(VIEW_AGENTS):
-        return []
-    return Agent.objects.filter(name__icontains=query).order_by("name")[:MAX_RESULTS]
-
-
-def _threads(request: HttpRequest, query: str) -> Iterable[Message]:
-    """Return the last message of each conversation with this id as its thread."""
-    if not request.user.has_perm(READ):
-        return []
-    return (
-        Message.objects.filter(thread_id=query).last_of_threads().order_by("-number")[:MAX_RESULTS]
-    )
-
-
-def _search_sessions(request: HttpRequest, query: str) -> Iterator[SearchResult]:
-    """Yield the session of a graph with this id as its thread."""
+def named_links(request: HttpRequest, query: str) -> Iterator[tuple[SearchResult, str]]:
+    """Yield people, agents, conversations and sessions by their name or id, each with its user."""
+    if as_user_id(query) and request.user.has_perm(VIEW_PEOPLE):
+        accounts = users_of_accounts(query) if request.user.has_perm(VIEW_ACCOUNTS) else []
+        for person in people().filter(with_text(query, also_ids=accounts))[:MAX_RESULTS]:
+            link = reverse("admin:person", query={"user": person.user_id})
+            title = f"{person.name} ({person.user_id})" if person.name else person.user_id
+            yield SearchResult(title[:120], gettext("Person"), link, "person"), person.user_id
+    if request.user.has_perm(VIEW_AGENTS):
+        for agent in Agent.objects.filter(name__icontains=query).order_by("name")[:MAX_RESULTS]:
+            link = reverse("admin:orchestrator_agent_change", args=[agent.pk])
+            yield SearchResult(agent.name, gettext("Agent"), link, "smart_toy"), ""
     if request.user.has_perm(READ):
+        threads = Message.objects.filter(thread_id=query).last_of_threads().order_by("-number")
+        for message in threads[:MAX_RESULTS]:
+            link = reverse("admin:conversation", args=[message.pk])
+            title = f"{message.thread_id[:60]} ({message.user_id[:40]})"
+            yield SearchResult(title, gettext("Conversation"), link, "forum"), message.user_id
         for session in find_sessions(query):
             link = reverse("admin:session", query={"thread": session.thread_id})
-            yield SearchResult(session.thread_id[:120], gettext("Session"), link, "account_tree")
+            title = session.thread_id[:120]
+            yield SearchResult(title, gettext("Session"), link, "account_tree"), ""
 
 
 def palette(request: HttpRequest, _: str) -> list[SearchResult]:
-    """Return results of Ctrl+K besides the lists: ids, people and agents, or tenants."""
+    """Return results of Ctrl+K besides the lists: what has the name or the id, or tenants."""
     query = query_of(request, "s")
     if getattr(request, "tenant", None) is None:
         return list(_search_tenants(request, query))
-    persons = search_people(request, query, MAX_RESULTS)
-    shown = [person.user_id for person in persons]
+    named = list(named_links(request, query))
+    shown = {user_id for _, user_id in named} - {""}
     log_access(request, Action.SEARCH, "everything", people=shown)
-    results = [*exact_links(request, query), *_search_sessions(request, query)]
+    results = list(exact_links(request, query))
     if request.user.has_perm(SEARCH):
         link = reverse("admin:search_page", query={"q": query})
         results.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
-    for person in persons:
-        link = reverse("admin:person", query={"user": person.user_id})
-        title = f"{person.name} ({person.user_id})" if person.name else person.user_id
-        results.append(SearchResult(title[:120], gettext("Person"), link, "person"))
-    for agent in search_agents(request, query):
-        link = reverse("admin:orchestrator_agent_change", args=[agent.pk])
-        results.append(SearchResult(agent.name, gettext("Agent"), link, "smart_toy"))
-    return results
+    return [*results, *(result for result, _ in named)]
 
 
 def _search_tenants(request: HttpRequest, query: str) -> Iterator[SearchResult]:
@@ -279,3 +246,61 @@ def _search_tenants(request: HttpRequest, query: str) -> Iterator[SearchResult]:
     for tenant in tenants.order_by("name")[:MAX_RESULTS]:
         link = reverse("admin:tenants_tenant_change", args=[tenant.pk])
         yield SearchResult(tenant.name, gettext("Tenant"), link, "domain")
+
+
+@tenant_site.page("memories/", permission="audit.recall_memories")
+def memories(request: HttpRequest) -> HttpResponseBase:
+    """Ask an agent's memory of a user."""
+    names, (user_id, problem) = agent_names(), person_of(request)
+    agent_id, query = as_uuid(request.GET.get("agent")), query_of(request, "q", MAX_QUESTION)
+    agent = Agent.objects.filter(pk=agent_id).first() if agent_id and user_id else None
+    found: dict[str, Any] = {}
+    users = Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS]
+    if agent and query:
+        log_access(request, Action.SEARCH, "memories", agent_id=agent.pk, user_id=user_id)
+        found = _recall(request, agent, user_id, query)
+    else:
+        # Without a question the page lists the people to ask about.
+        log_access(request, Action.LIST, "people", people=users)
+    return tenant_site.render(
+        request,
+        "konstruct/memories.html",
+        title=gettext("Memories"),
+        agents=names.items(),
+        agent_id=agent_id or next(iter(names), None),
+        problem=problem,
+        query=query,
+        found=found,
+        users=users,
+    )
+
+
+def _recall(request: HttpRequest, agent: Agent, user_id: str, query: str) -> dict[str, Any]:
+    """Return the recall by the agent's policy for memories.html."""
+    searched = search_memory(
+        required_tenant_id(),
+        user_id,
+        query,
+        agent_id=agent.pk,
+        policy=agent.recall_policy,
+        facts=MAX_FACTS if request.user.has_perm(VIEW_FACTS) else 0,
+        gate=agent.recall_policy.gate,
+        shared=True,
+    )
+    result = searched.messages
+    authors = {"user_id": user_id, "agent_name": agent.name}
+    hits = [
+        {
+            **memory_context(asdict(hit), asdict(hit), agent),
+            **authors,
+            "highlighted": highlight(hit.content, query),
+        }
+        for hit in (result.hits if result else ())
+    ]
+    cut = left_out_context(map(asdict, result.cut), agent) if result else []
+    return {
+        "result": result,
+        "hits": hits,
+        "cut": [{**memory, **authors} for memory in cut],
+        "facts": searched.facts or [],
+    }

@@ -1,36 +1,53 @@
-"""Sessions: the threads of LangGraph graphs, listed, read and cleared."""
+"""Sessions of LangGraph graphs, and windows of recent turns: listed, read and cleared."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 
-from konstruct.admin.access import log_access
+from konstruct.admin.access import log_access, log_row_access
+from konstruct.admin.lists import agent_names
+from konstruct.admin.pages import agent_user_query, as_number, as_user_id, as_uuid
+from konstruct.orchestrator.models import Agent
+from memory.browse.people import displayed_names
 from memory.context import SessionStore
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
 from memory.context.session import Session
+from memory.conversations.short_term import clear_window, get_recent_messages
+from memory.conversations.thread_window import get_thread_turns, shared_channels
+from memory.conversations.window_store import list_windows
 from memory.exceptions import InvalidArgument
+from memory.models import Message
+from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 VIEW: Final = "memory.view_message"
-CLEAR: Final = "audit.clear_session"
+VIEW_WINDOWS: Final = "memory.view_windowclear"
 PER_PAGE: Final = 25
 MAX_MESSAGES: Final = 50
 # A state is read whole.
 MAX_BYTES: Final = 4_000_000
 
 
-@tenant_site.page("sessions/", name="sessions", permission=VIEW)
-def session_list(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("sessions/", permission=VIEW)
+def sessions(request: HttpRequest) -> HttpResponseBase:
     """List the sessions by their last use, newest first, or find the session of a thread."""
     thread_id = request.GET.get("thread", "").replace("\0", "")
-    page = find_sessions(thread_id) if thread_id else _page(request)
+    checkpoint_id, _, last_id = request.GET.get("before", "").replace("\0", "").partition(" ")
+    if thread_id:
+        page = find_sessions(thread_id)
+    else:
+        position = Session(last_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
+        page = _store().list_sessions(PER_PAGE + 1, before=position if checkpoint_id else None)
     log_access(request, Action.LIST, "sessions")
     last = page[PER_PAGE - 1] if len(page) > PER_PAGE else None
     return tenant_site.render(
@@ -41,12 +58,12 @@ def session_list(request: HttpRequest) -> HttpResponseBase:
             (session, urlencode({"thread": session.thread_id})) for session in page[:PER_PAGE]
         ],
         asked=thread_id,
-        is_first=not request.GET.get("before"),
+        is_first=not checkpoint_id,
         older=last and urlencode({"before": f"{last.checkpoint_id} {last.thread_id}"}),
     )
 
 
-@tenant_site.page("sessions/session/", name="session", permission=VIEW)
+@tenant_site.page("sessions/session/", permission=VIEW)
 def session(request: HttpRequest) -> HttpResponseBase:
     """One session with its newest messages, as far as they can be read without its graph."""
     found = _get_session(request)
@@ -68,8 +85,8 @@ def session(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-@tenant_site.post_page("sessions/session/clear/", name="clear_session", permission=CLEAR)
-def clear(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.post_page("sessions/session/clear/", permission="audit.clear_session")
+def clear_session(request: HttpRequest) -> HttpResponseBase:
     """Delete the whole history of a session and log it."""
     found = _get_session(request)
     # First, because LangGraph's connection has its own transaction.
@@ -81,13 +98,6 @@ def clear(request: HttpRequest) -> HttpResponseBase:
 
 def _store() -> SessionStore:
     return SessionStore(required_tenant_id())
-
-
-def _page(request: HttpRequest) -> list[Session]:
-    """Return one session more than a page has."""
-    checkpoint_id, _, thread_id = request.GET.get("before", "").replace("\0", "").partition(" ")
-    position = Session(thread_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
-    return _store().list_sessions(PER_PAGE + 1, before=position if checkpoint_id else None)
 
 
 def find_sessions(thread_id: str) -> list[Session]:
@@ -103,3 +113,98 @@ def _get_session(request: HttpRequest) -> Session:
     for found in find_sessions(request.GET.get("thread", "")):
         return found
     raise Http404("This tenant has no such session.")
+
+
+@tenant_site.page("windows/", permission=VIEW_WINDOWS)
+def windows(request: HttpRequest) -> HttpResponseBase:
+    """List the windows in the cache, also those without a message in the transcript."""
+    found, cursor = list_windows(as_number(request.GET.get("cursor")) or 0)
+    log_access(request, Action.LIST, "windows", people=[row.user_id for row in found])
+    people = displayed_names(row.user_id for row in found)
+    agents = {str(pk): name for pk, name in agent_names().items()}
+    return tenant_site.render(
+        request,
+        "konstruct/windows.html",
+        title=gettext("Recent turns"),
+        rows=[
+            (
+                row,
+                agents.get(row.agent_id, ""),
+                people.get(row.user_id, ""),
+                urlencode({"agent": row.agent_id, "user": row.user_id}),
+            )
+            for row in found
+        ],
+        cursor=cursor,
+    )
+
+
+@tenant_site.page("window/", permission=VIEW_WINDOWS)
+def window(request: HttpRequest) -> HttpResponseBase:
+    """Show one window."""
+    agent, user_id = _agent_and_user(request)
+    log_access(request, Action.VIEW, "window", agent_id=agent.pk, user_id=user_id)
+    speakers = {
+        "user_id": user_id,
+        "person_name": displayed_names([user_id]).get(user_id, ""),
+        "agent_name": agent.name,
+    }
+    return tenant_site.render(
+        request,
+        "konstruct/window.html",
+        title=gettext("Recent turns"),
+        agent=agent,
+        user_id=user_id,
+        query=agent_user_query(agent.pk, user_id),
+        turns=[
+            {**turn, **speakers, "at": parse_datetime(turn.get("at", ""))}
+            for turn in get_recent_messages(required_tenant_id(), agent.pk, user_id)
+        ],
+    )
+
+
+@tenant_site.page("conversations/<uuid:message_id>/window/", permission=VIEW_WINDOWS)
+def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """Show the window of a thread in which several people speak."""
+    anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
+    if anchor.channel not in shared_channels():
+        raise Http404("In this channel a thread has no window of its own.")
+    turns = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
+    shown = [turn["user_id"] for turn in turns]
+    log_row_access(request, Action.VIEW, anchor, "window of a thread", people=shown)
+    people = displayed_names(shown)
+    agents = {str(pk): name for pk, name in agent_names().items()}
+    return tenant_site.render(
+        request,
+        "konstruct/thread_window.html",
+        title=gettext("Recent turns of the thread"),
+        anchor=anchor,
+        turns=[
+            {
+                **turn,
+                "at": parse_datetime(turn.get("at", "")),
+                "person_name": people.get(turn["user_id"], ""),
+                "agent_name": agents.get(turn["answered_by"], ""),
+            }
+            for turn in turns
+        ],
+    )
+
+
+@tenant_site.post_page("window/clear/", name="clear_window", permission="memory.add_windowclear")
+def clear_recent_turns(request: HttpRequest) -> HttpResponseBase:
+    """Clear a window and log it."""
+    agent, user_id = _agent_and_user(request)
+    with transaction.atomic():
+        log_access(request, Action.CLEAR, "window", agent_id=agent.pk, user_id=user_id)
+        clear_window(required_tenant_id(), agent.pk, user_id)
+    messages.success(request, gettext("The recent turns are cleared. Long-term memory stays."))
+    return redirect(f"{reverse('admin:window')}?{agent_user_query(agent.pk, user_id)}")
+
+
+def _agent_and_user(request: HttpRequest) -> tuple[Agent, str]:
+    """Return the agent and the id of the user that the address names."""
+    user_id = as_user_id(request.GET.get("user"))
+    if not user_id:
+        raise Http404("The address names no user.")
+    return get_object_or_404(Agent, pk=as_uuid(request.GET.get("agent"))), user_id

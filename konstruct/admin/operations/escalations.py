@@ -10,30 +10,18 @@ from django.contrib import admin
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, log_row_access
-from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link
+from konstruct.admin.lists import AgentFilter, UserFilter, link
 from konstruct.admin.pages import PageForm, agent_user_query, as_uuid, show_outcome
-from konstruct.orchestrator.handoff.escalations import (
-    ANSWER_PERMISSION,
-    OpenedBy,
-    Thread,
-    answer_as_person,
-    assign,
-    held_replies,
-    open_escalation,
-    possible_assignees,
-    resolve,
-)
-from konstruct.orchestrator.handoff.handovers import hand_over
+from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.columns import Colours
+from tenants.admin.columns import ChoiceFilter, Colours
 from tenants.admin.recorded_admin import FormWithId
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -41,6 +29,7 @@ from tenants.audit.models import Action
 
 VIEW = "orchestrator.view_escalation"
 ESCALATE = "orchestrator.add_escalation"
+ANSWER = escalations.ANSWER_PERMISSION
 MAX_ANSWER_CHARACTERS = 32_768
 MAX_COLLEAGUES = 200
 MAX_REASON_CHARACTERS = 2_000
@@ -97,13 +86,6 @@ class EscalationAdmin(AgentRowsAdmin):
     search_fields = ("=user_id", "reason", "note")
     time_column = "opened_at"
     ordering = ("-opened_at", "id")
-    fields = (
-        *("state", "agent", "answered_by", "user_id", "thread_id", "channel", "thread_link"),
-        "reason",
-        *("opened_by", "opened_by_name", "opened_at", "assigned_to"),
-        *("resolved_at", "resolved_by", "outcome", "note"),
-    )
-
     agent_columns = {"agent_name": "agent_id", "to_agent_name": "to_agent_id"}
 
     @display(description=_("Answered by"))
@@ -159,42 +141,36 @@ class ResolutionForm(PageForm):
     )
 
 
-@tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=VIEW)
+@tenant_site.page("escalations/<uuid:escalation_id>/", permission=VIEW)
 def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """The thread with its waiting messages, and forms to answer and to resolve."""
     row = get_object_or_404(Escalation, pk=escalation_id)
     return _render_page(request, row, AnswerForm(), ResolutionForm())
 
 
-@tenant_site.post_page(
-    "escalations/<uuid:escalation_id>/answer/",
-    name="answer_escalation",
-    permission=ANSWER_PERMISSION,
-)
-def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+@tenant_site.post_page("escalations/<uuid:escalation_id>/answer/", permission=ANSWER)
+def answer_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Answer the user as a person."""
     row, form = get_object_or_404(Escalation, pk=escalation_id), AnswerForm(request.POST)
     if not form.is_valid():
         return _render_page(request, row, form, ResolutionForm())
     content = form.cleaned_data["content"]
     with show_outcome(request, gettext("The answer is on its way to the user.")):
-        answer_as_person(
+        escalations.answer_as_person(
             row.pk,
             content,
             name=actor_of(request).name,
             # The same page sends another text as another answer.
             idempotency_key=str(uuid5(form.row_id, content)),
-            on_change=lambda turn: _log(request, Action.ANSWER, row, message=str(turn.pk)),
+            on_change=lambda turn: log_row_access(
+                request, Action.ANSWER, row, message=str(turn.pk)
+            ),
         )
     return redirect("admin:escalation", row.pk)
 
 
-@tenant_site.post_page(
-    "escalations/<uuid:escalation_id>/resolve/",
-    name="resolve_escalation",
-    permission=ANSWER_PERMISSION,
-)
-def resolve_page(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+@tenant_site.post_page("escalations/<uuid:escalation_id>/resolve/", permission=ANSWER)
+def resolve_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Resolve an escalation: the agent answers in the thread again."""
     row, form = get_object_or_404(Escalation, pk=escalation_id), ResolutionForm(request.POST)
     if not form.is_valid():
@@ -202,53 +178,40 @@ def resolve_page(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     before, outcome = row_state(row), form.cleaned_data["outcome"]
     success = gettext("Resolved: the agent answers in this thread again.")
     with show_outcome(request, success), transaction.atomic():
-        resolved = resolve(
+        resolved = escalations.resolve(
             row.pk,
             by=request.user.get_username(),
             let_agent_answer=outcome == "agent",
             note=form.cleaned_data["note"],
         )
         after = row_state(resolved)
-        _log(request, Action.RESOLVE, row, outcome=outcome, before=before, after=after)
+        log_row_access(request, Action.RESOLVE, row, outcome=outcome, before=before, after=after)
     return redirect("admin:escalation", row.pk)
 
 
-def colleague_names() -> list[str]:
-    """Return the usernames of the people who may answer, for the choice of an assignment."""
-    return list(possible_assignees().values_list("username", flat=True)[:MAX_COLLEAGUES])
-
-
-@tenant_site.post_page(
-    "escalations/<uuid:escalation_id>/assign/",
-    name="assign_escalation",
-    permission=ANSWER_PERMISSION,
-)
+@tenant_site.post_page("escalations/<uuid:escalation_id>/assign/", permission=ANSWER)
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Assign an escalation to a colleague, or to no user, and show it again."""
     row, to = get_object_or_404(Escalation, pk=escalation_id), request.POST.get("to", "")
     before = row_state(row)
     success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Unassigned.")
     with show_outcome(request, success), transaction.atomic():
-        assigned = assign(row.pk, to=to)
-        _log(request, Action.EDIT, row, before=before, after=row_state(assigned))
+        assigned = escalations.assign(row.pk, to=to)
+        log_row_access(request, Action.EDIT, row, before=before, after=row_state(assigned))
     return redirect("admin:escalation", row.pk)
 
 
-@tenant_site.post_page(
-    "conversations/<uuid:message_id>/escalate/", name="escalate", permission=ESCALATE
-)
+@tenant_site.post_page("conversations/<uuid:message_id>/escalate/", permission=ESCALATE)
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Open an escalation: a person answers in the thread of a message from now on."""
     reason = f"{request.user.get_username()} wants to answer."
     if given := request.POST.get("reason", "").replace("\0", "").strip():
         reason = given[:MAX_REASON_CHARACTERS]
-    return _open_in_thread(request, message_id, partial(open_escalation, reason=reason))
+    return _open_in_thread(request, message_id, partial(escalations.open_escalation, reason=reason))
 
 
-@tenant_site.post_page(
-    "conversations/<uuid:message_id>/hand-over/", name="hand_over", permission=ESCALATE
-)
-def hand_over_page(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+@tenant_site.post_page("conversations/<uuid:message_id>/hand-over/", permission=ESCALATE)
+def hand_over(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Transfer the thread of a message to another agent."""
     to_agent = as_uuid(request.POST.get("agent"))
     if to_agent is None:
@@ -257,7 +220,7 @@ def hand_over_page(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     return _open_in_thread(
         request,
         message_id,
-        partial(hand_over, to_agent=to_agent, reason=reason),
+        partial(handovers.hand_over, to_agent=to_agent, reason=reason),
         gettext("Transferred. The other agent answers in this thread."),
     )
 
@@ -272,10 +235,13 @@ def _open_in_thread(
     message = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     with show_outcome(request, success), transaction.atomic():
         opened, is_new = open_in(
-            Thread.of(message), opened_by=OpenedBy.PERSON, name=request.user.get_username()
+            escalations.Thread.of(message),
+            opened_by=escalations.OpenedBy.PERSON,
+            name=request.user.get_username(),
         )
         if is_new:
-            _log(request, Action.ESCALATE, opened, after=row_state(opened))
+            after = row_state(opened)
+            log_row_access(request, Action.ESCALATE, opened, "conversation", after=after)
         return redirect("admin:escalation", opened.pk)
     return redirect("admin:conversation", message_id)
 
@@ -293,9 +259,9 @@ def _render_page(
     request: HttpRequest, row: Escalation, answer_form: AnswerForm, resolution_form: ResolutionForm
 ) -> HttpResponseBase:
     # A form that comes back with its errors shows the thread, too.
-    _log(request, Action.VIEW, row)
-    thread = Thread.of(row)
-    waiting = {pending.pk for pending in held_replies(thread)}
+    log_row_access(request, Action.VIEW, row)
+    thread = escalations.Thread.of(row)
+    waiting = {pending.pk for pending in escalations.held_replies(thread)}
     last = (
         Message.objects.filter(**thread.as_filter)
         .defer("content")
@@ -306,14 +272,15 @@ def _render_page(
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {agent.pk: agent.name for agent in agents}
     to_agent = row.to_agent_id and names.get(row.to_agent_id, str(row.to_agent_id))
-    may_transfer = last is not None and row.resolved_at is None and request.user.has_perm(ESCALATE)
+    is_open = row.resolved_at is None
+    may_transfer = last is not None and is_open and request.user.has_perm(ESCALATE)
+    may_resolve = is_open and request.user.has_perm(ANSWER)
+    colleagues = escalations.possible_assignees().values_list("username", flat=True)
+    title = gettext("%(name)s answers") if is_open else gettext("%(name)s answered")
     return tenant_site.render(
         request,
         "konstruct/escalation.html",
-        title=(
-            gettext("%(name)s answers") if row.resolved_at is None else gettext("%(name)s answered")
-        )
-        % {"name": to_agent or gettext("A person")},
+        title=title % {"name": to_agent or gettext("A person")},
         escalation=row,
         agent=names.get(row.agent_id, str(row.agent_id)),
         to_agent=to_agent,
@@ -327,16 +294,9 @@ def _render_page(
         answering=answer_form,
         row_id=answer_form.row_id,
         ending=resolution_form,
-        may_answer=row.resolved_at is None
-        and row.to_agent_id is None
-        and request.user.has_perm(ANSWER_PERMISSION),
-        may_resolve=row.resolved_at is None and request.user.has_perm(ANSWER_PERMISSION),
-        colleagues=colleague_names() if row.resolved_at is None else [],
+        may_answer=may_resolve and row.to_agent_id is None,
+        may_resolve=may_resolve,
+        colleagues=colleagues[:MAX_COLLEAGUES] if is_open else [],
         query=agent_user_query(None, row.user_id),
         is_fullwidth=1,
     )
-
-
-def _log(request: HttpRequest, action: Action, row: Escalation, **detail: Any) -> None:
-    subject = "escalation" if action is not Action.ESCALATE else "conversation"
-    log_row_access(request, action, row, subject, **detail)

@@ -1,32 +1,46 @@
-"""Notifications: recipients, sent notifications, and members who answer from Slack."""
+"""Notifications and Slack: recipients, connected workspaces, and members who answer from Slack."""
 
 import re
+from functools import partial
 from typing import Any, Final
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import OuterRef, QuerySet
-from django.http import HttpRequest
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
-from unfold.widgets import (
-    UnfoldAdminCheckboxSelectMultipleWidget,
-    UnfoldAdminSelectWidget,
-)
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminSelectWidget
 
-from konstruct.admin.access import AgentRowsAdmin, AuditedAdmin, log_row_access
+from konstruct.admin.access import (
+    AgentRowsAdmin,
+    AuditedAdmin,
+    AuditedReadOnlyAdmin,
+    log_row_access,
+)
 from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.admin.operations.queue import JobListAdmin, JobStateFilter
-from konstruct.channels.models import SlackInstallation, SlackMember
+from konstruct.admin.pages import PageForm, show_outcome
+from konstruct.channels.models import SlackInstallation, SlackMember, SlackUser
 from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.notifications.sending import is_mail_configured, send_test
+from konstruct.channels.slack import installations
 from konstruct.model_names import translated_choices
-from konstruct.orchestrator.models import Destination, Event, Notification, NotificationRecipient
+from konstruct.orchestrator.models import (
+    Agent,
+    Destination,
+    Event,
+    Notification,
+    NotificationRecipient,
+)
 from konstruct.orchestrator.notifications import notify_of_all_open
+from tenants.admin.columns import Colours
 from tenants.admin.sites import tenant_site
+from tenants.audit.changes import NO_STATE, RowState, row_state
 from tenants.audit.models import Action
+from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
 
 CHANNEL_ID: Final = re.compile(r"[CG][A-Z0-9]{5,49}")
@@ -74,23 +88,18 @@ class RecipientForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         """Require the fields of the destination."""
         values: dict[str, Any] = super().clean() or {}
+        workspace = gettext("Choose a connected workspace. Others are connected under Slack.")
         required_fields = {
-            Destination.MEMBER: {"member": gettext("Choose the member of the team.")},
-            Destination.MAIL: {"email": gettext("Give the address.")},
-            Destination.SLACK: {
-                "workspace": gettext(
-                    "Choose a connected workspace. Others are connected under Slack."
-                ),
-                "slack_channel": gettext("Give Slack's id of the channel."),
-            },
+            "member": (Destination.MEMBER, gettext("Choose the member of the team.")),
+            "email": (Destination.MAIL, gettext("Give the address.")),
+            "workspace": (Destination.SLACK, workspace),
+            "slack_channel": (Destination.SLACK, gettext("Give Slack's id of the channel.")),
         }
-        chosen_destination = values.get("destination")
-        for destination, fields in required_fields.items():
-            for name, problem in fields.items():
-                if destination != chosen_destination:
-                    values[name] = None if name == "member" else ""
-                elif not values.get(name) and name not in self.errors:
-                    self.add_error(name, problem)
+        for name, (destination, problem) in required_fields.items():
+            if destination != values.get("destination"):
+                values[name] = None if name == "member" else ""
+            elif not values.get(name) and name not in self.errors:
+                self.add_error(name, problem)
         member = values.get("member")
         if member is not None and not member.email:
             self.add_error(
@@ -187,10 +196,6 @@ class NotificationAdmin(AgentRowsAdmin, JobListAdmin):
     )  # fmt: skip
     list_filter = (JobStateFilter, "event", "recipient", AgentFilter, UserFilter)
     list_select_related = ("recipient__member",)
-    fields = (
-        "event", "recipient", "agent", "user_id", "subject_id", "occurred_at", "created_at",
-        "sent_at",
-    )  # fmt: skip
 
 
 class SlackMemberForm(forms.ModelForm):
@@ -233,3 +238,127 @@ class SlackMemberAdmin(AuditedAdmin):
             may_all = bool(getattr(request.user, "is_superuser", False))
             kwargs["queryset"] = members if may_all else members.filter(is_superuser=False)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+
+CONNECT = "channels.add_slackinstallation"
+
+
+@admin.register(SlackInstallation, site=tenant_site)
+class SlackInstallationAdmin(AuditedReadOnlyAdmin):
+    """Workspaces. Their tokens are on no page."""
+
+    list_display = (
+        "workspace", "name", "state_label", "agent", "installed_by", "installed_at",
+        "ended_because",
+    )  # fmt: skip
+    list_filter = ("state",)
+    list_select_related = ("agent",)
+    search_fields = ("workspace", "name", "installed_by")
+    actions = ("disconnect",)
+    actions_by_row = ("disconnect",)
+
+    @display(
+        description=_("State"), label=Colours({"connected": "success", "disconnected": "danger"})
+    )
+    def state_label(self, installation: SlackInstallation) -> str:
+        """Return the word for the row's state."""
+        return str(installation.get_state_display())
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        """Return whether the user may connect workspaces. They are added by way of Slack."""
+        return request.user.has_perm(CONNECT)
+
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Begin where a workspace is connected."""
+        if not self.has_add_permission(request):
+            return super().add_view(request, *args, **kwargs)  # which refuses
+        return redirect("admin:slack_connect")
+
+    @admin.action(description=_("Disconnect"), permissions=["act"])
+    def disconnect(self, request: HttpRequest, queryset: QuerySet[SlackInstallation]) -> None:
+        """Disconnect the selected workspaces, and revoke their tokens at Slack."""
+        disconnected = 0
+        for installation in queryset.filter(state=SlackInstallation.State.CONNECTED):
+            problem = installations.disconnect(
+                installation,
+                by=request.user.get_username(),
+                on_change=partial(_log_change, request),
+            )
+            disconnected += 1
+            if problem:
+                self.message_user(
+                    request,
+                    gettext(
+                        "%(installation)s is disconnected here, but its token was not revoked at"
+                        " Slack: %(problem)s Remove the app in the workspace's settings."
+                    )
+                    % {"installation": installation, "problem": problem},
+                    messages.WARNING,
+                )
+        if disconnected:
+            self.message_user(
+                request,
+                gettext("%(done)s disconnected.") % {"done": disconnected},
+                messages.SUCCESS,
+            )
+
+
+@admin.register(SlackUser, site=tenant_site)
+class SlackUserAdmin(AuditedReadOnlyAdmin):
+    """Names of Slack users."""
+
+    list_display = ("slack_id", "name", "user_id", "workspace", "looked_up_at")
+    search_fields = ("slack_id", "name", "user_id")
+    ordering = ("workspace", "slack_id")
+
+
+class ConnectForm(PageForm):
+    """The agent that answers in the workspace."""
+
+    agent = forms.ModelChoiceField(
+        Agent.objects.active(),
+        label=_("Agent"),
+        help_text=_("Answers in the workspace, and remembers the messages that it receives there."),
+    )
+
+
+@tenant_site.page("slack/connect/", permission=CONNECT)
+def slack_connect(request: HttpRequest) -> HttpResponseBase:
+    """Choose an agent; then go to Slack, by a link that is good for ten minutes."""
+    form, address = ConnectForm(request.POST or None), ""
+    if request.method == "POST" and form.is_valid():
+        agent_id, tenant_id = form.cleaned_data["agent"].pk, required_tenant_id()
+        with show_outcome(request, form=form):
+            address = installations.begin(request, tenant_id=tenant_id, agent_id=agent_id)
+    return tenant_site.render(
+        request,
+        "konstruct/slack_connect.html",
+        title=gettext("Connect a Slack workspace"),
+        form=form,
+        address=address,
+        is_configured=installations.is_configured(),
+    )
+
+
+@tenant_site.page("slack/finish/", permission=CONNECT)
+def slack_finish(request: HttpRequest) -> HttpResponseBase:
+    """Connect the workspace that Slack sends us back from."""
+    try:
+        installation = installations.finish(
+            request, tenant_id=required_tenant_id(), on_change=partial(_log_change, request)
+        )
+    except KonstructError as error:
+        messages.error(request, str(error))
+        return redirect("admin:slack_connect")
+    messages.success(
+        request,
+        gettext("%(installation)s is connected. Invite the bot to a channel there.")
+        % {"installation": installation},
+    )
+    return redirect("admin:channels_slackinstallation_changelist")
+
+
+def _log_change(request: HttpRequest, before: RowState, installation: SlackInstallation) -> None:
+    """Log that a workspace was connected or changed."""
+    action = Action.CREATE if before is NO_STATE else Action.EDIT
+    log_row_access(request, action, installation, before=before, after=row_state(installation))

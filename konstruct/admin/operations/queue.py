@@ -1,13 +1,11 @@
 """Work that waits: the base of lists of jobs, and events of channels, replies and deliveries."""
 
 from typing import Any, ClassVar
-from uuid import UUID
 
 from django.contrib import admin, messages
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import (
@@ -16,7 +14,7 @@ from konstruct.admin.access import (
     AuditedReadOnlyAdmin,
     log_row_access,
 )
-from konstruct.admin.lists import AgentFilter, UserFilter, link
+from konstruct.admin.lists import AgentFilter, UserFilter, column, link
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
@@ -27,7 +25,7 @@ from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies import CLOSED, REPLIES
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.columns import Colours, time_text
+from tenants.admin.columns import ChoiceFilter, Colours, time_text
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -56,7 +54,7 @@ _CONDITIONS = {
 }
 
 
-class JobStateFilter(admin.SimpleListFilter):
+class JobStateFilter(ChoiceFilter):
     """Rows with a job in a state."""
 
     title = _("state")
@@ -65,9 +63,8 @@ class JobStateFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(state, gettext(state)) for state in model_admin.states]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        condition = _CONDITIONS.get(self.value() or "")
-        return queryset if condition is None else queryset.filter(condition)
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.filter(_CONDITIONS[value])
 
 
 class JobListAdmin(AuditedAdmin):
@@ -80,27 +77,15 @@ class JobListAdmin(AuditedAdmin):
     """Of rows without a job the last one."""
     list_filter: Any = (JobStateFilter,)
     actions: Any = ("retry",)
+    attempts = staticmethod(column("attempts", _("attempts"), ordering="attempts"))
+    last_error = staticmethod(column("last_error", _("last error"), empty_value=""))
+    due_at = staticmethod(column("due_at", _("due at"), ordering="due_at"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
         if self.job_key is None:
             return rows
         return rows.annotate(**job_columns(self.kind.name, self.job_key))
-
-    @admin.display(description=_("attempts"), ordering="attempts")
-    def attempts(self, row: Any) -> int:
-        """Return the number of attempts."""
-        return row.attempts or 0
-
-    @admin.display(description=_("last error"))
-    def last_error(self, row: Any) -> str:
-        """Return the error of the last attempt."""
-        return row.last_error or ""
-
-    @admin.display(description=_("due at"), ordering="due_at", empty_value="-")
-    def due_at(self, row: Any) -> Any:
-        """Return the time of the next attempt."""
-        return row.due_at
 
     @display(description=_("state"), label=STATE_COLOURS)
     def state(self, row: Any) -> str:
@@ -143,15 +128,6 @@ class JobAdmin(JobListAdmin, AuditedReadOnlyAdmin):
     list_select_related: Any = ("message",)
 
 
-def retry_failed_reply(message_id: UUID) -> bool:
-    """Enqueue the reply to a message again; return whether it had failed."""
-    try:
-        retry_reply(message_id, tenant_id=required_tenant_id())
-    except NothingToRetry:
-        return False
-    return True
-
-
 @admin.register(PendingReply, site=tenant_site)
 class PendingReplyAdmin(JobAdmin):
     """Messages without a reply, and why."""
@@ -171,7 +147,11 @@ class PendingReplyAdmin(JobAdmin):
         return str(row.get_held_for_display()) if row.held_for else "-"
 
     def retry_job(self, row: Any) -> bool:
-        return retry_failed_reply(row.pk)
+        try:
+            retry_reply(row.pk, tenant_id=required_tenant_id())
+        except NothingToRetry:
+            return False
+        return True
 
 
 @admin.register(Arrival, site=tenant_site)
@@ -220,10 +200,6 @@ class ExtractionCursorAdmin(AgentNameAdmin, JobAdmin):
     list_select_related = ()
     search_fields = ("=user_id", "=thread_id")
     ordering = ("user_id", "agent_id", "thread_id")
-    fields = (
-        *("user_id", "agent", "thread_id", "state", "processed_up_to", "processed_at"),
-        *("attempts", "last_error", "due_at"),
-    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)

@@ -1,4 +1,4 @@
-"""Usage of a tenant; for operators the usage of all tenants, and the processes."""
+"""Usage: days and calls of a tenant; for operators the usage of all tenants, and processes."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -8,16 +8,22 @@ from typing import Any, Final
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db import DatabaseError
+from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy as _
+from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin
+from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin
+from konstruct.admin.lists import AgentFilter, UserFilter, link
 from konstruct.api.health import readiness
 from konstruct.orchestrator import usage
-from konstruct.orchestrator.models import DailyUsage
+from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall, ToolCall
+from konstruct.orchestrator.models.tool_calls import ToolCallState
+from konstruct.orchestrator.runner import PURPOSES
+from tenants.admin.columns import ChoiceFilter, Colours
 from tenants.admin.exports import export_response
 from tenants.admin.quotas import reached_text
 from tenants.admin.sites import ExtraContext, operator_site, tenant_site
@@ -43,18 +49,13 @@ class DailyUsageAdmin(AuditedReadOnlyAdmin):
     list_display = ("day", *usage.COUNTS)
     date_hierarchy = "day"
     ordering = ("-day",)
-    fields = ("day", *usage.COUNTS)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
         """Show the quotas and the days."""
         tenant = usage.tenant_row()
-        used = usage.usage_of(tenant, Quota)
-        quotas = {
-            "quotas": _quotas(tenant.quotas, used),
-            "measured_at": _measured_at(tenant),
-        }
+        quotas = {"quotas": _quotas(tenant), "measured_at": _measured_at(tenant)}
         return super().changelist_view(request, {**(extra_context or {}), **quotas})
 
 
@@ -106,28 +107,26 @@ def _days(tenants: Iterable[Tenant]) -> Iterator[tuple[Any, ...]]:
         yield from ((tenant.slug, *row) for row in rows)
 
 
-def _quotas(quotas: dict[str, Any], used: dict[Quota, Any]) -> list[dict[str, Any]]:
-    limits = limits_of(quotas)
+def _quotas(tenant: Tenant) -> list[dict[str, Any]]:
+    limits = limits_of(tenant.quotas)
     rows = []
-    for quota in Quota:
-        limit, used_amount = limits.get(quota, UNLIMITED), used[quota]
+    for quota, used in usage.usage_of(tenant, Quota).items():
+        limit = limits.get(quota, UNLIMITED)
         most = limit.hard or limit.soft
         rows.append(
             {
                 "label": quota.label,
-                "used": used_amount,
+                "used": used,
                 "soft": limit.soft,
                 "hard": limit.hard,
-                "share": min(100, int(100 * used_amount / most))
-                if most and used_amount is not None
-                else None,
-                "level": limit.level(used_amount),
+                "share": min(100, int(100 * used / most)) if most and used is not None else None,
+                "level": limit.level(used),
             }
         )
     return rows
 
 
-@operator_site.page("processes/", name="processes", permission="tenants.view_tenant")
+@operator_site.page("processes/", permission="tenants.view_tenant")
 def processes(request: HttpRequest) -> HttpResponseBase:
     """List the services and worker processes with their states, as `/health/ready` does."""
     record_person_action(request, "list", "processes")
@@ -137,3 +136,89 @@ def processes(request: HttpRequest) -> HttpResponseBase:
         title=gettext("Processes"),
         checks=readiness().items(),
     )
+
+
+@admin.register(ToolCall, site=tenant_site)
+class ToolCallAdmin(AgentRowsAdmin):
+    """Tool calls of agents. Only the user approves or denies them."""
+
+    list_display = (
+        "created_at", "state_label", "name", "agent", "user_id", "question", "decided_by", "result",
+    )  # fmt: skip
+    list_filter = ("state", AgentFilter, UserFilter, "name")
+    search_fields = ("=user_id", "question", "decided_by")
+
+    @display(
+        description=_("State"),
+        label=Colours(
+            {
+                ToolCallState.WAITING.label: "warning",
+                ToolCallState.WITH_PROGRAM.label: "warning",
+                ToolCallState.APPROVED.label: "info",
+                ToolCallState.DONE.label: "success",
+                ToolCallState.DENIED.label: "danger",
+                ToolCallState.EXPIRED.label: "danger",
+                ToolCallState.FAILED.label: "danger",
+            }
+        ),
+    )
+    def state_label(self, call: ToolCall) -> str:
+        """Return the word for the row's state."""
+        return str(call.get_state_display())
+
+
+class PurposeFilter(ChoiceFilter):
+    """Calls with one purpose."""
+
+    title = _("purpose")
+    parameter_name = "purpose"
+    values = {purpose: _(purpose) for purpose in PURPOSES}
+
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.filter(purpose=value)
+
+
+@admin.register(ModelCall, site=tenant_site)
+class ModelCallAdmin(AgentRowsAdmin):
+    """Requests to language models, with their tokens and their cost."""
+
+    list_display = (
+        "created_at", "outcome_label", "error", "purpose_label", "agent", "agent_version", "model",
+        "prompt_tokens", "completion_tokens", "cost", "reply",
+    )  # fmt: skip
+    list_filter = ("outcome", PurposeFilter, AgentFilter, "created_at")
+
+    @display(
+        description=_("Outcome"),
+        label=Colours(
+            {
+                CallOutcome.DONE.label: "success",
+                CallOutcome.FAILED.label: "danger",
+                CallOutcome.UNKNOWN.label: "warning",
+            }
+        ),
+    )
+    def outcome_label(self, call: ModelCall) -> str:
+        """The outcome; unknown where the process ended before the answer came."""
+        label = CallOutcome(call.outcome).label
+        return gettext(label)
+
+    @display(description=_("purpose"), ordering="purpose")
+    def purpose_label(self, call: ModelCall) -> str:
+        """The purpose in words."""
+        return gettext(call.purpose)
+
+    @display(description=_("Reply"))
+    def reply(self, call: ModelCall) -> SafeString | str:
+        """A link to the reply, or to the message that it should answer."""
+        if call.message_id is None:
+            return ""
+        reply_id = call.reply_id  # type: ignore[attr-defined]  # an annotation
+        text = gettext("Open reply") if reply_id else gettext("Open message")
+        shown = reply_id or call.message_id
+        return link(text, "conversation", shown, fragment=f"m{shown}")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Return the calls with the ids of their replies."""
+        calls: QuerySet[Any] = super().get_queryset(request)
+        return calls.annotate(reply_id=F("message__reply__pk"))

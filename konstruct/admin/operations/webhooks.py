@@ -7,8 +7,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from konstruct.admin.access import (
@@ -19,26 +18,12 @@ from konstruct.admin.access import (
 )
 from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.admin.operations.queue import JobAdmin, JobStateFilter
+from konstruct.channels import webhooks
 from konstruct.channels.exceptions import ChannelRefused
-from konstruct.channels.webhooks import (
-    READS,
-    check_address,
-    create_webhook,
-    delete_webhook,
-    rotate_secret,
-    send_again,
-    update_webhook,
-)
 from konstruct.model_names import translated_choices
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
-from tenants.outbox.models import (
-    WEBHOOKS,
-    EventType,
-    OutboxEvent,
-    Webhook,
-    WebhookDelivery,
-)
+from tenants.outbox.models import WEBHOOKS, EventType, OutboxEvent, Webhook, WebhookDelivery
 
 
 class WebhookForm(forms.ModelForm):
@@ -63,7 +48,7 @@ class WebhookForm(forms.ModelForm):
         """Refuse addresses that no event is sent to."""
         url: str = self.cleaned_data["url"].strip()
         try:
-            check_address(url)
+            webhooks.check_address(url)
         except ChannelRefused as error:
             raise ValidationError(str(error)) from error
         return url
@@ -86,11 +71,13 @@ class WebhookAdmin(AuditedAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Require the permissions to read what a webhook sends."""
-        return super().has_add_permission(request) and request.user.has_perms(READS)
+        return super().has_add_permission(request) and request.user.has_perms(webhooks.READS)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Require the permissions to read what a webhook sends."""
-        return super().has_change_permission(request, obj) and request.user.has_perms(READS)
+        return super().has_change_permission(request, obj) and request.user.has_perms(
+            webhooks.READS
+        )
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         """Require the same to rotate the secret."""
@@ -99,10 +86,12 @@ class WebhookAdmin(AuditedAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Create or change the webhook with the service that the API uses."""
         if change:
-            update_webhook(obj, **{name: form.cleaned_data[name] for name in form.changed_data})
+            webhooks.update_webhook(
+                obj, **{name: form.cleaned_data[name] for name in form.changed_data}
+            )
             return
         values = {name: form.cleaned_data[name] for name in form.fields}
-        created, obj.text = create_webhook(**values, webhook_id=obj.pk)
+        created, obj.text = webhooks.create_webhook(**values, webhook_id=obj.pk)
         obj.pk = created.pk
 
     def response_add(
@@ -117,12 +106,7 @@ class WebhookAdmin(AuditedAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete the webhook, with its deliveries and their jobs."""
-        delete_webhook(obj)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
-        """Delete webhooks, with their deliveries and their jobs."""
-        for webhook in queryset:
-            delete_webhook(webhook)
+        webhooks.delete_webhook(obj)
 
     @admin.action(description=_("Rotate the secret"), permissions=["act"])
     def rotate(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> HttpResponse | None:
@@ -130,7 +114,7 @@ class WebhookAdmin(AuditedAdmin):
         if queryset.count() != 1:
             self.message_user(request, gettext("Choose one webhook."), messages.ERROR)
             return None
-        webhook, secret = rotate_secret(queryset.get().pk)
+        webhook, secret = webhooks.rotate_secret(queryset.get().pk)
         log_row_access(request, Action.EDIT, webhook)
         return self._show(request, webhook, secret)
 
@@ -175,6 +159,6 @@ class WebhookDeliveryAdmin(JobAdmin):
     def send_again(self, request: HttpRequest, queryset: QuerySet[WebhookDelivery]) -> None:
         """Send the selected events once more, also those that were delivered."""
         for delivery in queryset:
-            send_again(delivery)
+            webhooks.send_again(delivery)
             log_row_access(request, Action.SEND, delivery)
         self.message_user(request, gettext("They are sent again."), messages.SUCCESS)

@@ -1,4 +1,4 @@
-"""Erasures: requesting one of a message or conversation, the lists, and the receipts."""
+"""Erasures of messages and conversations, the receipts, and the rules of retention."""
 
 import json
 from collections.abc import Iterable
@@ -7,27 +7,32 @@ from uuid import UUID
 
 from django import forms
 from django.apps import apps
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.urls import reverse
+from django.utils.translation import gettext, gettext_lazy as _
+from django.views.decorators.http import require_POST
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
-from konstruct.admin.access import actor_of, log_row_access
-from konstruct.admin.page_lists import RowPageAdmin
-from konstruct.admin.pages import PageForm, show_outcome
+from konstruct.admin.access import AgentNameAdmin, RowPageAdmin, actor_of, log_row_access
+from konstruct.admin.pages import AgentField, PageForm, as_uuid, show_outcome
+from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.identities.erasure_requests import (
     receipt_document,
     request_message_erasure,
 )
+from konstruct.orchestrator.retention_rules import MAX_DAYS, RetentionShortened
 from memory.facts.exclusions import echoes_of_message
 from memory.models import Message
 from tenants import transaction
-from tenants.admin.columns import Colours
+from tenants.admin.columns import Colours, format_number, time_text
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action, ErasureRequest, MessageErasure
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action, ErasureRequest, MessageErasure, RetentionRule
 
 ERASE = "audit.add_erasurerequest"
 REQUESTED = _("The erasure is requested. An operator's process carries it out.")
@@ -51,8 +56,11 @@ class ErasureForm(PageForm):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("It stays on the receipt: write no id and no name of the person."),
     )
-    replies = forms.MultipleChoiceField(
-        label=_("Replies to erase as well"), required=False, widget=forms.CheckboxSelectMultiple
+    replies = forms.TypedMultipleChoiceField(
+        label=_("Replies to erase as well"),
+        coerce=UUID,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
     )
 
     def __init__(self, *args: Any, replies: Iterable[Message] = (), **kwargs: Any) -> None:
@@ -62,13 +70,8 @@ class ErasureForm(PageForm):
         if not field.choices:
             del self.fields["replies"]
 
-    @property
-    def reply_ids(self) -> list[UUID]:
-        """The chosen replies."""
-        return [UUID(pk) for pk in self.cleaned_data.get("replies", ())]
 
-
-@tenant_site.page("messages/<uuid:message_id>/erase/", name="erase_message", permission=ERASE)
+@tenant_site.page("messages/<uuid:message_id>/erase/", permission=ERASE)
 def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Ask for a reason and the scope, then request the erasure."""
     message = get_object_or_404(Message, pk=message_id)
@@ -86,7 +89,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 user_id=message.user_id,
                 thread_id=message.thread_id,
                 message_id=None if is_whole else message.pk,
-                reply_ids=() if is_whole else form.reply_ids,
+                reply_ids=() if is_whole else form.cleaned_data.get("replies", ()),
                 by=actor_of(request),
                 reason=form.cleaned_data["reason"],
             )
@@ -194,12 +197,8 @@ class MessageErasureAdmin(ErasureAdmin):
     search_fields = ("=user_id", "=thread_id")
 
 
-@tenant_site.page(
-    "erasures/<uuid:erasure_id>/receipt.json",
-    name="receipt_json",
-    permission="audit.view_erasurerequest",
-)
-def download(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
+@tenant_site.page("erasures/<uuid:erasure_id>/receipt.json", permission="audit.view_erasurerequest")
+def receipt_json(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Send the receipt as a file with its digest."""
     erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
     if erasure.done_at is None:
@@ -222,3 +221,145 @@ def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
         of_kind[0] += counts.get("removed", 0)
         of_kind[1] += counts.get("changed", 0)
     return sorted((name, removed, changed) for name, (removed, changed) in sums.items())
+
+
+ALL_OTHERS = _("all others")
+CHANGE = "audit.change_retentionrule"
+
+
+class RetentionForm(forms.ModelForm):
+    """A rule: an agent, and a number of days."""
+
+    agent_id = AgentField(
+        ALL_OTHERS,
+        help_text=_("The agent of the rule. All others: agents without a rule."),
+    )
+    days = forms.IntegerField(
+        label=_("Days"),
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_DAYS)],
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text=_(
+            "Older messages are removed every hour, with their vectors and records, and "
+            "cannot be restored. Facts have their own expiry. Fewer days than now take effect "
+            "after a day, and can be cancelled until then."
+        ),
+    )
+
+    class Meta:
+        model = RetentionRule
+        fields = ("agent_id", "days")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            # For another agent it would be a new rule, and the end of this one.
+            self.fields["agent_id"].disabled = True
+            self.initial["days"] = self.instance.next_days or self.instance.days
+
+    def clean_agent_id(self) -> UUID | None:
+        """One rule for each."""
+        agent_id: UUID | None = self.cleaned_data["agent_id"]
+        others = RetentionRule.objects.exclude(pk=self.instance.pk)
+        if others.filter(agent_id=agent_id).exists():
+            raise forms.ValidationError(gettext("There is a rule for it already: change that one."))
+        return agent_id
+
+
+@admin.register(RetentionRule, site=tenant_site)
+class RetentionRuleAdmin(AgentNameAdmin):
+    """Without a rule, conversations are kept indefinitely."""
+
+    form = RetentionForm
+    list_display = ("agent", "days_label", "change", "created_at")
+    ordering = ("created_at",)
+    sortable_by = ()
+    change_form_outer_before_template = "konstruct/retention_change.html"
+
+    @display(description=_("Agent"))
+    def agent(self, row: Any) -> str:
+        """The agent's name, or all others."""
+        return super().agent(row) if row.agent_id else str(ALL_OTHERS)
+
+    @display(description=_("Days"))
+    def days_label(self, row: RetentionRule) -> str:
+        """Return the days that are in effect now."""
+        return gettext("for good") if row.days >= MAX_DAYS else format_number(row.days)
+
+    @display(description=_("Change"), empty_value=_("none"))
+    def change(self, row: RetentionRule) -> str:
+        """The change that waits."""
+        if row.effective_at is None:
+            return ""
+        return gettext("%(next_days)s days from %(effective_at)s") % {
+            "next_days": row.next_days,
+            "effective_at": time_text(row.effective_at),
+        }
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Rules are deleted one by one: each is checked."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the messages that a pending change would remove."""
+        waits = RetentionRule.objects.filter(effective_at__isnull=False)
+        waiting = waits.filter(pk__in=filter(None, [as_uuid(object_id)])).first()
+        context = {**(extra_context or {}), "waiting": waiting}
+        if waiting is not None and request.method == "GET":
+            context["preview"] = retention_rules.preview(waiting)
+        return super().change_view(request, object_id, form_url, context)
+
+    def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:
+        """Save the rule; fewer days wait."""
+        retention_rules.set_days(obj, form.cleaned_data["days"])
+
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
+        """Refuse to delete a rule without which conversations would be removed earlier."""
+        try:
+            with transaction.atomic():
+                return super().delete_view(request, object_id, *args)
+        except RetentionShortened as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return redirect(_page_of(object_id))
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete the rule, if no conversation is removed earlier without it."""
+        retention_rules.remove_rule(obj)
+
+    def response_post_save_add(self, request: HttpRequest, obj: RetentionRule) -> HttpResponse:
+        return self.response_post_save_change(request, obj)
+
+    def response_post_save_change(self, request: HttpRequest, obj: RetentionRule) -> HttpResponse:
+        """Redirect to the preview of a pending change."""
+        if obj.effective_at is not None:
+            return redirect(_page_of(obj.pk))
+        return super().response_post_save_change(request, obj)
+
+
+@tenant_site.page("retention/<uuid:rule_id>/cancel/", permission=CHANGE)
+@require_POST
+def cancel_retention(request: HttpRequest, rule_id: UUID) -> HttpResponse:
+    """Cancel the change of a rule that waits."""
+    with transaction.atomic():
+        rule = get_object_or_404(RetentionRule.objects.select_for_update(), pk=rule_id)
+        before = row_state(rule)
+        if retention_rules.cancel_change(rule):
+            rule.refresh_from_db()
+            log_row_access(request, Action.EDIT, rule, before=before, after=row_state(rule))
+            messages.success(request, gettext("The change is cancelled."))
+        else:
+            messages.warning(
+                request, gettext("No change waits: it has taken effect or was cancelled.")
+            )
+    return redirect(_page_of(rule_id))
+
+
+def _page_of(pk: Any) -> str:
+    return reverse("admin:audit_retentionrule_change", args=[pk])

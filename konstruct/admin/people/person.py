@@ -1,6 +1,6 @@
-"""The page of a person: names, pending work, facts and memories, and the timeline."""
+"""The page of a person: names, accounts, pending work, facts, agents, and the timeline."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, time, timedelta
 from operator import itemgetter
 from typing import Any, Final
@@ -17,29 +17,52 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.http import urlencode
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.admin.access import log_access
-from konstruct.admin.lists import model_page
-from konstruct.admin.pages import agent_user_query, as_user_id
-from konstruct.admin.people.identities import linked_accounts
-from konstruct.admin.people.timeline import timeline_context
+from konstruct.admin.lists import id_html, model_page
+from konstruct.admin.pages import agent_user_query, as_position, as_user_id, position_text
 from konstruct.orchestrator.identities.channel_identities import is_known, linked_ids, main_id
-from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
+from konstruct.orchestrator.identities.timeline import (
+    PERMISSIONS,
+    Entry,
+    EntryKind,
+    Position,
+    timeline,
+)
+from konstruct.orchestrator.models import (
+    Agent,
+    ChannelIdentity,
+    Escalation,
+    HistoryMerge,
+    PendingReply,
+    ToolCall,
+)
 from konstruct.orchestrator.replies import CLOSED
+from konstruct.templatetags.texts import translated
 from memory.arguments import time_zones
 from memory.browse.people import names_of
 from memory.browse.threads import channel_of_thread, last_of_threads
 from memory.facts.search import fact_uses
 from memory.ids import as_code_points
-from memory.models import ConversationEmbedding, MemoryEntry, Message, RecallEvent
-from memory.models.facts import FactAction, FactEvent, FactEvidence, FactState
+from memory.models import (
+    AuthorKind,
+    ConversationEmbedding,
+    FactAction,
+    FactEvent,
+    FactEvidence,
+    FactState,
+    MemoryEntry,
+    Message,
+    RecallEvent,
+)
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.audit.people import set_time_zone, time_zone_of
 from tenants.models import Job
 
 VIEW: Final = "memory.view_scope"
+VIEW_ACCOUNTS: Final = "orchestrator.view_channelidentity"
 CHANGE: Final = "orchestrator.change_channelidentity"
 # Rows of each part of the page. Lists have the rest.
 MAX_FACTS: Final = 20
@@ -47,7 +70,7 @@ MAX_WAITING: Final = 10
 MAX_THREADS: Final = 8
 
 
-@tenant_site.page("people/person/", name="person", permission=VIEW)
+@tenant_site.page("people/person/", permission=VIEW)
 def person(request: HttpRequest) -> HttpResponseBase:
     """One person, with all their ids and every agent; with `at`, as of the end of that day."""
     requested_id = as_user_id(request.GET.get("user"))
@@ -103,14 +126,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         zone=zone.key,
         zones=sorted(time_zones()) if request.user.has_perm(CHANGE) else (),
         channels=accounts,
-        **timeline_context(
-            request,
-            user_ids,
-            {"user": user_id},
-            day=day,
-            moment=moment,
-            agents=names_by_id,
-        ),
+        **_timeline(request, user_ids, day, moment, names_by_id),
     )
 
 
@@ -271,3 +287,146 @@ def _sources(facts: Iterable[MemoryEntry]) -> dict[UUID, dict[str, Any]]:
         for fact in facts
         for written in [events.get(fact.fact_id, [])]
     }
+
+
+def linked_accounts(request: HttpRequest, user_ids: Sequence[str]) -> dict[str, Any] | None:
+    """Return the identities and the open history merges of a person, for the person page.
+
+    Returns:
+        `identities` and `moves`; None if the reader may not see identities.
+    """
+    if not request.user.has_perm(VIEW_ACCOUNTS):
+        return None
+    identities = ChannelIdentity.objects.filter(Q(user_id__in=user_ids) | Q(own_id__in=user_ids))
+    merges = HistoryMerge.objects.open().filter(Q(user_id__in=user_ids) | Q(from_user__in=user_ids))
+    return {"identities": identities[:50], "moves": merges[:50]}
+
+
+PER_PAGE: Final = 30
+KINDS: Final = {
+    EntryKind.MESSAGE: _("Messages"),
+    EntryKind.RECALL: _("Recalls"),
+    EntryKind.FACT: _("Facts"),
+    EntryKind.ESCALATION: _("Escalations"),
+    EntryKind.CONSENT: _("Consents"),
+    EntryKind.EXCLUSION: _("Excluded from recall"),
+    EntryKind.WINDOW: _("Cleared turns"),
+    EntryKind.ACCOUNT: _("Linked accounts"),
+    EntryKind.ERASURE: _("Erasures"),
+    EntryKind.ACCESS: _("Activity"),
+}
+LABELS: Final = {
+    (EntryKind.MESSAGE, "user"): _("wrote"),
+    (EntryKind.MESSAGE, "assistant"): _("replied"),
+    (EntryKind.RECALL, "recalled"): _("Recalled for"),
+    (EntryKind.RECALL, "abstained"): _("Nothing recalled for"),
+    (EntryKind.ESCALATION, "opened"): _("Person requested"),
+    (EntryKind.ESCALATION, "handed_over"): _("Transferred to another agent"),
+    (EntryKind.ESCALATION, "resolved"): _("Escalation resolved"),
+    (EntryKind.CONSENT, "asked"): _("Consent requested"),
+    (EntryKind.EXCLUSION, "excluded"): _("Excluded from recall"),
+    (EntryKind.EXCLUSION, "corrected"): _("Excluded from recall by a correction"),
+    (EntryKind.WINDOW, "cleared"): _("Recent turns cleared"),
+    (EntryKind.ACCOUNT, "linked"): _("Account linked"),
+    (EntryKind.ERASURE, "requested"): _("Erasure requested"),
+    (EntryKind.ERASURE, "done"): _("Erased"),
+    (EntryKind.ERASURE, "message"): _("Erasure of a message requested"),
+    (EntryKind.ERASURE, "conversation"): _("Erasure of a conversation requested"),
+}
+# Kinds of authors. An entry whose author has no name has the kind in `by`.
+AUTHOR_KINDS: Final[Mapping[EntryKind, Collection[str]]] = {
+    EntryKind.FACT: {*AuthorKind.values, "extraction"},
+    EntryKind.ESCALATION: Escalation.OpenedBy.values,
+}
+_PAGES: Final = {
+    EntryKind.FACT: "memory_memoryentry_change",
+    EntryKind.ESCALATION: "escalation",
+    EntryKind.CONSENT: "orchestrator_toolcall_change",
+    EntryKind.ACCOUNT: "orchestrator_channelidentity_change",
+    EntryKind.ACCESS: "audit_accessevent_change",
+}
+
+
+def _timeline(
+    request: HttpRequest,
+    user_ids: Sequence[str],
+    day: str,
+    moment: datetime | None,
+    agents: Mapping[UUID, str],
+) -> dict[str, Any]:
+    """Return a page of the timeline until the end of a day; `kind` and `before` choose entries."""
+    allowed = [kind for kind in EntryKind if request.user.has_perm(PERMISSIONS[kind])]
+    chosen = next((kind for kind in allowed if kind == request.GET.get("kind")), None)
+    position = as_position(request.GET.get("before"))
+    before = Position(*position) if position else None if moment is None else Position(moment)
+    kinds = allowed if chosen is None else [chosen]
+    entries = timeline(user_ids, kinds=kinds, before=before, limit=PER_PAGE + 1)
+    base_query = {"user": user_ids[0], **({"at": day} if day else {})}
+    query_of_page = {**base_query, **({"kind": chosen.value} if chosen else {})}
+    last = entries[PER_PAGE - 1] if len(entries) > PER_PAGE else None
+    return {
+        "entries": [_entry_context(entry, agents) for entry in entries[:PER_PAGE]],
+        "kinds": [
+            (gettext("Everything"), urlencode(base_query), chosen is None),
+            *(
+                (KINDS[kind], urlencode({**base_query, "kind": kind}), kind == chosen)
+                for kind in allowed
+            ),
+        ],
+        "kind": chosen or "",
+        "latest": urlencode(query_of_page) if request.GET.get("before") else "",
+        "earlier": last
+        and urlencode({**query_of_page, "before": position_text(last.at, last.key)}),
+    }
+
+
+def _entry_context(entry: Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
+    is_reply = entry.kind is EntryKind.MESSAGE and entry.action == "assistant"
+    return {
+        **entry._asdict(),
+        "by": entry.by or (agents.get(entry.agent_id, "") if entry.agent_id and is_reply else ""),
+        **_translated(entry),
+        "label": _label(entry),
+        "is_turn": entry.kind is EntryKind.MESSAGE,
+        "is_nameless": entry.action == "user" and not entry.by,
+        "shown_id": id_html(entry.user_id),
+        "address": _entry_url(entry),
+    }
+
+
+def _translated(entry: Entry) -> dict[str, str]:
+    """Return the texts of an entry that are the platform's: subjects of the log, and reasons."""
+    if entry.kind is EntryKind.ACCESS:
+        return {"text": gettext(entry.text)}
+    note = translated(entry.note) if entry.kind is EntryKind.FACT else entry.note
+    is_kind = entry.by in AUTHOR_KINDS.get(entry.kind, ())
+    return {"note": note, **({"by": gettext(entry.by)} if is_kind else {})}
+
+
+def _label(entry: Entry) -> str:
+    if entry.kind is EntryKind.FACT:
+        return gettext("Fact %(label)s") % {"label": gettext(FactAction(entry.action).label)}
+    if entry.kind is EntryKind.ACCESS:
+        return gettext(dict(Action.choices).get(entry.action, entry.action))
+    if entry.kind is EntryKind.CONSENT and entry.action != "asked":
+        return gettext("Consent: %(action)s") % {"action": gettext(entry.action)}
+    return str(LABELS[entry.kind, entry.action])
+
+
+def _entry_url(entry: Entry) -> str:
+    """Return the address of the row that an entry is about; "" without a page."""
+    subject = entry.subject_id
+    match entry.kind:
+        case EntryKind.WINDOW:
+            return f"{reverse('admin:window')}?{agent_user_query(entry.agent_id, entry.user_id)}"
+        case EntryKind.RECALL | EntryKind.MESSAGE | EntryKind.EXCLUSION if subject:
+            why = (
+                f"?why={subject}" if entry.action in ("assistant", "recalled", "abstained") else ""
+            )
+            return f"{reverse('admin:conversation', args=[subject])}{why}#m{subject}"
+        case EntryKind.ERASURE:
+            of_message = entry.action in ("message", "conversation")
+            model = "messageerasure" if of_message else "erasurerequest"
+            return reverse(f"admin:audit_{model}_change", args=[subject])
+        case _:
+            return reverse(f"admin:{_PAGES[entry.kind]}", args=[subject]) if subject else ""

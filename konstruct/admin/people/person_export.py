@@ -21,8 +21,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import capfirst
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.orchestrator.identities.erasure_requests import threads_of
 from konstruct.templatetags.texts import translated

@@ -1,9 +1,9 @@
-"""People: the list of end users, and the export and erasure of one."""
+"""People: the list of end users, the export and erasure of one, and the ids of channels."""
 
 from typing import Any
 
 from django import forms
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -11,25 +11,19 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import actor_of, log_access
-from konstruct.admin.lists import agent_names
-from konstruct.admin.page_lists import PageList, column
-from konstruct.admin.pages import as_user_id, show_outcome
+from konstruct.admin.access import AuditedAdmin, PageList, actor_of, log_access
+from konstruct.admin.lists import agent_names, column
+from konstruct.admin.pages import UserField, as_user_id, show_outcome
 from konstruct.admin.people.erasures import ERASE, REQUESTED, ErasureForm
-from konstruct.admin.people.identities import VIEW as VIEW_ACCOUNTS
-from konstruct.admin.people.person import VIEW
+from konstruct.admin.people.person import VIEW, VIEW_ACCOUNTS
 from konstruct.admin.people.person_export import PersonExport
 from konstruct.api.http.problems import current_request_id
-from konstruct.orchestrator.identities.channel_identities import (
-    is_known,
-    linked_ids,
-    users_of_accounts,
-)
+from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import replies_to_others, request_erasure
+from konstruct.orchestrator.models import ChannelIdentity
 from memory.browse.people import people, similar_user_ids, with_text
 from memory.ids import as_code_points
 from memory.models import Message
@@ -86,7 +80,7 @@ class PersonList(PageList):
         if not search_term:
             return queryset, False
         may_view = request.user.has_perm(VIEW_ACCOUNTS)
-        accounts = users_of_accounts(search_term) if may_view else ()
+        accounts = channel_identities.users_of_accounts(search_term) if may_view else ()
         return queryset.filter(with_text(search_term, also_ids=accounts)), False
 
     def changelist_view(
@@ -94,7 +88,11 @@ class PersonList(PageList):
     ) -> HttpResponse:
         """Show the list; the id of an erased person leads to the receipt."""
         asked = as_user_id(request.GET.get("q"))
-        if asked and not is_known([asked]) and ErasureRequest.objects.about(asked).exists():
+        if (
+            asked
+            and not channel_identities.is_known([asked])
+            and ErasureRequest.objects.about(asked).exists()
+        ):
             return redirect(reverse("admin:person", query={"user": asked}))
         return super().changelist_view(request, extra_context)
 
@@ -112,12 +110,12 @@ class PersonList(PageList):
 PersonList.serve(Person)
 
 
-@tenant_site.page("people/person/export/", name="export_person", permission=EXPORT)
-def export(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("people/person/export/", permission=EXPORT)
+def export_person(request: HttpRequest) -> HttpResponseBase:
     """Send all data of a person, with all their ids: as JSON, or as a page to print."""
     user_id = as_user_id(request.GET.get("user"))
-    user_ids = linked_ids(user_id)
-    if request.method != "POST" or not user_id or not is_known(user_ids):
+    user_ids = channel_identities.linked_ids(user_id)
+    if request.method != "POST" or not user_id or not channel_identities.is_known(user_ids):
         return redirect(reverse("admin:person", query={"user": user_id}))
     as_page = request.POST.get("as") == "page"
     kind = "html" if as_page else "json"
@@ -160,16 +158,16 @@ class PersonErasureForm(ErasureForm):
         return typed
 
 
-@tenant_site.page("people/person/erase/", name="erase_person", permission=ERASE)
-def erase(request: HttpRequest) -> HttpResponseBase:
+@tenant_site.page("people/person/erase/", permission=ERASE)
+def erase_person(request: HttpRequest) -> HttpResponseBase:
     """Request the erasure of a user, after the id was typed as a confirmation."""
     user_id = as_user_id(request.GET.get("user"))
-    if not user_id or not is_known([user_id]):
+    if not user_id or not channel_identities.is_known([user_id]):
         messages.warning(
             request, gettext("Nothing is known of %(user_id)r.") % {"user_id": user_id}
         )
         return redirect("admin:people")
-    affected = replies_to_others(linked_ids(user_id)).order_by("-created_at")
+    affected = replies_to_others(channel_identities.linked_ids(user_id)).order_by("-created_at")
     if not request.user.has_perm("memory.view_message"):
         affected = affected.none()
     form = PersonErasureForm(
@@ -185,7 +183,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
                 reason=form.cleaned_data["reason"],
                 request_id=current_request_id(),
                 all_replies=form.cleaned_data.get("all_replies", False),
-                reply_ids=form.reply_ids,
+                reply_ids=form.cleaned_data.get("replies", ()),
             )
             if request.user.has_perm(RECEIPT):
                 return redirect("admin:audit_erasurerequest_change", erasure.pk)
@@ -196,7 +194,10 @@ def erase(request: HttpRequest) -> HttpResponseBase:
         title=gettext("Request erasure"),
         user_id=user_id,
         query=urlencode({"user": user_id}),
-        linked=[(other, urlencode({"user": other})) for other in linked_ids(user_id)[1:]],
+        linked=[
+            (other, urlencode({"user": other}))
+            for other in channel_identities.linked_ids(user_id)[1:]
+        ],
         spelled=as_code_points(user_id) and f" ({as_code_points(user_id)})",
         alike=[
             (other, as_code_points(other), urlencode({"user": other}))
@@ -204,3 +205,56 @@ def erase(request: HttpRequest) -> HttpResponseBase:
         ],
         form=form,
     )
+
+
+class LinkForm(forms.ModelForm):
+    """The user that an identity is linked to."""
+
+    user_id = UserField(
+        help_text=_(
+            "The id or the name of a user, as shown under People. Earlier messages are moved "
+            "within two minutes, and cannot be separated again. Empty: it is a separate user from "
+            "now on; moved messages stay."
+        ),
+    )
+
+    class Meta:
+        model = ChannelIdentity
+        fields = ("user_id",)
+
+
+@admin.register(ChannelIdentity, site=tenant_site)
+class ChannelIdentityAdmin(AuditedAdmin):
+    """Ids of channels, with the user that each is linked to."""
+
+    form = LinkForm
+    list_display = (
+        *("native_id", "name", "channel", "workspace", "user_id", "linked_by", "linked_at"),
+    )
+    list_filter = (("linked_at", admin.EmptyFieldListFilter), "channel")
+    search_fields = ("=native_id", "=user_id", "=own_id", "name")
+    ordering = ("-created_at", "id")
+    readonly_fields = (
+        *("channel", "workspace", "native_id", "name", "own_id", "created_at"),
+        *("linked_at", "linked_by"),
+    )
+    fields = ("user_id", *readonly_fields)
+    actions = None
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Link the identity, or unlink it."""
+        user_id = form.cleaned_data["user_id"]
+        if user_id:
+            channel_identities.link(obj, user_id, by=actor_of(request).name)
+        else:
+            channel_identities.unlink(obj)
+
+    def record(self, request: HttpRequest, action: str, row: Any = None, **detail: Any) -> None:
+        """Log a change as that of a link."""
+        super().record(request, Action.LINK if action == Action.EDIT else action, row, **detail)

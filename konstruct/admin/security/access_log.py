@@ -13,8 +13,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, AuditedReadOnlyAdmin, log_access, newest_name
@@ -118,7 +117,6 @@ class ListExportAdmin(AuditedReadOnlyAdmin):
         "title", "member", "query", "rows", "size", "created_at", "finished_at", "downloaded_at",
     )  # fmt: skip
     list_filter = ("created_at",)
-    fields = (*list_display[:3], "time_zone", *list_display[3:], "error")
     ordering = ("-created_at", "id")
 
     @admin.display(description=_("list"), ordering="list_name")
@@ -131,7 +129,7 @@ class ListExportAdmin(AuditedReadOnlyAdmin):
 MAX_SESSIONS: Final = 2_000
 
 
-@tenant_site.page("logins/", name="logins", permission="auth.view_user")
+@tenant_site.page("logins/", permission="auth.view_user")
 def logins(request: HttpRequest) -> HttpResponseBase:
     """List the sessions of the team by person."""
     log_access(request, Action.LIST, "logins")

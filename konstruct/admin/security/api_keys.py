@@ -18,8 +18,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
@@ -211,8 +210,8 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
     )
 
 
-@tenant_site.page("api-keys/revoke/", name="revoke_keys", permission=CHANGE)
-def revoke(request: HttpRequest) -> HttpResponse:
+@tenant_site.page("api-keys/revoke/", permission=CHANGE)
+def revoke_keys(request: HttpRequest) -> HttpResponse:
     """Ask, then revoke keys that are valid."""
     requested_ids = [
         pk for text in request.GET.getlist("key")[:MAX_REVOKED] if (pk := as_uuid(text))

@@ -12,8 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm
 from unfold.widgets import UnfoldAdminRadioSelectWidget
@@ -30,6 +29,7 @@ from tenants.audit.roles import ROLE_DESCRIPTIONS, admins
 from tenants.audit.tombstones import MEMBER, enqueue_tombstones
 
 SUPERUSER = "superuser"
+OWN_ROLE = "a role of your own, see Roles"
 CHANGE = "auth.change_user"
 INVITATION = _("""{by} invites you to the Konstruct of {tenant}, as {name}.
 
@@ -57,7 +57,10 @@ class PersonForm(forms.ModelForm):
             role.choices = [(SUPERUSER, gettext("superuser: everything, also other superusers"))]
             role.initial, role.disabled = SUPERUSER, True
             return
-        role.choices = [(group.name, _role_label(group)) for group in _grantable(self.granter)]
+        role.choices = [
+            (group.name, f"{group.name}: {gettext(ROLE_DESCRIPTIONS.get(group.name, OWN_ROLE))}")
+            for group in _grantable(self.granter)
+        ]
         current_roles = list(self.instance.groups.all()) if self.instance.pk else []
         if len(current_roles) == 1:
             role.initial = current_roles[0].name
@@ -95,11 +98,6 @@ def _grantable(granter: User) -> list[Group]:
             for permission in group.permissions.all()
         )
     ]
-
-
-def _role_label(group: Group) -> str:
-    meaning = gettext(ROLE_DESCRIPTIONS.get(group.name, "a role of your own, see Roles"))
-    return f"{group.name}: {meaning}"
 
 
 @admin.register(User, site=tenant_site)
@@ -205,8 +203,8 @@ def may_change(request: HttpRequest, user: User) -> bool:
     return not user.is_superuser and by.get_all_permissions() >= user.get_all_permissions()
 
 
-@tenant_site.page("team/<int:user_id>/invite/", name="invite_person", permission=CHANGE)
-def invite(request: HttpRequest, user_id: int) -> HttpResponse:
+@tenant_site.page("team/<int:user_id>/invite/", permission=CHANGE)
+def invite_person(request: HttpRequest, user_id: int) -> HttpResponse:
     """Mail a link with which a person sets their password, or show it."""
     user = get_object_or_404(User, pk=user_id, is_active=True)
     if not may_change(request, user):

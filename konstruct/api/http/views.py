@@ -34,8 +34,7 @@ from konstruct.api.http.bodies import (
     unique_parameters,
     validate_query,
 )
-from konstruct.api.http.operations import Operation
-from konstruct.api.http.operations import operation as operation
+from konstruct.api.http.operations import Operation, operation as operation
 from konstruct.api.http.pagination import CursorPagination
 from konstruct.api.http.problems import ChangedSince, Problem, Refusal
 from konstruct.api.models import KeyScope

@@ -25,8 +25,13 @@ from konstruct.api.http.schema import LOCATION, header
 from konstruct.api.http.views import ApiViewSet, operation
 from konstruct.api.models import KeyScope
 from konstruct.channels.exceptions import ChannelRefused
-from konstruct.channels.rest.responses import MEDIA_TYPE, JsonOrEvents, repeat_events, wants_events
-from konstruct.channels.rest.responses import event as event_of
+from konstruct.channels.rest.responses import (
+    MEDIA_TYPE,
+    JsonOrEvents,
+    event as event_of,
+    repeat_events,
+    wants_events,
+)
 from konstruct.channels.webhooks import (
     READS,
     check_address,

@@ -11,8 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils import translation
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 from slack_sdk.models.blocks import (
     Block,
     InputBlock,

@@ -18,8 +18,7 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.bodies import StrictSerializer, validate_query
 from konstruct.api.http.idempotency import create_once
 from konstruct.api.http.views import agent_names
-from konstruct.interfaces.mem0 import filters
-from konstruct.interfaces.mem0 import serializers as requests
+from konstruct.interfaces.mem0 import filters, serializers as requests
 from konstruct.interfaces.mem0.adding import (
     NotExtracted,
     Owner,

@@ -32,8 +32,7 @@ from konstruct.orchestrator.models import (
     RunState,
 )
 from konstruct.orchestrator.notifications import notify_of_reviews
-from memory.facts import Author, Outcome, Quote, record_candidate
-from memory.facts import lifecycle as facts
+from memory.facts import Author, Outcome, Quote, lifecycle as facts, record_candidate
 from memory.models import AuthorKind, MemoryEntry, Message
 from tenants import transaction
 from tenants.audit.people import hold_people, time_zone_of

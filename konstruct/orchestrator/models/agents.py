@@ -11,8 +11,7 @@ from django.db import models
 from django.db.models import OuterRef, Subquery
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
-from django.utils.translation import get_language_info, gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import get_language_info, gettext, gettext_lazy as _
 
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.arguments import is_blank, time_zone_argument

@@ -16,8 +16,7 @@ from konstruct.orchestrator.handoff.escalations import OPEN_ESCALATION, Escalati
 from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions
 from konstruct.orchestrator.pipeline.accept import Snapshot
-from memory import short_term
-from memory import tasks as memory_tasks
+from memory import short_term, tasks as memory_tasks
 from memory.context.prompt import Prompt
 from memory.context.recall_events import record_prompt
 from memory.conversations import transcript

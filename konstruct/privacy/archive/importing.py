@@ -24,8 +24,10 @@ from konstruct.privacy.archive.manifest import (
     rows_of,
 )
 from memory.context.exceptions import CheckpointRefused
-from memory.conversations.transcript import record_names
-from memory.conversations.transcript import write_attributes as write_message_attributes
+from memory.conversations.transcript import (
+    record_names,
+    write_attributes as write_message_attributes,
+)
 from memory.facts.versions import write_attributes
 from memory.models import MemoryEntry, Message
 from tenants import transaction

@@ -24,8 +24,7 @@ from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
 from memory.models import Message
 from tenants import journal, transaction
 from tenants.audit.models import ErasureRequest
-from tenants.audit.people import Person as PersonRow
-from tenants.audit.people import close_people, end_erasure
+from tenants.audit.people import Person as PersonRow, close_people, end_erasure
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy

@@ -39,7 +39,6 @@ PAGES = {
     "list_export": ("exports/{export}/", 9),
     "exclude_message": ("messages/{message}/exclude/", 9),
     "fact_review": ("facts/review/", 16),
-    "decide_fact": ("facts/{fact}/decide/?do=retract", 9),
     "roll_back_extraction_run": ("extraction-runs/{run}/roll-back/", 25),
     "escalation": ("escalations/{escalation}/", 13),
     "agent_versions": ("agents/{agent}/versions/", 9),
@@ -58,6 +57,7 @@ PAGES = {
 # Uncommitted rows have no session: their budgets are in memory/test_sessions.py.
 SESSION_PAGES = {"session"}
 WITHOUT_A_GET = {
+    "decide_fact",
     "clear_window",
     "clear_session",
     "ask_questions",

@@ -17,8 +17,7 @@ from konstruct.orchestrator.models import Agent, Escalation, HistoryMerge, ToolC
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.accept import Incoming, accept, read_snapshot
 from konstruct.orchestrator.pipeline.write import Draft
-from konstruct.privacy import jobs
-from konstruct.privacy import merge as merging
+from konstruct.privacy import jobs, merge as merging
 from konstruct.privacy.erasure.erasing import carry_out as erase
 from konstruct.privacy.merge import carry_out
 from memory.conversations.importing import ImportedTurn, import_turns

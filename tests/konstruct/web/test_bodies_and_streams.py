@@ -12,8 +12,7 @@ from django.conf import settings
 from django.core.signals import request_finished, request_started
 from django.http import HttpResponse, StreamingHttpResponse
 
-from konstruct.web import application as module
-from konstruct.web import handler
+from konstruct.web import application as module, handler
 from konstruct.web.application import MAX_SMALL_BODY_BYTES, MAX_URL_BYTES, Application
 
 PIECE = b"x" * 10_000

@@ -12,8 +12,8 @@ from memory.archive import (
     MemoryManager,
     ModelMismatch,
     SQLiteManager,
+    manager as manager_module,
 )
-from memory.archive import manager as manager_module
 from memory.embedding import embedder
 from memory.exceptions import InvalidArgument
 

@@ -14,8 +14,8 @@ from memory.archive import (
     NotAnArchive,
     SQLiteManager,
     VectorStore,
+    database as archive_database,
 )
-from memory.archive import database as archive_database
 from memory.exceptions import InvalidArgument
 
 

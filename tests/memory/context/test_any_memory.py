@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from memory.context import ContextManager, LongTermMemory
-from memory.context import manager as managers
+from memory.context import ContextManager, LongTermMemory, manager as managers
 from tests.memory.conftest import AGENT, USER
 
 TENANT = UUID(int=7)

@@ -4,8 +4,7 @@ import itertools
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from memory.context import tokens
 from memory.context.chat import date_prefix, fact_line, turn_line, turn_text, with_speaker

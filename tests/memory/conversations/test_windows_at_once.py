@@ -4,8 +4,7 @@ from uuid import uuid4
 
 import pytest
 from django_redis import get_redis_connection
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memory.conversations import short_term, window_store
 from memory.conversations.short_term import (

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from memory.embedding.embedder import GRAPHS
 from memory.embedding.model_files import model_files

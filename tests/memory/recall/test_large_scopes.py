@@ -9,8 +9,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from memory.embedding.embedder import embed
-from memory.recall import recall
-from memory.recall import service as recall_module
+from memory.recall import recall, service as recall_module
 from memory.recall.policy import RecallPolicy
 from memory.recall.queries import LIMITS, Strategy
 from tenants.models import Tenant

@@ -13,8 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from memory.conf import RESPONDER_MARK
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
-from memory.recall import MAX_CUT, Hit, recall
-from memory.recall import service as recall_module
+from memory.recall import MAX_CUT, Hit, recall, service as recall_module
 from memory.recall.policy import RecallPolicy
 from memory.recall.queries import Strategy
 from tenants import transaction

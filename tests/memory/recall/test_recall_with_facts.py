@@ -14,8 +14,7 @@ from memory.context import ContextManager, LongTermMemory
 from memory.embedding.embedder import embed
 from memory.facts import Author, Quote, embed_facts, record_candidate, reject, retract
 from memory.models import AuthorKind, FactKind, MemoryEntry, Message
-from memory.recall import FactHit, RecallResult, recall
-from memory.recall import service as recall_module
+from memory.recall import FactHit, RecallResult, recall, service as recall_module
 from memory.recall.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy, RecallWeights
 from memory.recall.queries import LIMITS
 from tenants.context import tenant_scope

@@ -8,8 +8,7 @@ import pytest
 from memory.embeddings import embed
 from memory.long_term import store_embedding
 from memory.models import ConversationEmbedding, IndexedMessage, Message
-from memory.recall import recall
-from memory.recall import service as recall_module
+from memory.recall import recall, service as recall_module
 from memory.recall.queries import LIMITS
 from memory.short_term import get_recent_messages
 from tenants.context import tenant_scope

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 import pytest
 from django.apps import apps
 from django.conf import settings
-from django.contrib.postgres.operations import AddConstraintNotValid
-from django.contrib.postgres.operations import AddIndexConcurrently as DjangosAddIndex
+from django.contrib.postgres.operations import (
+    AddConstraintNotValid,
+    AddIndexConcurrently as DjangosAddIndex,
+)
 from django.db import models
 from django.db.migrations import (
     AddConstraint,

@@ -22,9 +22,9 @@ from konstruct.orchestrator import metering
 from konstruct.orchestrator.activity import MAX_DAYS, activity
 from konstruct.orchestrator.models import PendingReply
 from konstruct.orchestrator.usage import tenant_row, usage_of
-from memory.browse.statistics import count_rows
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 from tenants.audit.models import Action
+from tenants.context import fetch_value
 from tenants.limits.quotas import UNLIMITED, Quota, limits_of, next_month
 from tenants.models import has_failed
 
@@ -223,7 +223,7 @@ class UsageViewSet(ApiViewSet):
             counts[name] = MAX_COUNT
         if not self.caller.is_bound:
             for name in {*inexact} & ESTIMATED.keys():
-                counts[name] = max(count_rows(ESTIMATED[name]).rows, MAX_COUNT)
+                counts[name] = max(_estimated_rows(ESTIMATED[name]), MAX_COUNT)
         optional_fields: dict[str, Any] = {"not_exact": inexact} if inexact else {}
         if not self.caller.is_bound:
             optional_fields["quotas"] = _quotas()
@@ -300,6 +300,12 @@ def _quotas() -> list[dict[str, Any]]:
         }
         for quota in Quota
     ]
+
+
+def _estimated_rows(model: type[Model]) -> int:
+    """Return the number of rows of a table by Postgres' statistics."""
+    statement = "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass"
+    return int(fetch_value(statement, [model._meta.db_table]))
 
 
 def _count_rows(rows: QuerySet[Any]) -> int:

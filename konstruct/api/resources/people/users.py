@@ -24,8 +24,7 @@ from konstruct.api.http.bodies import (
     StrictCharField,
     StrictSerializer,
 )
-from konstruct.api.http.pagination import CursorPagination
-from konstruct.api.http.pagination import Position as PagePosition
+from konstruct.api.http.pagination import CursorPagination, Position as PagePosition
 from konstruct.api.http.views import ApiViewSet, agent_names, operation
 from konstruct.orchestrator.identities.channel_identities import linked_ids, users_of_accounts
 from konstruct.orchestrator.identities.timeline import (

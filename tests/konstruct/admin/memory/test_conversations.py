@@ -66,7 +66,7 @@ def test_conversation_is_shown_in_order_with_the_state_of_each_message(
 ) -> None:
     message = message_of(program_a, content="Answer me!")
     answer = admin.get(f"{LIST}{message.pk}/")
-    turns = [(turn.message.role, turn.status) for turn in answer.context["turns"]]
+    turns = [(turn.role, turn.status) for turn in answer.context["turns"]]
     assert turns == [*(("user", "answered"), ("assistant", "")) * 3, ("user", "failed")]
     assert "No such model: gpt-0." in answer.text
     assert "(1 attempt)" in answer.text
@@ -132,7 +132,7 @@ def test_a_long_conversation_is_read_page_by_page(
     answer = admin.get(f"{LIST}{messages[-1].pk}/")
     assert len(answer.context["turns"]) == 30
     earlier = admin.get(f"{LIST}{answer.context['earlier'].pk}/")
-    keys = [turn.message.pk for turn in earlier.context["turns"]]
+    keys = [turn.pk for turn in earlier.context["turns"]]
     assert keys == [message.pk for message in messages[10:60]]
     assert earlier.context["later"].pk == messages[60].pk
     assert admin.get(f"{LIST}{messages[0].pk}/").context["earlier"] is None

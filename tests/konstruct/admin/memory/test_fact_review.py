@@ -128,17 +128,19 @@ def test_evidence_names_the_agent_of_its_message(program_a: Program, admin: Clie
     ("review", "decision", "expected"),
     [("", "retract", "retracted"), ("", "end", "active"), ("health", "reject", "rejected")],
 )
-def test_a_decision_asks_for_a_reason(
+def test_the_page_of_a_fact_has_its_decisions_with_a_reason(
     program_a: Program, admin: Client, home: Callable[..., UUID],
     review: str, decision: str, expected: str,
 ) -> None:  # fmt: skip
     fact = home("Oslo", review=review)
-    address = f"/admin/facts/{fact}/decide/?do={decision}"
-    assert "Reason" in admin.get(address).text
-    assert admin.post(address, {"reason": "Checked."}).status_code == 302
+    address, page = f"/admin/facts/{fact}/decide/", f"/admin/memory/memoryentry/{fact}/change/"
+    assert f'name="decision" value="{decision}"' in admin.get(page).text
+    form = {"decision": decision, "reason": "Checked."}
+    assert admin.post(address, form).status_code == 302
     assert state(program_a, fact) == expected
-    assert "Checked." in admin.get(f"/admin/memory/memoryentry/{fact}/change/").text
-    assert admin.get(f"/admin/facts/{fact}/decide/?do=confirm").status_code == 404
+    assert "Checked." in admin.get(page).text
+    admin.post(address, {"decision": "confirm"})  # which the state does not allow
+    assert state(program_a, fact) == expected
 
 
 def test_search_is_ordered_by_similarity_and_has_no_results_for_unknown_words(
@@ -207,5 +209,5 @@ def test_auditors_do_not_review(
     fact, client = home("Oslo"), browser(program_a.tenant, "view_memoryentry")
     assert client.get(REVIEW).status_code == 403
     assert client.post(REVIEW, {"fact": fact, "decision": "confirm"}).status_code == 403
-    assert client.get(f"/admin/facts/{fact}/decide/?do=reject").status_code == 403
+    assert client.post(f"/admin/facts/{fact}/decide/", {"decision": "reject"}).status_code == 403
     assert state(program_a, fact) == "proposed"

@@ -165,8 +165,8 @@ def test_the_history_names_authors_of_the_api_reasons_sources_and_replies(
     page = admin.get(f"{FACTS}{fact}/history/").text
     for text in ("crm key", "program with an API key", "She moved.", "Replies that used it"):
         assert text in page
-    assert f"/admin/facts/{fact}/decide/?do=end" in page
-    admin.post(f"/admin/facts/{fact}/decide/?do=end", {"reason": "She left."})
+    assert f'action="/admin/facts/{fact}/decide/"' in page
+    admin.post(f"/admin/facts/{fact}/decide/", {"decision": "end", "reason": "She left."})
     assert "She left." in admin.get(f"{FACTS}{fact}/history/").text
     looker = browser(program_a.tenant, "view_memoryentry")
-    assert "do=end" not in looker.get(f"{FACTS}{fact}/history/").text
+    assert "/decide/" not in looker.get(f"{FACTS}{fact}/history/").text

@@ -34,7 +34,12 @@ def fever(program_a: Program, send_message: SendMessage) -> Message:
 def contents_found(client: Client, **parameters: str) -> list[str]:
     page = client.get(SEARCH, parameters)
     assert page.status_code == 200
-    return [hit.message.content for hit, *_ in page.context["messages_found"]]
+    return [hit.message.content for hit, *_ in page.context.get("messages_found", ())]
+
+
+def named(client: Client, query: str) -> list[tuple[str, str]]:
+    found = client.get(SEARCH, {"q": query}).context["named"]
+    return [(result.title, result.description) for result in found]
 
 
 def test_message_is_found_by_meaning_and_its_words_are_marked(
@@ -61,13 +66,9 @@ def test_messages_are_narrowed(program_a: Program, fever: Message, admin: Client
 def test_people_agents_conversations_and_facts_are_found(
     program_a: Program, fever: Message, admin: Client
 ) -> None:
-    people = admin.get(SEARCH, {"q": "tilda"}).context["people"]
-    assert [person.user_id for person, _ in people] == ["mother"]
-    assert [agent.pk for agent in admin.get(SEARCH, {"q": "ada"}).context["agents"]] == [
-        program_a.agent.pk
-    ]
-    threads = admin.get(SEARCH, {"q": "t1"}).context["threads"]
-    assert "mother" in [message.user_id for message in threads]
+    assert named(admin, "tilda") == [("Tilda Brandt (mother)", "Person")]
+    assert named(admin, "ada") == [(program_a.agent.name, "Agent")]
+    assert (f"{fever.thread_id} (mother)", "Conversation") in named(admin, fever.thread_id)
     with tenant_scope(program_a.tenant.id):
         fact = MemoryEntry.objects.as_of().get()
     facts = admin.get(SEARCH, {"q": fact.content}).context["facts"]
@@ -147,11 +148,8 @@ def test_each_kind_needs_its_permission(
 ) -> None:
     assert browser(program_a.tenant, "view_message").get(SEARCH, {"q": "a"}).status_code == 403
     context: Any = browser(program_a.tenant, *READS).get(SEARCH, {"q": "mother"}).context
-    assert (context["people"], context["agents"], context["facts"]) == ([], [], [])
-    context = (
-        browser(program_a.tenant, "search_everyone", "view_scope")
-        .get(SEARCH, {"q": "mother"})
-        .context
-    )
-    assert [person.user_id for person, _ in context["people"]] == ["mother"]
-    assert (context["messages_found"], context["threads"]) == ([], [])
+    assert (context["named"], context["facts"]) == ([], [])
+    client = browser(program_a.tenant, "search_everyone", "view_scope")
+    assert named(client, "mother") == [("Tilda Brandt (mother)", "Person")]
+    assert client.get(SEARCH, {"q": "mother"}).context["messages_found"] == []
+    assert named(client, fever.thread_id) == []

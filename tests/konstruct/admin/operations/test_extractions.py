@@ -1,7 +1,5 @@
 """Extraction in a tenant's admin: progress of conversations, failed jobs, and tokens."""
 
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from uuid import UUID
 
 import pytest
@@ -66,7 +64,6 @@ def test_conversations_are_seen_with_how_far_they_are_processed(
     assert "No such model: gpt-0." in content
     agent = admin.get(f"/admin/orchestrator/agent/{program_a.agent.pk}/change/").content.decode()
     assert "1 processed, 1 queued, 1 failed" in agent
-    assert "Once it is saved." in admin.get("/admin/orchestrator/agent/add/").content.decode()
     person = admin.get("/admin/people/person/?user=maria").content.decode()
     assert f"{CURSORS}?agent={program_a.agent.pk}&amp;user=maria" in person
 
@@ -89,30 +86,23 @@ def test_conversation_shows_the_progress_of_its_extraction(
         assert text not in looker.get(address).content.decode()
 
 
-def test_calls_are_summed_by_day_and_agent(program_a: Program, browser: Browser) -> None:
-    now = datetime.now(UTC)
+def test_calls_are_listed_and_found_by_outcome_and_agent(
+    program_a: Program, browser: Browser
+) -> None:
     with tenant_scope(program_a.tenant.id):
-        for days, outcome, agent_id in (
-            (0, CallOutcome.DONE, program_a.agent.pk),
-            (0, CallOutcome.FAILED, program_a.agent.pk),
-            (3, CallOutcome.UNKNOWN, None),
-            (40, CallOutcome.DONE, program_a.agent.pk),
+        for outcome, agent_id in (
+            (CallOutcome.DONE, program_a.agent.pk),
+            (CallOutcome.FAILED, program_a.agent.pk),
+            (CallOutcome.UNKNOWN, None),
         ):
-            metered_call(outcome, agent_id=agent_id, created_at=now - timedelta(days=days))
+            metered_call(outcome, agent_id=agent_id)
     admin = browser(program_a.tenant)
     page = admin.get(CALLS)
-    (_, days), (_, agents) = page.context["usage"]["tables"]
-    assert [(day, row.calls, row.failed, row.unknown) for day, row in days] == [
-        (now.date(), 2, 1, 0), ((now - timedelta(days=3)).date(), 1, 0, 1),
-    ]  # fmt: skip
-    assert [(name, row.prompt_tokens, row.cost) for name, row in agents] == [
-        (program_a.agent.name, 200, Decimal("0.5")), ("none", 0, Decimal(0)),
-    ]  # fmt: skip
-    assert len(page.context["cl"].result_list) == 4
+    assert len(page.context["cl"].result_list) == 3
     unknown = admin.get(f"{CALLS}?outcome__exact=")
     assert [row.outcome for row in unknown.context["cl"].result_list] == [CallOutcome.UNKNOWN]
-    of_agent = admin.get(f"{CALLS}?agent={program_a.agent.pk}").context["usage"]["tables"]
-    assert [row.calls for _, row in of_agent[0][1]] == [2]
+    of_agent = admin.get(f"{CALLS}?agent={program_a.agent.pk}").context["cl"].result_list
+    assert len(of_agent) == 2
     row = page.context["cl"].result_list[0]
     assert admin.get(f"{CALLS}{row.pk}/change/").status_code == 200
     assert browser(program_a.tenant, "view_message").get(CALLS).status_code == 403

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from tenants.audit.models import AccessEvent
+from tenants.audit.models import AccessEvent, Action
 from tenants.context import tenant_scope
 from tenants.outbox.events import record_event
 from tenants.outbox.models import WEBHOOKS, EventType, Webhook, WebhookDelivery
@@ -79,3 +79,6 @@ def test_deliveries_are_listed_retried_and_sent_again(
     with tenant_scope(program_a.tenant.id):
         assert not WebhookDelivery.objects.exists()
         assert not WEBHOOKS.jobs().exists()
+        deleted = AccessEvent.objects.get(action=Action.DELETE)
+    assert (deleted.subject, deleted.subject_id) == ("webhook", str(webhook.pk))
+    assert deleted.detail["before"]["is_active"] is True

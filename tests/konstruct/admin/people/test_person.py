@@ -6,7 +6,7 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.admin.people import timeline as pages
+from konstruct.admin.people import person as pages
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.timeline import EntryKind, Position, timeline
 from memory.facts import Author, LongTermMemory, exclude_from_recall, retract

@@ -97,8 +97,7 @@ def test_everything_that_the_client_does(
 ) -> None:
     caplog.set_level(logging.CRITICAL, logger="mem0")
     from mem0.client.types import DeleteAllMemoryOptions, SearchMemoryOptions
-    from mem0.exceptions import MemoryError, MemoryNotFoundError
-    from mem0.exceptions import ValidationError as Invalid
+    from mem0.exceptions import MemoryError, MemoryNotFoundError, ValidationError as Invalid
 
     with client_of(mem0, host, program_a.key) as client:
         messages = [

@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Problem, Refusal

@@ -7,8 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.builder import TRANSPARENCY_CLAUSE

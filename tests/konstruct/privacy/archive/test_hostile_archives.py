@@ -15,8 +15,8 @@ from konstruct.privacy.archive import (
     ArchiveRefused,
     import_memory,
     importing,
+    manifest as manifests,
 )
-from konstruct.privacy.archive import manifest as manifests
 from memory.archive import ArchiveDamaged, SQLiteManager
 from memory.models import Message
 from tenants.context import tenant_scope
