@@ -35,7 +35,6 @@ class TenantsConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib.contenttypes.models import ContentType
 
-        from tenants.checks import system  # both need the app registry
+        import tenants.checks.system  # noqa: F401  (both need the app registry)
 
-        system.register_all()
         ContentType.objects._cache = ContentTypeCache()  # type: ignore[attr-defined]

@@ -88,6 +88,13 @@ WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease 
   AND leased_until IS NOT NULL
 FOR UPDATE
 """
+# One statement, so that a job that is enqueued again, or leased by another worker, meanwhile stays.
+_FINISH = """
+DELETE FROM tenants_job
+WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = ANY (%(keys)s::uuid[])
+"""
+_FINISH_BEGUN = _FINISH + "AND begun_at IS NOT NULL"
+_FINISH_LEASED = _FINISH + "AND lease = %(token)s AND leased_until IS NOT NULL"
 
 # Leases of this process that could not be ended. Its heartbeat ends them.
 _abandoned: list["Lease"] = []
@@ -155,16 +162,7 @@ class Lease:
         Raises:
             LeaseLost: the lease has ended.
         """
-        row = fetch_row(
-            _CHECK,
-            {
-                "tenant_id": self.tenant_id,
-                "kind": self.kind,
-                "key": self.key,
-                "token": self.token,
-                "locks": list(locks),
-            },
-        )
+        row = fetch_row(_CHECK, {**self._values(), "locks": list(locks)})
         if row is None:
             raise self.lost_error()
         return row[0] is not False
@@ -175,7 +173,7 @@ class Lease:
         Raises:
             LeaseLost: the lease has ended. Let it end the transaction.
         """
-        if not self._job().delete()[0]:
+        if not execute(_FINISH_LEASED, self._values()):
             raise self.lost_error()
         transaction.on_commit(partial(_count, self.kind, "done"))
 
@@ -194,16 +192,17 @@ class Lease:
     def end(self) -> None:
         """End the lease, as `abandon` does; raises one of OUTAGES if it cannot."""
         connection.close_if_broken()
-        self._job().update(worker=None, leased_until=None, sweep_at=Least(F("due_at"), Now()))
+        jobs = Job.objects.filter(tenant_id=self.tenant_id, kind=self.kind, key=self.key)
+        leased = jobs.filter(lease=self.token, leased_until__isnull=False)
+        leased.update(worker=None, leased_until=None, sweep_at=Least(F("due_at"), Now()))
 
     def lost_error(self) -> LeaseLost:
         """Return the error to raise when the lease has ended."""
         return LeaseLost(f"The {self.kind} of {self.key} is another worker's by now.")
 
-    def _job(self) -> JobQuerySet:
-        """Return the job, unless the lease has ended."""
-        jobs = Job.objects.filter(tenant_id=self.tenant_id, kind=self.kind, key=self.key)
-        return jobs.filter(lease=self.token, leased_until__isnull=False)
+    def _values(self) -> dict[str, Any]:
+        key = {"tenant_id": self.tenant_id, "kind": self.kind, "key": self.key}
+        return {**key, "keys": [self.key], "token": self.token}
 
 
 def key_of(job: UUID | Lease) -> UUID:
@@ -516,17 +515,17 @@ class JobKind:
             unless_requeued: keep a job that `enqueue_again` reset after it was begun, without its
                 lease.
         """
-        jobs = self.jobs([key])
-        finished, _ = (jobs.filter(begun_at__isnull=False) if unless_requeued else jobs).delete()
-        if finished:
+        statement = _FINISH_BEGUN if unless_requeued else _FINISH
+        is_finished = bool(execute(statement, self._values([key])))
+        if is_finished:
             transaction.on_commit(partial(_count, self.name, "done"))
         elif unless_requeued:
-            jobs.update(**NOT_BEGUN)
-        return bool(finished)
+            self.jobs([key]).update(**NOT_BEGUN)
+        return is_finished
 
     def finish_many(self, keys: Collection[UUID]) -> None:
         """Remove jobs that are done."""
-        if keys and self.jobs(keys).delete()[0]:
+        if keys and execute(_FINISH, self._values(keys)):
             transaction.on_commit(partial(_count, self.name, "done", len(keys)))
 
     def record_failure(self, key: UUID, error: Exception, *, unless_requeued: bool = False) -> bool:

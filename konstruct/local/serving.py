@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 
 import httpx
 from django.conf import settings
@@ -57,7 +56,7 @@ def serving(
         shows_logs: print the output of the migration, and the lines of all logs as they come.
     """
     for number in ENDING_SIGNALS:
-        signal.signal(number, _interrupt)
+        signal.signal(number, signal.default_int_handler)
     with _only_server_of_this_home():
         _refuse_taken_port(host, port)
         if settings.METRICS_ADDRESS:
@@ -189,10 +188,6 @@ class Processes:
         except httpx.TransportError:
             return False
         return answer.is_success and "missing" not in answer.text
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -64,6 +64,7 @@ _CONTENT_LOGGING_SETTINGS = """
 """
 
 
+@checks.register("tenants")
 def check_declarations(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Check that every model declares the personal data of its table, by existing columns."""
     return [
@@ -77,6 +78,7 @@ def check_declarations(app_configs: Any, **kwargs: Any) -> list[checks.CheckMess
     ]
 
 
+@checks.register(checks.Tags.database)
 def check_database(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
@@ -268,15 +270,9 @@ def _check_server_log() -> Iterator[checks.CheckMessage]:
         )
 
 
+@checks.register(checks.Tags.admin)
 def check_admin_pages(app_configs: Any, **_: object) -> list[checks.CheckMessage]:
     """Run Django's checks of the admin pages, which otherwise only the URLs import."""
     admin.autodiscover()
     found: list[checks.CheckMessage] = check_admin_app(app_configs)
     return found
-
-
-def register_all() -> None:
-    """Register the checks with Django."""
-    checks.register(check_admin_pages, checks.Tags.admin)
-    checks.register(check_declarations, "tenants")
-    checks.register(check_database, checks.Tags.database)

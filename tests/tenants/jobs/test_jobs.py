@@ -312,3 +312,19 @@ def test_jobs_of_a_tenant_with_an_outdated_schema_are_not_claimed(
     for tenant in (*tenants, behind):
         put(notes, tenant)
     assert len(claimed(notes)) == len(tenants)
+
+
+def test_a_job_is_finished_by_one_statement(
+    notes: jobs.JobKind, tenant_a: Tenant, django_assert_num_queries: Any
+) -> None:
+    """Between two statements the job could be enqueued again, or leased by another worker."""
+    keys = [uuid4() for _ in range(4)]
+    with tenant_scope(tenant_a.id), transaction.atomic():
+        notes.enqueue_many(keys)
+        lease = notes.lease(keys[0])
+        assert lease is not None
+        with django_assert_num_queries(3):
+            lease.finish()
+            notes.finish(keys[1])
+            notes.finish_many(keys[2:])
+        assert not notes.jobs().exists()
