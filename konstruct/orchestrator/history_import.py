@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Self
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from tenants import transaction
 from tenants.jobs import enqueue_task
 
 REQUIRED = ("role", "content")
-# Required unless LineDefaults has a value.
+# Required unless they have a default.
 OWNER_FIELDS = ("agent", "user_id")
 OPTIONAL = ("external_id", "thread_id", "created_at", "name", "metadata")
 FIELDS = (*REQUIRED, *OWNER_FIELDS, *OPTIONAL)
@@ -92,22 +93,11 @@ class LineResult:
         )
 
 
-@dataclass(frozen=True)
-class LineDefaults:
-    """Defaults for all lines."""
-
-    agent: str | None = None
-    """Name or id of the agent."""
-    user_id: str | None = None
-    thread_id: str | None = None
-    """None: the lines of a user are in one thread; its id is the user's id."""
-
-
 def import_history(
     lines: Sequence[Any],
     *,
     tenant_id: UUID,
-    defaults: LineDefaults = LineDefaults(),
+    defaults: Mapping[str, str | None] = MappingProxyType({}),
     ids: importing.DerivedIds | None = None,
     seen: dict[str, str] | None = None,
 ) -> list[LineResult]:
@@ -118,7 +108,8 @@ def import_history(
     Args:
         lines: the lines, from JSON.
         tenant_id: the current tenant.
-        defaults: values for lines that lack a field.
+        defaults: values for lines that lack a field, of agent (name or id), user_id and thread_id;
+            None: no default. Without a thread, the lines of a user are in one with the user's id.
         ids: computes the ids of lines without `external_id`. Default: from their positions in
             threads.
         seen: see `import_turns`.
@@ -126,9 +117,7 @@ def import_history(
     Raises:
         PersonBeingErased: an erasure of a user is requested and not done, or was done since.
     """
-    common = {
-        name: value for name in _DEFAULT_FIELDS if (value := getattr(defaults, name)) is not None
-    }
+    common = {name: value for name, value in defaults.items() if value is not None}
     lines = [{**common, **line} if isinstance(line, Mapping) else line for line in lines]
     named = [line.get("agent") for line in lines if isinstance(line, Mapping)]
     agents = find_agents(
@@ -220,7 +209,6 @@ def _moment(name: str, value: Any) -> datetime:
     return arguments.time_argument(name, moment)
 
 
-_DEFAULT_FIELDS = ("agent", "user_id", "thread_id")
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "external_id": importing.external_id_argument,
     "agent": arguments.text_argument,

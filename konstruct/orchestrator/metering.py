@@ -57,7 +57,6 @@ class Usage:
 
 
 _GROUP: Final = ("day", "agent_id", "purpose", "model")
-_COUNTS: Final = ("calls", "failed", "unknown", "prompt_tokens", "completion_tokens", "cost")
 
 
 def usage(

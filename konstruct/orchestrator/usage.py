@@ -272,8 +272,8 @@ def measure(tenant: Tenant) -> dict[str, Any]:
                 since = previous["since"] if previous.get("level") == level else now.isoformat()
                 reached[quota.value] = {"level": level, "since": since}
         # Before the usage is stored: after a kill they are recorded again, not lost.
-        for quota in (quota for quota in reached if reached[quota] != before.get(quota)):
-            record_event(EventType.QUOTA_REACHED, tenant.pk, detail=quota)
+        for name in (name for name in reached if reached[name] != before.get(name)):
+            record_event(EventType.QUOTA_REACHED, tenant.pk, detail=name)
         tenant.usage |= {
             "reached": reached,
             "month": {quota.value: f"{Decimal(used[quota] or 0):f}" for quota in MONTHLY},

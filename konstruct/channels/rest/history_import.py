@@ -25,7 +25,6 @@ from konstruct.channels.rest.serializers import METADATA_HELP
 from konstruct.orchestrator.history_import import (
     REQUIRED,
     ImportStatus,
-    LineDefaults,
     LineResult,
     import_history,
 )
@@ -240,7 +239,7 @@ class ImportMixin:
         document = {**counts, "results": results}
         return Response(ImportResultSerializer(document).data)
 
-    def _of_all(self, fields: Mapping[str, Any]) -> LineDefaults:
+    def _of_all(self, fields: Mapping[str, Any]) -> dict[str, str | None]:
         """Return the defaults for messages without agent, user or thread.
 
         Raises OutsideOfKey or AgentNotFound if one is of another user or agent than the key's.
@@ -259,11 +258,8 @@ class ImportMixin:
         elif not all("agent" in line for line in lines):
             only = caller.only_agent()
             agent = None if only is None else str(only.id)
-        return LineDefaults(
-            agent=agent,
-            user_id=caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id,
-            thread_id=fields.get("thread_id"),
-        )
+        of_all = caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id
+        return {"agent": agent, "user_id": of_all, "thread_id": fields.get("thread_id")}
 
 
 def _texts(lines: Iterable[Mapping[str, Any]], name: str) -> set[str]:

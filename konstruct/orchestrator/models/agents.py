@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from memory.arguments import is_blank, time_zone_argument
 from memory.exceptions import InvalidArgument
 from memory.ids import id_problem
 from memory.models import Message, server_now
-from memory.recall.policy import PRESETS, RecallPolicy, RecallWeights
+from memory.recall.policy import RecallPolicy, RecallWeights
 from memory.text.languages import LATIN_BY_CODE
 from tenants import fields
 from tenants.models import JobColumns, JobQuerySet, TenantModel
@@ -382,16 +383,8 @@ class Agent(TenantModel):
             "neighbours": self.recall_neighbours,
         }
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if self.recall_preset not in PRESETS:
-            raise InvalidArgument(
-                f"preset={self.recall_preset!r} is not one of {', '.join(PRESETS)}"
-            )
-        return RecallPolicy(
-            gate=self.recall_gate,
-            weights=weights,
-            language=self.language,
-            **PRESETS[self.recall_preset]._asdict() | chosen,
-        )
+        policy = RecallPolicy(gate=self.recall_gate, weights=weights, language=self.language)
+        return replace(policy.with_preset(self.recall_preset), **chosen)
 
     def clean(self) -> None:
         """Raise ValidationError for an invalid name, tool, phrase, rule or recall setting."""

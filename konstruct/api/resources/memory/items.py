@@ -22,7 +22,7 @@ from konstruct.api.http.bodies import (
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.pagination import CursorPagination, Position
 from konstruct.api.http.views import ApiViewSet, operation
-from konstruct.orchestrator.history_import import LineDefaults, import_history
+from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.usage import require_storage
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Role
@@ -162,7 +162,7 @@ class ItemViewSet(ApiViewSet):
         def add() -> UUID:
             require_storage()
             lines = [dict(item["said"]) for item in items if "said" in item]
-            defaults = LineDefaults(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
+            defaults = {"agent": str(agent_id), "user_id": user_id, "thread_id": thread_id}
             results = import_history(lines, tenant_id=required_tenant_id(), defaults=defaults)
             ids = iter([result.message.pk if result.message else None for result in results])
             rows = [(item["item"], next(ids) if "said" in item else None) for item in items]

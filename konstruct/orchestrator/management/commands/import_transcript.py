@@ -51,7 +51,8 @@ class Command(KonstructCommand):
         tenant = tenant_of(options["tenant"])
         path: Path = options["file"]
         counts: Counter[history_import.ImportStatus] = Counter()
-        defaults = history_import.LineDefaults(options["agent"], options["user"], options["thread"])
+        names = {"agent": "agent", "user_id": "user", "thread_id": "thread"}
+        defaults = {name: options[option] for name, option in names.items()}
         ids, seen = DerivedIds(f"file {path.name}"), dict[str, str]()
         try:
             with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
