@@ -24,7 +24,6 @@ from tenants.admin.figures import attention_context
 from tenants.admin.passwords import first_admin, password_urls, too_many_attempts
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import LoginAttempt
-from tenants.limits.rate_limit import RateLimit
 from tenants.models import Tenant
 
 View = Callable[..., HttpResponseBase]
@@ -141,7 +140,12 @@ class PagedSite(UnfoldAdminSite):
         attempt = LoginAttempt(username, current_address())
         limit = attempt.begin()
         if not limit.allowed:
-            return self._too_many(request, attempt, limit, username)
+            # Refused without a check of the password.
+            seconds = math.ceil(limit.retry_after)
+            if attempt.should_record(limit):
+                locked = {"locked": True, "retry_after": seconds}
+                self.recorder(request, "login_failed", username=username, **locked)
+            return too_many_attempts(request, seconds)
         with transaction.atomic():
             response = answer()
             succeeded = response.status_code == 302
@@ -154,17 +158,6 @@ class PagedSite(UnfoldAdminSite):
         elif attempt.should_record(limit):
             self.recorder(request, "login_failed", username=username)
         return response
-
-    def _too_many(
-        self, request: HttpRequest, attempt: LoginAttempt, limit: RateLimit, username: str
-    ) -> HttpResponse:
-        """Refuse an attempt without checking its password."""
-        seconds = math.ceil(limit.retry_after)
-        if attempt.should_record(limit):
-            self.recorder(
-                request, "login_failed", username=username, locked=True, retry_after=seconds
-            )
-        return too_many_attempts(request, seconds)
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
         """Not served: no form has such a field, and Django would search any model for it."""

@@ -163,8 +163,8 @@ def test_pages_of_a_team_are_accessible_in_each_state(
         "retention": "/admin/audit/retentionrule/",
         "retention-waits": f"/admin/audit/retentionrule/{administered.rule.pk}/change/",
         "erasure": f"/admin/audit/erasurerequest/{administered.done.pk}/change/",
-        "receipt": f"/admin/erasures/{administered.done.pk}/",
-        "receipt-running": f"/admin/erasures/{administered.running.pk}/",
+        "receipt": f"/admin/audit/erasurerequest/{administered.done.pk}/change/",
+        "receipt-running": f"/admin/audit/erasurerequest/{administered.running.pk}/change/",
         "erasure-of-message": f"/admin/audit/messageerasure/{administered.of_message.pk}/change/",
     }
     admin = visit(administered.aurora.host)

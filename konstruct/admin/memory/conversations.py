@@ -145,6 +145,10 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         turn.is_guests = turn.answered_by_id not in (None, turn.agent_id)
     with_source_ids = [turn.pk for turn in turns if turn.has_sources]
     chosen = as_uuid(request.GET.get("why")) or next(reversed(with_source_ids), None)
+    reply = None
+    if chosen and request.user.has_perm("memory.view_recallevent"):
+        of_both = {"agent_id": anchor.agent_id, "user_id": anchor.user_id}
+        reply = Message.objects.filter(pk=chosen, **of_both).first()
     earlier, later = threads.turns_beside(turns[0], turns[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {agent.pk: agent.name for agent in agents}
@@ -171,7 +175,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         turns=turns,
         earlier=earlier,
         later=later,
-        why=_why(request, chosen, anchor),
+        why=reply and sources_of(reply),
         call=calls.get(chosen) if chosen else None,
         chosen=chosen,
         extraction=extraction,
@@ -237,13 +241,3 @@ def _status(message: Any, pending: PendingReply | None) -> str:
     if message.role == "user":
         return "answered" if message.reply_pk else gettext("not to be answered")
     return ""
-
-
-def _why(request: HttpRequest, chosen: UUID | None, anchor: Message) -> Any:
-    """Return the sources of the chosen reply, for users who may see recall events."""
-    if chosen is None or not request.user.has_perm("memory.view_recallevent"):
-        return None
-    reply = Message.objects.filter(
-        pk=chosen, agent_id=anchor.agent_id, user_id=anchor.user_id
-    ).first()
-    return None if reply is None else sources_of(reply)

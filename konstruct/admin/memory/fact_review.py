@@ -43,6 +43,12 @@ TURNS_BEFORE, TURNS_AFTER = 3, 2
 # Counting stops here; the page then shows "500+".
 MAX_COUNT: Final = 500
 MAX_CHOICES: Final = 100
+FILTERS: Final = {
+    "agent": "agent_id",
+    "user": "user_id",
+    "slot": "slot",
+    "reason": "review_reason__contains",
+}
 # The choice of the form of exclusions for a whole message.
 WHOLE_MESSAGE: Final = "whole"
 
@@ -108,7 +114,7 @@ def fact_review(request: HttpRequest) -> HttpResponseBase:
     """Show the oldest proposed fact, and take the decision about it."""
     user_id, problem = person_of(request)
     filters = _filters(request, user_id)
-    queue = _queue(filters)
+    queue = proposed_facts().filter(**{FILTERS[name]: text for name, text in filters.items()})
     if problem:
         queue = queue.none()
     refused = None
@@ -156,15 +162,6 @@ def _filters(request: HttpRequest, user_id: str) -> dict[str, str]:
 def proposed_facts() -> Any:
     """Return the proposed facts, oldest first."""
     return MemoryEntry.objects.waiting_for_review().order_by("created_at", "memory_id")
-
-
-def _queue(filters: dict[str, str]) -> Any:
-    rows = proposed_facts()
-    columns = {"agent": "agent_id", "user": "user_id", "slot": "slot"}
-    for name, column in columns.items():
-        if name in filters:
-            rows = rows.filter(**{column: filters[name]})
-    return rows.filter(review_reason__contains=filters["reason"]) if "reason" in filters else rows
 
 
 def _choices() -> dict[str, list[str]]:

@@ -343,19 +343,14 @@ def slack_connect(request: HttpRequest) -> HttpResponseBase:
 @tenant_site.page("slack/finish/", permission=CONNECT)
 def slack_finish(request: HttpRequest) -> HttpResponseBase:
     """Connect the workspace that Slack sends us back from."""
-    try:
+    with show_outcome(request):
         installation = installations.finish(
             request, tenant_id=required_tenant_id(), on_change=partial(_log_change, request)
         )
-    except KonstructError as error:
-        messages.error(request, str(error))
-        return redirect("admin:slack_connect")
-    messages.success(
-        request,
-        gettext("%(installation)s is connected. Invite the bot to a channel there.")
-        % {"installation": installation},
-    )
-    return redirect("admin:channels_slackinstallation_changelist")
+        text = gettext("%(installation)s is connected. Invite the bot to a channel there.")
+        messages.success(request, text % {"installation": installation})
+        return redirect("admin:channels_slackinstallation_changelist")
+    return redirect("admin:slack_connect")
 
 
 def _log_change(request: HttpRequest, before: RowState, installation: SlackInstallation) -> None:

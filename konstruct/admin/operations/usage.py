@@ -69,15 +69,7 @@ def show(request: HttpRequest) -> HttpResponseBase:
         return export_response("usage", columns, _days(list(tenants)))
     record_person_action(request, "list", "usage")
     page = Paginator(tenants, PER_PAGE).get_page(request.GET.get("p"))
-    rows = [
-        {
-            **tenant.usage,
-            "tenant": tenant,
-            "measured": _measured_at(tenant),
-            "reached": reached_text(tenant),
-        }
-        for tenant in page
-    ]
+    rows = [(tenant, _measured_at(tenant), reached_text(tenant)) for tenant in page]
     return operator_site.render(
         request,
         "konstruct/usage_of_tenants.html",

@@ -19,8 +19,6 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import BinaryField, ForeignKey, JSONField, Model, UUIDField
 from django.template.loader import render_to_string
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy as _
 
 from konstruct.orchestrator.identities.erasure_requests import threads_of
@@ -73,7 +71,6 @@ TRANSLATED: Final = ("review_reason", "reason", "subject")
 TITLES: Final = {"recent_turns": _("Recent turns"), "sessions": _("Sessions")}
 _LABELS: Final = {"agent": _("agent"), "at": _("created at"), "unreadable": _("Not readable")}
 TURN_LABELS: Final = {field.attname: field.verbose_name for field in Message._meta.fields} | _LABELS
-PARTS: Final = "<!-- parts -->"
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OF_MESSAGES: Final = "IN (SELECT id FROM memory_message WHERE user_id = ANY(%(users)s))"
 
@@ -125,22 +122,23 @@ class PersonExport:
             yield "]"
         yield "}\n"
 
-    def as_page(self, **context: Any) -> Iterator[str]:
-        """Yield a page in pieces. Ids of rows are left out, as are empty values.
+    def as_page(self, **context: Any) -> str:
+        """Return a page. Ids of rows are left out, as are empty values.
 
         Args:
             context: values of person_export.html.
         """
-        before, after = render_to_string("konstruct/person_export.html", context).split(PARTS)
-        yield before
+        sections: list[tuple[Any, list[Any]]] = []
         for table, model in exported_models().items():
             if table not in NOT_ON_PAGE:
-                texts = (self._as_text(model, row) for row in self._rows_of(model))
                 labels = {field.attname: field.verbose_name for field in model._meta.fields}
-                yield from _section(str(model._meta.verbose_name_plural), texts, labels)
+                texts = (self._as_text(model, row) for row in self._rows_of(model))
+                printed = [_printed_row(text, labels) for text in texts]
+                sections.append((model._meta.verbose_name_plural, printed))
         for name, rows in self._without_model():
-            yield from _section(str(TITLES[name]), map(_turn_as_text, rows), TURN_LABELS)
-        yield after
+            printed = [_printed_row(_turn_as_text(row), TURN_LABELS) for row in rows]
+            sections.append((TITLES[name], printed))
+        return render_to_string("konstruct/person_export.html", {**context, "sections": sections})
 
     def _rows_of(self, model: type[Model]) -> Rows:
         """Yield the person's rows of a table, the oldest first."""
@@ -237,13 +235,8 @@ def _turn_as_text(turn: dict[str, Any]) -> dict[str, Any]:
     return texts
 
 
-def _section(title: str, rows: Rows, labels: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the part of the page with the rows of one kind; nothing without a row."""
-    for number, row in enumerate(rows):
-        if not number:
-            yield format_html("<h2>{}</h2>\n", capfirst(title))
-        shown = {name: value for name, value in row.items() if value not in (None, "", [], {})}
-        text = shown.pop(next((name for name in TEXTS if name in shown), ""), "")
-        values = [(capfirst(str(labels.get(name, name))), value) for name, value in shown.items()]
-        row_context = {"text": text, "values": values}
-        yield render_to_string("konstruct/person_export_row.html", row_context)
+def _printed_row(row: Mapping[str, Any], labels: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    """Return the text of a row, and its other values with their labels."""
+    shown = {name: value for name, value in row.items() if value not in (None, "", [], {})}
+    text = shown.pop(next((name for name in TEXTS if name in shown), ""), "")
+    return text, [(labels.get(name, name), value) for name, value in shown.items()]
