@@ -74,8 +74,9 @@ def refuse_private(host: str, address: str) -> None:
     if found.version == 6:
         is_public = is_public and found in UNICAST
     if not is_public or any(found in network for network in NOT_PUBLIC):
+        named = address if host == address else f"{host} ({address})"
         raise ChannelRefused(
-            f"{host} is {address}, which is no address of the public internet: ask the operator to"
+            f"{named} is no address of the public internet: ask the operator to"
             " allow the host (WEBHOOK_HOSTS)."
         )
 

@@ -29,6 +29,8 @@ from memory.text.lexical import main_language
 MAX_DAYS: Final = 366
 # The newest messages of users, of which the languages are counted.
 NEWEST: Final = 300
+# A language of a smaller share is not counted: a few words may look like those of another language.
+MIN_LANGUAGE_SHARE: Final = 0.05
 # A day is counted this long after its end. Recall events are stored some time after replies.
 SETTLE_TIME: Final = timedelta(hours=1)
 # A request counts missing days for at most this time. The next request continues.
@@ -281,11 +283,16 @@ def share_of_unknown_languages() -> tuple[float, set[str]]:
     """Return the share of the newest messages in a language that the embedding model does not know.
 
     Returns:
-        The share of the NEWEST messages of users, from 0 to 1, and the codes of these languages.
+        The share of the NEWEST messages of users, from 0 to 1, and the codes of these languages,
+        each with at least MIN_LANGUAGE_SHARE.
     """
     newest = Message.objects.filter(role=Role.USER).order_by("-created_at")
     texts = newest.values_list(Left("content", 300), flat=True)[:NEWEST]
     languages = Counter(map(main_language, texts))
-    unknown = languages.keys() - known_languages() - {""}
-    foreign = sum(languages[code] for code in unknown)
-    return foreign / max(1, languages.total()), unknown
+    total = languages.total()
+    unknown = {
+        code
+        for code in languages.keys() - known_languages() - {""}
+        if languages[code] >= MIN_LANGUAGE_SHARE * total
+    }
+    return sum(languages[code] for code in unknown) / max(1, total), unknown

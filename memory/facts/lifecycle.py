@@ -244,6 +244,7 @@ def supersede_by_entered(memory_id: UUID, author: Author) -> None:
         ends = min(filter(None, (fact.valid_to, current.valid_from)))
         _save(fact, state=FactState.SUPERSEDED, valid_to=ends)
     else:
+        _save(fact, replaces=current.memory_id)
         _supersede(current, by=fact, author=author)
 
 

@@ -36,7 +36,7 @@ class EventType(models.TextChoices):
 
     MESSAGE_ANSWERED = "message.answered", "A message was answered"
     MESSAGE_FAILED = "message.failed", "The reply to a message failed for good"
-    MESSAGE_CLOSED = "message.closed", "A message was closed without a reply of its own"
+    MESSAGE_CLOSED = "message.closed", "A message was closed without a reply"
     ESCALATION_OPENED = "escalation.opened", "A user waits for a person"
     ESCALATION_ANSWERED = "escalation.answered", "A person answered a user"
     ESCALATION_RESOLVED = "escalation.resolved", "An escalation was resolved"

@@ -1,4 +1,4 @@
--- c78fdcb77f0951cc11c5a6ad43138c83 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
+-- d4afe2cf9cdc2e604f19333b39592db0 admin api audit auth channels contenttypes isolation memory orchestrator outbox sessions tenants
 CREATE SCHEMA __schema__;
 CREATE TABLE __schema__.api_apikey (
     tenant_id uuid DEFAULT (NULLIF(current_setting('app.current_tenant'::text, true), ''::text))::uuid NOT NULL,

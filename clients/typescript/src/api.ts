@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 f1d78587baddc858066abb263ca8f1e8a215b5188e5d41b640a605f5d1be8880
+// Written by `make typescript` from docs/openapi.yaml, sha256 a28d0fefeb0c197bce674ed14053355a807d8272cf297e6ab062b7d77ba8bd38
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -2329,7 +2329,7 @@ export interface components {
              *
              *     * `message.answered` - A message was answered
              *     * `message.failed` - The reply to a message failed for good
-             *     * `message.closed` - A message was closed without a reply of its own
+             *     * `message.closed` - A message was closed without a reply
              *     * `escalation.opened` - A user waits for a person
              *     * `escalation.answered` - A person answered a user
              *     * `escalation.resolved` - An escalation was resolved
@@ -2377,7 +2377,7 @@ export interface components {
         /**
          * @description * `message.answered` - A message was answered
          *     * `message.failed` - The reply to a message failed for good
-         *     * `message.closed` - A message was closed without a reply of its own
+         *     * `message.closed` - A message was closed without a reply
          *     * `escalation.opened` - A user waits for a person
          *     * `escalation.answered` - A person answered a user
          *     * `escalation.resolved` - An escalation was resolved
@@ -3551,7 +3551,7 @@ export interface components {
             /** Format: uuid */
             id: string;
             /**
-             * @description closed: it gets no reply of its own, because another reply or a person has settled it; `error` has the reason. with_person: a person answers in this thread. awaiting_consent: a tool call of the agent waits for the user. with_program: the program that requested a completion must send results of its tools. `waits_for` has the details.
+             * @description closed: it gets no separate reply, because another reply or a person has settled it; `error` has the reason. with_person: a person answers in this thread. awaiting_consent: a tool call of the agent waits for the user. with_program: the program that requested a completion must send results of its tools. `waits_for` has the details.
              *
              *     * `queued` - queued
              *     * `answered` - answered

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, gettext_lazy as _
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import (
     AgentRowsAdmin,
@@ -30,7 +30,10 @@ class WebhookForm(forms.ModelForm):
     """The address of a program, and the events that it gets."""
 
     url = forms.CharField(
-        label=_("URL"), max_length=2000, help_text=Webhook._meta.get_field("url").help_text
+        label=_("URL"),
+        max_length=2000,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=Webhook._meta.get_field("url").help_text,
     )
     types = forms.MultipleChoiceField(
         label=_("Events"),
@@ -43,6 +46,7 @@ class WebhookForm(forms.ModelForm):
     class Meta:
         model = Webhook
         fields = ("url", "types", "includes_content", "description", "is_active")
+        widgets = {"description": UnfoldAdminTextInputWidget}
 
     def clean_url(self) -> str:
         """Refuse addresses that no event is sent to."""

@@ -134,7 +134,7 @@ class MessageSerializer(serializers.Serializer):
     id = serializers.UUIDField()
     status = serializers.ChoiceField(
         choices=[(status.value, status.value) for status in Status],
-        help_text="closed: it gets no reply of its own, because another reply or a person has "
+        help_text="closed: it gets no separate reply, because another reply or a person has "
         "settled it; `error` has the reason. with_person: a person answers in this thread. "
         "awaiting_consent: a tool call of the agent waits for the user. with_program: the program "
         "that requested a completion must send results of its tools. `waits_for` has the details.",

@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                                 ("message.failed", "The reply to a message failed for good"),
                                 (
                                     "message.closed",
-                                    "A message was closed without a reply of its own",
+                                    "A message was closed without a reply",
                                 ),
                                 ("escalation.opened", "A user waits for a person"),
                                 ("escalation.answered", "A person answered a user"),
@@ -183,7 +183,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("message.answered", "A message was answered"),
                             ("message.failed", "The reply to a message failed for good"),
-                            ("message.closed", "A message was closed without a reply of its own"),
+                            ("message.closed", "A message was closed without a reply"),
                             ("escalation.opened", "A user waits for a person"),
                             ("escalation.answered", "A person answered a user"),
                             ("escalation.resolved", "An escalation was resolved"),

@@ -1097,7 +1097,7 @@ class Message(TypedDict):
     status: Literal[
         "queued", "answered", "failed", "closed", "with_person", "awaiting_consent", "with_program"
     ]
-    """closed: it gets no reply of its own, because another reply or a person has settled it;
+    """closed: it gets no separate reply, because another reply or a person has settled it;
     `error` has the reason. with_person: a person answers in this thread. awaiting_consent:
     a tool call of the agent waits for the user. with_program: the program that requested a
     completion must send results of its tools. `waits_for` has the details."""

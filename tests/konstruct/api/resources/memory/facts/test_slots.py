@@ -37,7 +37,7 @@ def test_a_new_value_supersedes_the_current_one(program_a: Program) -> None:
         "Rome": "superseded", "Oslo": "active", "Bern": "active", "Lima": "active",
     }  # fmt: skip
     old = program_a.get(f"{FACTS}{rome['memory_id']}/").json()
-    assert old["valid_to"] == oslo["valid_from"]
+    assert (old["valid_to"], oslo["replaces"]) == (oslo["valid_from"], rome["memory_id"])
 
 
 def test_values_of_a_multi_valued_slot_stay(program_a: Program) -> None:
