@@ -19,7 +19,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMError
-from konstruct.orchestrator import runner, usage
+from konstruct.orchestrator import runner, tool_calls, usage
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.builder import AgentForReply
 from konstruct.orchestrator.exceptions import TooManyQuestions
@@ -30,7 +30,6 @@ from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, S
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.respond import build_prompt, gather_context
 from konstruct.orchestrator.tool_catalog import tool_descriptions
-from konstruct.orchestrator.tools import tool_calls
 from memory.context.prompt import Prompt
 from tenants import transaction
 from tenants.audit.people import hold_people

@@ -21,7 +21,7 @@ from konstruct.channels.delivery.adapter import (
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.replies import Status, progress_of, sent_messages, text_so_far
-from konstruct.orchestrator.tools.tool_calls import calls_awaiting_consent
+from konstruct.orchestrator.tool_calls import calls_awaiting_consent
 from memory.models import Message, Role
 from tenants import traces
 from tenants.context import required_tenant_id, tenant_scope

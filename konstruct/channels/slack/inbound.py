@@ -42,7 +42,7 @@ from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.orchestrator.tools.tool_calls import decide
+from konstruct.orchestrator.tool_calls import decide
 from memory.arguments import time_zones
 from memory.models import Message
 from tenants import transaction

@@ -43,6 +43,7 @@ from konstruct.interfaces.openai.requests import (
     user_of,
     wants_usage,
 )
+from konstruct.orchestrator import tool_calls
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
@@ -55,7 +56,6 @@ from konstruct.orchestrator.replies import (
     sent_messages,
     watch,
 )
-from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message
 from tenants import transaction
 from tenants.audit.models import Action

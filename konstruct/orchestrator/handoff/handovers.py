@@ -18,7 +18,7 @@ from django.db.models import DateTimeField, Func, Q
 from django.db.models.functions import Now
 
 from konstruct.llm.completions import Completion
-from konstruct.orchestrator import replies
+from konstruct.orchestrator import replies, tool_calls
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.builder import HANDED_OVER_CLAUSE, SEVERAL_SPEAKERS_CLAUSE
 from konstruct.orchestrator.exceptions import NothingToHandOver
@@ -28,7 +28,6 @@ from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.tool_catalog import function_tool
-from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
 from memory.arguments import id_argument, text_argument
 from memory.conf import WINDOW

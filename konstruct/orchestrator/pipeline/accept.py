@@ -13,7 +13,7 @@ from uuid import UUID
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, QuerySet
 
-from konstruct.orchestrator import replies, usage
+from konstruct.orchestrator import replies, tool_calls, usage
 from konstruct.orchestrator.exceptions import (
     AgentNotFound,
     IdempotencyKeyReused,
@@ -28,7 +28,6 @@ from konstruct.orchestrator.models import (
     PendingReply,
     ToolCall,
 )
-from konstruct.orchestrator.tools import tool_calls
 from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from memory.text.chunking import estimated_pieces

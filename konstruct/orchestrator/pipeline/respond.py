@@ -21,7 +21,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion, OnText, total_usage
-from konstruct.orchestrator import builder, replies, runner
+from konstruct.orchestrator import builder, replies, runner, tool_calls
 from konstruct.orchestrator.builder import AgentForReply, instructions_for
 from konstruct.orchestrator.exceptions import AlreadyDecided
 from konstruct.orchestrator.handoff import escalations, handovers
@@ -33,7 +33,6 @@ from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.accept import Snapshot, load_message, read_snapshot
 from konstruct.orchestrator.pipeline.write import Draft
 from konstruct.orchestrator.tool_catalog import tool_descriptions
-from konstruct.orchestrator.tools import tool_calls
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager, WorkingContextCompiler
 from memory.context.prompt import Prompt, PromptParts

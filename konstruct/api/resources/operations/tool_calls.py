@@ -13,10 +13,10 @@ from rest_framework.response import Response
 from konstruct.api.http import filters
 from konstruct.api.http.bodies import StrictBooleanField, StrictSerializer
 from konstruct.api.http.views import AgentNameField, ApiViewSet, UrlField, operation
+from konstruct.orchestrator import tool_calls
 from konstruct.orchestrator.exceptions import AlreadyDecided
 from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
-from konstruct.orchestrator.tools import tool_calls
 from tenants import transaction
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id

@@ -9,11 +9,10 @@ from konstruct.channels.rest.responses import DETAILS
 from konstruct.channels.rest.serializers import MessageSerializer
 from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMError, LLMRefused, LLMUnavailable
-from konstruct.orchestrator import replies
+from konstruct.orchestrator import replies, tool_calls
 from konstruct.orchestrator.messages import Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.replies import Status
-from konstruct.orchestrator.tools import tool_calls
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.context import tenant_scope

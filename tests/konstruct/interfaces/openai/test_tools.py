@@ -11,11 +11,10 @@ import pytest
 from konstruct.api.auth.keys import issue_key
 from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
 from konstruct.interfaces.openai import views
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, tool_calls
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import AnswerOptions, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline import respond
-from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.models import Job

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from django.test.utils import CaptureQueriesContext
 
+from konstruct.orchestrator import tool_calls
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import OpenedBy, Thread
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.orchestrator.replies import REPLIES
 from konstruct.orchestrator.tasks import answer_message
-from konstruct.orchestrator.tools import tool_calls
 from memory.embedding.embedder import get_embedder
 from memory.models import Message
 from tenants import jobs

@@ -13,11 +13,11 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.consistency import HELD_WITHOUT_QUESTION, LOST, find
+from konstruct.orchestrator import tool_calls
 from konstruct.orchestrator.exceptions import AlreadyDecided, RowNotFound
 from konstruct.orchestrator.models import Agent, PendingReply, ToolCall
 from konstruct.orchestrator.pipeline.accept import read_snapshot
 from konstruct.orchestrator.replies import Status
-from konstruct.orchestrator.tools import tool_calls
 from memory.models import MemoryEntry
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program, SendMessage

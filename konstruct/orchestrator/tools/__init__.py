@@ -1,1 +1,0 @@
-"""Tool calls: requested by an agent, approved by the user, executed at most once."""
