@@ -96,7 +96,7 @@ KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
             .values_list("id")
         ),
     ),
-    (NOTIFICATIONS, lambda: Notification.objects.pending().values_list("id")),
+    (NOTIFICATIONS, lambda: Notification.objects.filter(sent_at=None).values_list("id")),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
     (EXPORTS, lambda: ListExport.objects.values_list("id")),

@@ -65,7 +65,7 @@ def send(job: UUID | Lease) -> None:
 
 
 def _send(lease: Lease) -> None:
-    pending = Notification.objects.pending().filter(pk=lease.key)
+    pending = Notification.objects.filter(pk=lease.key, sent_at=None)
     row = pending.select_related("recipient__member").first()
     content = None
     if row is not None and NotificationRecipient.objects.active().filter(pk=row.recipient_id):

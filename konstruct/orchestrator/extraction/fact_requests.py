@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Any, Final
@@ -188,12 +189,8 @@ def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None
 
 def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Completion:
     messages = batch.prompt
-    agent = Agent(
-        id=batch.agent.id,
-        name=batch.agent.name,
-        model=batch.agent.extraction_model or batch.agent.model,
-        model_tier=batch.agent.model_tier,
-    )
+    agent = copy(batch.agent)
+    agent.model, agent.max_completion_tokens = agent.extraction_model or agent.model, None
     message = KonstructMessage(
         id=uuid4(),
         tenant_id=required_tenant_id(),

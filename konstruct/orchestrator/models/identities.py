@@ -10,14 +10,6 @@ from tenants.models import TenantModel
 from tenants.personal_data import Export, Merge, PersonalData
 
 
-class ChannelIdentityQuerySet(models.QuerySet["ChannelIdentity"]):
-    """Identities of a tenant."""
-
-    def linked(self) -> Self:
-        """Those that are linked to another user."""
-        return self.exclude(user_id=models.F("own_id"))
-
-
 class ChannelIdentity(TenantModel):
     """An account of a channel, and the user that owns its memory."""
 
@@ -36,8 +28,6 @@ class ChannelIdentity(TenantModel):
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
     linked_at = optional_time(help_text="When the identity was linked to another user.")
     linked_by = optional_text(help_text="The person who linked it.")
-
-    objects = ChannelIdentityQuerySet.as_manager()
 
     personal_data = PersonalData(
         subject="user_id",

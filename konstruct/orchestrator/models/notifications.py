@@ -131,14 +131,6 @@ class NotificationRecipient(TenantModel):
         return str(self.member) if self.destination == Destination.MEMBER else self.email
 
 
-class NotificationQuerySet(models.QuerySet["Notification"]):
-    """Notifications of a tenant."""
-
-    def pending(self) -> Self:
-        """Those that are not sent."""
-        return self.filter(sent_at__isnull=True)
-
-
 class Notification(TenantModel):
     """A notification of a recipient about an event, once. It has no content of messages.
 
@@ -156,8 +148,6 @@ class Notification(TenantModel):
     user_id = fields.optional_text("user", help_text="The user of the event.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When the event was detected.")
     sent_at = fields.optional_time(help_text="When it was sent.")
-
-    objects = NotificationQuerySet.as_manager()
 
     personal_data = rows_of_user()
 

@@ -36,10 +36,6 @@ class ToolCallQuerySet(models.QuerySet["ToolCall"]):
         """Those that wait for a program's result, also overdue ones."""
         return self.filter(state=ToolCallState.WITH_PROGRAM)
 
-    def approved(self) -> Self:
-        """Approved ones that are not executed yet."""
-        return self.filter(state=ToolCallState.APPROVED)
-
     def overdue(self) -> Self:
         """Those that wait for consent or a program, and whose deadline is over."""
         unsettled = (ToolCallState.WAITING, ToolCallState.WITH_PROGRAM)
