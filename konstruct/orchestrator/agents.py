@@ -10,13 +10,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError
 from django.db.models import Q
 
-from konstruct.orchestrator.exceptions import (
-    AgentContradictory,
-    AgentInvalid,
-    AgentNameTaken,
-    AgentNotFound,
-    RowNotFound,
-)
+from konstruct.orchestrator import exceptions
 from konstruct.orchestrator.models import Agent, AgentVersion, SavedQuestion
 from konstruct.orchestrator.models.agents import UUID_TEXT, AgentQuerySet
 from konstruct.orchestrator.usage import require_storage
@@ -144,7 +138,7 @@ def restore_agent(agent: Agent, number: int, *, author: Author, note: str = "") 
     versions = AgentVersion.objects.filter(agent_id=agent.pk, number=min(number, MAX_INTEGER))
     version = versions.first()
     if version is None:
-        raise RowNotFound(f"{agent.name} has no version {number}.")
+        raise exceptions.RowNotFound(f"{agent.name} has no version {number}.")
     current = settings_of(agent)
     fields = {name: version.settings[name] for name in current if name in version.settings}
     return update_agent(agent, author=author, note=note, restores=number, **fields)
@@ -198,7 +192,7 @@ def _validation(agent: Agent) -> Iterator[None]:
         if "\0" not in agent.name:  # Postgres refuses a query with NUL
             _refuse_taken_name(agent, error)
         is_contradictory = error.message_dict.keys() == {NON_FIELD_ERRORS}
-        kind = AgentContradictory if is_contradictory else AgentInvalid
+        kind = exceptions.AgentContradictory if is_contradictory else exceptions.AgentInvalid
         fields = error.message_dict
         text = "; ".join(f"{field}: {' '.join(messages)}" for field, messages in fields.items())
         invalid = kind(text.replace("__all__: ", ""))
@@ -211,7 +205,7 @@ def _validation(agent: Agent) -> Iterator[None]:
 
 def _refuse_taken_name(agent: Agent, error: Exception) -> None:
     if Agent.objects.filter(name=agent.name).exclude(pk=agent.pk).exists():
-        raise AgentNameTaken(
+        raise exceptions.AgentNameTaken(
             f"This tenant has an agent of that name already: {agent.name!r}."
         ) from error
 
@@ -235,7 +229,7 @@ def find_agent(
     agent = agents.named(name_or_id).first() if is_storable else None
     if agent is None:
         wanted = "active agent" if active else "agent"
-        raise AgentNotFound(
+        raise exceptions.AgentNotFound(
             f"No {wanted} has the name or id {name_or_id!r}. Agents are made in the tenant's admin "
             f"or by POST /api/v1/agents/. The agents are: {agent_names(agents) or 'none yet'}."
         )

@@ -15,12 +15,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from konstruct.orchestrator.exceptions import (
-    ExtractionFailed,
-    ExtractionLimitReached,
-    RowNotFound,
-    WrongState,
-)
+from konstruct.orchestrator import exceptions
 from konstruct.orchestrator.extraction import checks, fact_requests, queue
 from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.metering import midnight
@@ -91,7 +86,11 @@ class _Attempt:
         if self.run is not None:
             end(self.run, RunState.FAILED, error=str(error))
         is_permanent = queue.EXTRACTIONS.record_failure(self.cursor.pk, error)
-        if is_permanent and self.batch is not None and isinstance(error, ExtractionFailed):
+        if (
+            is_permanent
+            and self.batch is not None
+            and isinstance(error, exceptions.ExtractionFailed)
+        ):
             _advance(self.cursor, self.batch)
             queue.EXTRACTIONS.postpone(self.cursor.pk, timedelta(0))
         return is_permanent
@@ -134,7 +133,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> fact_requests.Batch |
         batch = _batch(agent, thread, [*context, *new])
         try:
             fact_requests.require_model(batch)
-        except (ExtractionFailed, ExtractionLimitReached) as error:
+        except (exceptions.ExtractionFailed, exceptions.ExtractionLimitReached) as error:
             tomorrow = midnight() + timedelta(days=1)
             queue.EXTRACTIONS.postpone(cursor.pk, tomorrow - timezone.now(), note=str(error))
             return None
@@ -291,7 +290,7 @@ def end(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
 def _require_messages(batch: fact_requests.Batch) -> None:
     ids = [message.id for message in batch.messages]
     if Message.objects.filter(**batch.thread.as_filter, pk__in=ids).count() < len(ids):
-        raise ExtractionFailed(NOT_THERE)
+        raise exceptions.ExtractionFailed(NOT_THERE)
 
 
 def _messages_of(run: ExtractionRun) -> list[Message]:
@@ -327,7 +326,7 @@ def preview(
         LLMError: there is no answer.
     """
     if not messages:
-        raise ExtractionFailed("There are no messages to extract facts from.")
+        raise exceptions.ExtractionFailed("There are no messages to extract facts from.")
     thread = Thread.of(messages[0])
     agent = Agent.objects.get(pk=thread.agent_id)
     if model is not None:
@@ -472,7 +471,7 @@ def apply(run_id: UUID) -> ExtractionRun:
     run = get_run(run_id, RunState.PREVIEW)
     thread, messages = Thread.of(run), _messages_of(run)
     if len(messages) < len(run.message_ids):
-        raise ExtractionFailed(NOT_THERE)
+        raise exceptions.ExtractionFailed(NOT_THERE)
     agent = Agent.objects.get(pk=run.agent_id)
     batch = _batch(agent, thread, messages)
     answer = fact_requests.parse_facts(run.output)
@@ -552,9 +551,9 @@ def get_run(run_id: UUID, *states: RunState, is_locked: bool = False) -> Extract
     rows = ExtractionRun.objects.select_for_update() if is_locked else ExtractionRun.objects.all()
     run = rows.filter(pk=run_id).first()
     if run is None:
-        raise RowNotFound(f"There is no extraction run {run_id}.")
+        raise exceptions.RowNotFound(f"There is no extraction run {run_id}.")
     if states and run.state not in states:
-        raise WrongState(
+        raise exceptions.WrongState(
             f"The extraction run {run_id} is {run.get_state_display()}, not"
             f" {' or '.join(state.label for state in states)}."
         )

@@ -18,13 +18,7 @@ from django.contrib.auth.models import User
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import JSONObject, Now
 
-from konstruct.orchestrator import replies
-from konstruct.orchestrator.exceptions import (
-    EscalationOver,
-    NothingToEscalate,
-    RowNotFound,
-    WrongState,
-)
+from konstruct.orchestrator import exceptions, replies
 from konstruct.orchestrator.extraction import queue as extraction_queue
 from konstruct.orchestrator.messages import (
     KonstructMessage,
@@ -446,11 +440,11 @@ def answer_as_person(
     text_argument("name", name)
     last = last_user_message(Thread.of(_get(Escalation.objects.all(), escalation_id)))
     if last is None:
-        raise NothingToEscalate("This thread has no messages any more.")
+        raise exceptions.NothingToEscalate("This thread has no messages any more.")
     with lock_windows([Thread.of(last)]):
         escalation = _lock_open(escalation_id)
         if escalation.to_agent_id is not None:
-            raise WrongState(
+            raise exceptions.WrongState(
                 "Another agent answers in this thread. Let a person answer there first."
             )
         if idempotency_key is not None:
@@ -503,7 +497,7 @@ def channel_of(thread: Thread) -> str:
     """Return the channel of the user's last message. Raises NothingToEscalate without one."""
     last = last_user_message(thread)
     if last is None:
-        raise NothingToEscalate(
+        raise exceptions.NothingToEscalate(
             f"{thread.user_id!r} has sent no message to this agent in thread {thread.thread_id!r}."
         )
     return last.channel
@@ -512,14 +506,14 @@ def channel_of(thread: Thread) -> str:
 def _get(rows: QuerySet[Escalation], escalation_id: UUID) -> Escalation:
     escalation = rows.filter(pk=escalation_id).first()
     if escalation is None:
-        raise RowNotFound(f"No escalation has the id {escalation_id}.")
+        raise exceptions.RowNotFound(f"No escalation has the id {escalation_id}.")
     return escalation
 
 
 def _lock_open(escalation_id: UUID) -> Escalation:
     escalation = _get(Escalation.objects.select_for_update(), escalation_id)
     if escalation.resolved_at is not None:
-        raise EscalationOver(
+        raise exceptions.EscalationOver(
             f"This escalation was resolved by {escalation.resolved_by} at"
             f" {escalation.resolved_at:%Y-%m-%d %H:%M %Z}."
         )

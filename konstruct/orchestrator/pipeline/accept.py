@@ -13,12 +13,7 @@ from uuid import UUID
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, QuerySet
 
-from konstruct.orchestrator import replies, tool_calls, usage
-from konstruct.orchestrator.exceptions import (
-    AgentNotFound,
-    IdempotencyKeyReused,
-    MessageNotFound,
-)
+from konstruct.orchestrator import exceptions, replies, tool_calls, usage
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import (
@@ -136,7 +131,7 @@ def _refuse_different(existing: Message, incoming: Incoming) -> None:
     if (existing.metadata or {}) != (incoming.metadata or {}):
         different.append("metadata")
     if different:
-        raise IdempotencyKeyReused(
+        raise exceptions.IdempotencyKeyReused(
             f"You have sent this Idempotency-Key with another {' and '.join(different)}. "
             "Send a new key with a new message."
         )
@@ -188,7 +183,9 @@ class Snapshot:
     def thread_agent(self) -> Agent:
         """The agent that the message was sent to. Raises AgentNotFound if it does not exist."""
         if self.thread_agent_or_none is None:
-            raise AgentNotFound(f"Agent {self.message.agent_id} does not exist any more.")
+            raise exceptions.AgentNotFound(
+                f"Agent {self.message.agent_id} does not exist any more."
+            )
         return self.thread_agent_or_none
 
     @property
@@ -249,7 +246,7 @@ def load_message(message_id: UUID) -> KonstructMessage:
 def _message(messages: QuerySet[Any], message_id: UUID) -> Any:
     row = messages.filter(pk=message_id, role=Role.USER).first()
     if row is None:
-        raise MessageNotFound(f"No user's message has the id {message_id}.")
+        raise exceptions.MessageNotFound(f"No user's message has the id {message_id}.")
     return row
 
 
