@@ -41,13 +41,12 @@ WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerat
 _DUMP: Final = ("--enable-row-security", "--no-password", "--lock-wait-timeout=60s")
 # Time for the session of a killed restore or move to end.
 _KILLED_MILLISECONDS: Final = 30_000
-_MAJOR: Final = re.compile(r"\) (\d+)")
 # A line of `pg_restore --list`: numbers, type, schema and name.
 _TABLE_DATA: Final = re.compile(r"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) ", re.MULTILINE)
 
 
 class ToolFailed(KonstructError):
-    """A program of Postgres is missing, of the wrong version, or has failed."""
+    """A program of Postgres is missing, or has failed."""
 
 
 @contextmanager
@@ -192,17 +191,17 @@ def restore_schema(session: Session, schema: str, dump: Path) -> None:
         f" GRANT USAGE ON SCHEMA {schema} TO {APP_ROLE};"
     )
     # --schema leaves out the schema itself, and grants of the language plpgsql.
-    restore = (session, "pg_restore", f"--schema={schema}", "--file=-", str(dump))
-    _load(session, schema, first, *_command(*restore, connects=False))
+    restore = _command(None, "pg_restore", f"--schema={schema}", "--file=-", str(dump))
+    _load(session, schema, first, *restore)
 
 
-def tables_in(session: Session, dump: Path) -> set[tuple[str, str]]:
+def tables_in(dump: Path) -> set[tuple[str, str]]:
     """Return the tables with rows in a dump, each with its schema.
 
     Raises:
         ToolFailed: the dump cannot be read.
     """
-    contents = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
+    contents = _run_tool(None, "pg_restore", "--list", str(dump))
     return {(schema, table) for schema, table in _TABLE_DATA.findall(contents)}
 
 
@@ -231,8 +230,8 @@ def insert_rows(session: Session, table: str, rows: Iterable[dict[str, Any]]) ->
     return len(rows_to_insert)
 
 
-def _run_tool(session: Session, name: str, *arguments: str, **options: Any) -> str:
-    """Run a program on the database of a session, as its role, and return its output."""
+def _run_tool(session: Session | None, name: str, *arguments: str, **options: Any) -> str:
+    """Run a program, and return its output: see `_command`."""
     command, environment = _command(session, name, *arguments, **options)
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if result.returncode:
@@ -241,19 +240,20 @@ def _run_tool(session: Session, name: str, *arguments: str, **options: Any) -> s
 
 
 def _command(
-    session: Session,
+    session: Session | None,
     name: str,
     *arguments: str,
     tenant_id: UUID | None = None,
-    connects: bool = True,
     application_name: str | None = None,
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the command and the environment of a program."""
-    program = _program(session, name)
+    """Return the command and the environment of a program.
+
+    With a session the program connects to its database, as its role.
+    """
     options = f"-c app.current_tenant={tenant_id}" if tenant_id else ""
     # Messages in English: some are searched for.
     environment = {**os.environ, "PGOPTIONS": options, "LC_ALL": "C"}
-    if connects:
+    if session is not None:
         # Passed by the environment, so that no process list shows the password.
         environment["PGPASSWORD"] = session.info.password
         parameters: dict[str, Any] = {
@@ -262,7 +262,7 @@ def _command(
             "application_name": application_name,
         }
         arguments = (f"--dbname={make_conninfo('', **parameters)}", *arguments)
-    return [program, *arguments], environment
+    return [_program(name), *arguments], environment
 
 
 def _failure(name: str, output: str, status: int) -> ToolFailed:
@@ -270,23 +270,11 @@ def _failure(name: str, output: str, status: int) -> ToolFailed:
     return ToolFailed(f"{name} failed: {' '.join(lines)}")
 
 
-def _program(session: Session, name: str) -> str:
-    """Return the path of a program whose version supports this server."""
-    program = name
-    if settings.POSTGRES_BIN:
-        program = str(import_string(settings.POSTGRES_BIN)() / name)
-    try:
-        version = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
+def _program(name: str) -> str:
+    """Return the path of a program, which refuses a server of a newer version itself."""
+    program = str(import_string(settings.POSTGRES_BIN)() / name) if settings.POSTGRES_BIN else name
+    if shutil.which(program) is None:
         raise ToolFailed(
             f"{program} cannot be run: install PostgreSQL's client programs where PATH finds them"
-        ) from error
-    version_match, server_version = _MAJOR.search(version), session.info.server_version // 10_000
-    if version_match is None or int(version_match[1]) < server_version:
-        raise ToolFailed(
-            f"{program} is {version.strip()!r}, and the server is PostgreSQL {server_version}: put"
-            " the programs of that version into PATH"
         )
     return program

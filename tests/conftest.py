@@ -136,7 +136,7 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
     services = {pooler.EXECUTABLE, "supervisor.supervisord", BOOTSTRAP, postgres.USE}
     services.add("konstruct.local.embedded")  # stops them
     if SPREAD:  # tenants are moved before the first test
-        services |= {"--version", "--enable-row-security", "--single-transaction"}
+        services |= {"--enable-row-security", "--single-transaction"}
     if services.isdisjoint([arguments[0], *arguments[1]]):
         raise RuntimeError(f"mark this test as slow: it starts {arguments[1]}")
 

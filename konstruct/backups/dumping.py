@@ -41,7 +41,6 @@ from tenants.postgres_tools import (
     set_tenant,
     tables_in,
 )
-from tenants.servers import MAIN
 from tenants.signatures import key_id, secrets
 
 logger = logging.getLogger(__name__)
@@ -165,8 +164,7 @@ def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
     schema = schema_name_of(pk)
     for name in (dump_name(pk), jobs_name(pk)):
         check_file(path, manifest, name)
-    with session_on(MAIN) as session:
-        tables = tables_in(session, path / dump_name(pk))
+    tables = tables_in(path / dump_name(pk))
     if {name for name, _ in tables} != {schema} or (schema, "memory_message") not in tables:
         raise BackupInvalid(
             f"{path / dump_name(pk)} is not a dump of the tenant {entry['slug']!r} alone"
