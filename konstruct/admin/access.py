@@ -1,7 +1,7 @@
 """The access log of the admin: the base of model pages, and functions for other pages."""
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
@@ -137,6 +137,8 @@ class AuditedAdmin(ListToolsAdmin):
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Show the form, or the reason why a service or a quota refuses it."""
+        if request.method != "POST":
+            return cast(HttpResponse, super().changeform_view(request, *args, **kwargs))
         with show_outcome(request):
             return super().changeform_view(request, *args, **kwargs)
         return redirect(request.path)
@@ -192,10 +194,10 @@ class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):
         """
         fields = self.fields
         if fields is None:
+            columns = {f.attname: f.name for f in self.opts.concrete_fields if is_readable(f)}
             names = [getattr(column, "__name__", column) for column in self.list_display]
-            shown = [name for name in names if name != "__str__"]
-            columns = [field.name for field in self.opts.concrete_fields if is_readable(field)]
-            fields = list(dict.fromkeys([*shown, *columns]))
+            shown = [columns.get(name, name) for name in names if name != "__str__"]
+            fields = list(dict.fromkeys([*shown, *columns.values()]))
         return [person if obj and name == "user_id" else name for name in fields]
 
 

@@ -113,28 +113,15 @@ class EventColumns:
     @display(description=_("Before → after, or parameters"))
     def changed(self, event: Any) -> str:
         """The changed fields or the parameters, abridged."""
-        detail = event.detail
-        if any(name in detail for name in ("before", "after", "withheld")):
-            text = "; ".join(
-                [f"{name}: {old} → {new}" for name, old, new in _fields(detail)]
-                + [
-                    gettext("%(name)s: not shown") % {"name": name}
-                    for name in detail.get("withheld", [])
-                ]
-            )
-        else:
-            text = ", ".join(
-                f"{name}: {_value_text(value)}" for name, value in detail.items() if value
-            )
+        changes = [f"{name}: {old} → {new}" for name, old, new in _fields(event.detail)]
+        others = [f"{name}: {_value_text(value)}" for name, value in event.detail.items() if value]
+        text = "; ".join(changes or others)
         return text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
 
     @display(description=_("Changes"))
     def changes(self, event: Any) -> SafeString | str:
         """Each field with its values before and after."""
-        rows = [
-            *_fields(event.detail),
-            *((name, gettext("not shown"), "changed") for name in event.detail.get("withheld", [])),
-        ]
+        rows = _fields(event.detail)
         if not rows:
             return gettext("Nothing.")
         return format_html(
@@ -169,9 +156,12 @@ def _plurals() -> dict[str, str]:
 
 
 def _fields(detail: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return each changed field with its values before and after, but not those of secrets."""
     before, after = detail.get("before") or {}, detail.get("after") or {}
     names = [*before, *(name for name in after if name not in before)]
-    return [(name, _value_text(before.get(name)), _value_text(after.get(name))) for name in names]
+    values = [(name, _value_text(before.get(name)), _value_text(after.get(name))) for name in names]
+    secrets = detail.get("withheld", [])
+    return [*values, *((name, gettext("not shown"), gettext("changed")) for name in secrets)]
 
 
 def _value_text(value: Any) -> str:

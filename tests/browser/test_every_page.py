@@ -10,6 +10,7 @@ from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
+from uuid import UUID
 from zoneinfo import available_timezones
 
 import pytest
@@ -25,6 +26,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation, SlackMember, SlackUser
 from konstruct.channels.slack.installations import SCOPES, connect
+from konstruct.channels.webhooks import create_webhook
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator import pipeline, replies
 from konstruct.orchestrator.agents import create_agent
@@ -54,6 +56,8 @@ from tenants.audit.access_log import Actor, ActorKind
 from tenants.audit.models import ListExport, RetentionRule
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tenants.outbox.events import record_event
+from tenants.outbox.models import EventType
 from tenants.schemas import provisioning
 from tests import database
 from tests.browser.conftest import PASSWORD, Aurora, BrowserUser, Visit
@@ -79,7 +83,7 @@ NO_PAGES = {
     *("assign_escalation", "escalate", "hand_over", "retry_reply", "slack_finish"),
     *("clear_window", "clear_session", "include_message", "receipt_json", "export_person"),
     *("replay_extraction_run", "apply_extraction_run", "cancel_retention"),
-    *("ask_questions", "delete_question", "list_export_download"),
+    *("ask_questions", "delete_question", "list_export_download", "decide_fact"),
 }
 
 
@@ -158,6 +162,8 @@ def _fill(tenant: Tenant) -> None:
     ExtractionCursor.objects.get_or_create(thread_id=THREAD, **of)
     talk(Program(tenant, agent, ""), THREAD, HEBREW_TEXT)
     issue_key(tenant_id=tenant.id, name=f"מפתח {HOSTILE[:40]}")
+    create_webhook("https://hooks.example.com/in", description=HEBREW_TEXT[:100])
+    record_event(EventType.ERASURE_DONE, UUID(int=1))
 
 
 def _send(
@@ -413,6 +419,7 @@ def test_every_page_of_the_operators_admin_can_be_used_by_all(hebrew: Tenant, vi
 # Data of the rows, as opposed to texts of the product.
 DATA = re.compile(
     r"[^\W\d_]*[\u0590-\u05ff][\w-]*|‹U.*|<(s|i>|b>).*|\b\w+:\w+"  # user texts; scopes
+    r"|[Hh]ttps://hooks\.example\.com/in"
     r"|(This is what I remember:|I will remember that|I have asked for a person:|- Fact:|"
     r"You are an AI assistant|\(Built-in responder|Please remember that|No such model:|"
     r"May I remember this:|“?Can I talk to a human).*"  # replies, and their messages

@@ -117,6 +117,7 @@ class ListExportAdmin(AuditedReadOnlyAdmin):
         "title", "member", "query", "rows", "size", "created_at", "finished_at", "downloaded_at",
     )  # fmt: skip
     list_filter = ("created_at",)
+    fields = (*list_display[:3], "time_zone", *list_display[3:], "error")
     ordering = ("-created_at", "id")
 
     @admin.display(description=_("list"), ordering="list_name")
