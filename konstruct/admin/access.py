@@ -1,7 +1,7 @@
 """The access log of the admin: the base of model pages, and functions for other pages."""
 
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
@@ -138,7 +138,7 @@ class AuditedAdmin(ListToolsAdmin):
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Show the form, or the reason why a service or a quota refuses it."""
         if request.method != "POST":
-            return cast(HttpResponse, super().changeform_view(request, *args, **kwargs))
+            return super().changeform_view(request, *args, **kwargs)
         with show_outcome(request):
             return super().changeform_view(request, *args, **kwargs)
         return redirect(request.path)

@@ -18,7 +18,7 @@ from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
-from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DataError
@@ -352,6 +352,14 @@ class RecordedAdmin(ModelAdmin):
         if response.status_code == 200 and isinstance(shown, Model) and shown.pk is not None:
             self.record(request, "view", shown)
         return response
+
+
+class RecordedGroupAdmin(GroupAdmin):
+    """Django's pages of groups. List it before RecordedAdmin among the base classes."""
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the groups alone: the rows of their permissions have no names for people."""
+        return [str(group) for group in objs], {}, set(), []
 
 
 class RecordedPeopleAdmin(UserAdmin):

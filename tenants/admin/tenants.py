@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -29,7 +28,7 @@ from tenants.admin.columns import ChoiceFilter, Colours, EventColumns, format_nu
 from tenants.admin.figures import add_figures, backlogs
 from tenants.admin.lifecycle import admin_address, try_change
 from tenants.admin.list_tools import ListToolsAdmin
-from tenants.admin.recorded_admin import DeclaredChangeList, RecordedPeopleAdmin
+from tenants.admin.recorded_admin import DeclaredChangeList, RecordedGroupAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_person_action, record_site_action, state_of_tenant
@@ -398,7 +397,7 @@ class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):
     change_password_form = AdminPasswordChangeForm
 
 
-class TeamAdmin(GroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has no types
+class TeamAdmin(RecordedGroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has no types
     """Groups with their permissions."""
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -22,7 +21,7 @@ from konstruct.admin.lists import link
 from tenants import transaction
 from tenants.admin.columns import Colours
 from tenants.admin.passwords import mail_invitation, password_link
-from tenants.admin.recorded_admin import RecordedPeopleAdmin
+from tenants.admin.recorded_admin import RecordedGroupAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.audit.roles import ROLE_DESCRIPTIONS, admins
@@ -232,5 +231,5 @@ def invite_person(request: HttpRequest, user_id: int) -> HttpResponse:
 
 
 @admin.register(Group, site=tenant_site)
-class RoleAdmin(GroupAdmin, AuditedAdmin):  # type: ignore[misc]  # unfold has no types
+class RoleAdmin(RecordedGroupAdmin, AuditedAdmin):  # type: ignore[misc]  # unfold has no types
     """Roles: groups with their permissions."""
