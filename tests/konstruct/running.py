@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 def run_python(*arguments: Any, **options: Any) -> "subprocess.CompletedProcess[Any]":
     """Run Python at the root of the project. The options are those of `subprocess.run`."""
-    usual = {"cwd": PROJECT, "capture_output": True, "text": True, "check": False}
+    usual: dict[str, Any] = {"cwd": PROJECT, "capture_output": True, "text": True, "check": False}
     return subprocess.run([sys.executable, *arguments], **usual | options)
 
 

@@ -181,7 +181,7 @@ class EventViewSet(ApiViewSet):
                     self._entry_values.people.clear()
                     self.log(people={event.user_id for event in events if event.user_id})
                     self.write_log_entry()
-            place = events[-1].number if events else place
+            place = (events and events[-1].number) or place
             return b"".join(event_of(document(row), row.type, row.number) for row in events)
 
         return repeat_events(self, read, STREAM_SECONDS)
