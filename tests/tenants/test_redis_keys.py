@@ -113,12 +113,6 @@ def test_different_texts_are_escaped_differently(one: str, other: str) -> None:
     assert (redis_keys.escape_part(one) == redis_keys.escape_part(other)) == (one == other)
 
 
-@given(st.text(min_size=1))
-def test_escaped_text_is_in_the_key_of_its_id(text: str) -> None:
-    key = redis_keys.session_key(TENANT, text)
-    assert key == f"{TENANT}:session:{redis_keys.escape_part(text)}"
-
-
 @pytest.mark.slow
 def test_the_pattern_of_a_tenant_matches_its_keys_alone() -> None:
     assert redis_keys.all_keys_pattern(TENANT) == f"{TENANT}:*"

@@ -23,11 +23,6 @@ def seen_inside(tenant_id: str, other: str = "") -> tuple[UUID | None, list[str]
     return current_tenant_id(), [user.username for user in User.objects.all()]
 
 
-@app.task(base=TenantTask, bind=True)
-def bound(task: TenantTask, tenant_id: str) -> tuple[str, UUID | None]:
-    return task.name, current_tenant_id()
-
-
 @app.task(base=TenantTask)
 def fails(tenant_id: str) -> None:
     raise ZeroDivisionError
@@ -48,11 +43,6 @@ def test_a_task_runs_inside_its_tenant(tenant_a: Tenant, tenant_b: Tenant) -> No
     assert seen_inside(str(tenant_a.id)) == (tenant_a.id, ["tenant-a"])
     assert seen_inside.apply([str(tenant_b.id)]).get() == (tenant_b.id, ["tenant-b"])
     assert seen_inside(tenant_id=tenant_a.id) == (tenant_a.id, ["tenant-a"])
-
-
-def test_a_bound_task_too(tenant_a: Tenant) -> None:
-    result = bound.apply([str(tenant_a.id)]).get()
-    assert result == (bound.name, tenant_a.id)
 
 
 def test_the_tenant_is_left_after_an_error(tenant_a: Tenant) -> None:

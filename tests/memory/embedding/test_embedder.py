@@ -41,6 +41,7 @@ def test_vectors_are_units_of_384_dimensions():
     assert [len(vector) for vector in vectors] == [384] * 7
     assert [math.isclose(math.hypot(*vector), 1, abs_tol=1e-5) for vector in vectors] == [True] * 7
     assert all(type(x) is float for x in vectors[0])
+    assert embed([]) == []
 
 
 def test_similar_texts_have_similar_vectors():
@@ -77,10 +78,6 @@ def test_unread_batches_do_not_block_other_callers():
     next(batches)
     batches.close()
     assert len(embed(["Hello"])) == 1
-
-
-def test_no_texts_give_no_vectors():
-    assert embed([]) == []
 
 
 @pytest.mark.parametrize("texts", ["one text", [b"bytes"], [None], ["fine", 7]])

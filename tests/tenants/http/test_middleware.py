@@ -49,12 +49,6 @@ def test_request_does_not_see_an_earlier_tenant(tenant_a: Tenant) -> None:
     assert response.content.decode() == "None None konstruct.urls.public"  # type: ignore[attr-defined]
 
 
-def test_unknown_host_is_404_and_names_no_tenant(tenant_a: Tenant) -> None:
-    response = serve(get("nobody.localhost"), where_am_i)
-    assert response.status_code == 404
-    assert response.content == b"No service has this address.\n"  # type: ignore[attr-defined]
-
-
 def test_a_host_that_is_not_allowed_reaches_no_tenant(tenant_a: Tenant) -> None:
     Domain.objects.create(domain="evil.example", tenant=tenant_a)
     with pytest.raises(DisallowedHost):

@@ -1,10 +1,13 @@
 """Provisioning: no incomplete tenant is served, and a failed run can be repeated."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, ProgrammingError
 from django_redis import get_redis_connection
 
@@ -190,3 +193,23 @@ def test_postgres_refuses_a_schema_that_is_not_named_after_the_id(db: None) -> N
 def test_application_cannot_write_states_of_schemas(db: None, change: str) -> None:
     with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="permission denied"):
         cursor.execute(change)
+
+
+def test_content_types_are_cached_for_a_tenant(
+    tenant_a: Tenant, django_assert_num_queries: Any
+) -> None:
+    with tenant_scope(tenant_a.id):
+        with django_assert_num_queries(1):
+            found = ContentType.objects.get_for_model(User)
+        with django_assert_num_queries(0):
+            assert ContentType.objects.get_for_model(User) == found
+            assert ContentType.objects.get_for_id(found.pk) == found
+
+
+def test_content_types_of_a_deleted_tenant_leave_the_cache(
+    tenant_a: Tenant, tenant_b: Tenant, django_assert_num_queries: Any
+) -> None:
+    with tenant_scope(tenant_a.id):
+        ContentType.objects.get_for_model(User)
+    with tenant_scope(tenant_b.id), django_assert_num_queries(1):
+        ContentType.objects.get_for_model(User)

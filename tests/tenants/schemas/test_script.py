@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tenants.context import tenant_scope
+from tenants.context import connection, tenant_scope
 from tenants.management.commands.make_schema_script import make_script
 from tenants.models import Tenant
 from tenants.schemas import migrating, provisioning
@@ -83,3 +83,29 @@ def test_a_change_of_what_every_schema_has_reaches_existing_tenants(
         assert execute("SELECT count(*) > 0 FROM auth_group_permissions") == [(True,)]
     monkeypatch.undo()
     migrate()
+
+
+# Plain indexes whose columns are a prefix of another index.
+_REPEATED = """
+    SELECT a.indexrelid::regclass::text, b.indexrelid::regclass::text
+    FROM pg_index AS a
+    JOIN pg_class AS c ON c.oid = a.indexrelid AND c.relnamespace = %s::regnamespace
+    JOIN pg_index AS b ON b.indrelid = a.indrelid AND b.indexrelid <> a.indexrelid
+        AND b.indpred IS NULL AND b.indkey::text || ' ' LIKE a.indkey::text || ' %%'
+    WHERE NOT a.indisunique AND a.indpred IS NULL AND a.indexprs IS NULL
+        AND a.indnatts <= b.indnkeyatts
+        AND b.indclass[0:a.indnkeyatts - 1] = a.indclass[0:a.indnkeyatts - 1]
+        AND b.indoption[0:a.indnkeyatts - 1] = a.indoption[0:a.indnkeyatts - 1]
+"""
+
+
+def test_no_index_repeats_the_beginning_of_another(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        cursor.execute(_REPEATED, [tenant_a.schema_name])
+        assert cursor.fetchall() == []
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind = 'i'"
+            " AND relname LIKE '%%\\_like'",
+            [tenant_a.schema_name],
+        )
+        assert cursor.fetchall() == []

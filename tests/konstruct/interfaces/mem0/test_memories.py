@@ -1,6 +1,7 @@
 """mem0's REST: adding, finding, changing and deleting memories of an entity, and refusals."""
 
 import json
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
@@ -320,3 +321,105 @@ def test_unsupported_route_is_501_with_a_remedy(
 @pytest.mark.parametrize("path", ["", "v1/memories/m1/", "v3/", "v1/memories/%00/", "%FF/"])
 def test_an_unknown_path_is_answered_in_the_same_form(program: Program, path: str) -> None:
     assert refusal(program.get(f"/mem0/{path}"), 404).startswith("Nothing is at this address")
+
+
+def test_user_key_reads_and_writes_only_memories_of_its_user(program: Program) -> None:
+    bound_program = program.with_key(user_id="alex", scopes=["read", "write"])
+    assert listed(bound_program, {"user_id": "*"}) == listed(bound_program, {}) == [TEA, ROME]
+    assert (
+        listed(bound_program, {"user_id": "bea"})
+        == listed(bound_program, {"NOT": [{"user_id": "alex"}]})
+        == []
+    )
+    found = bound_program.post(
+        SEARCH, {"query": "coffee", "filters": {"OR": [ANY, {"user_id": "bea"}]}}
+    )
+    assert {memory["user_id"] for memory in found.json()["results"]} == {"alex"}
+    assert add(bound_program, "I hum.")["user_id"] == "alex"
+    body = {"messages": "I am not bea.", "user_id": "bea"}
+    assert "bound to the user 'alex'" in refusal(bound_program.post(ADD, body), 403)
+    (coffee,) = program.post(LIST, {"filters": {"user_id": "bea"}}).json()["results"]
+    path = f"{MEMORIES}{coffee['id']}/"
+    change = {"data": b'{"text": "I drink nothing."}', "content_type": "application/json"}
+    for method, address, options in (
+        ("GET", path, {}),
+        ("GET", f"{path}history/", {}),
+        ("PUT", path, change),
+        ("DELETE", path, {}),
+    ):
+        assert refusal(bound_program.request(method, address, **options), 404)
+    assert bound_program.request("DELETE", f"{MEMORIES}?user_id=bea").json()["count"] == 0
+    assert refusal(bound_program.request("DELETE", "/mem0/v2/entities/user/bea/"), 404)
+    names = {entity["name"] for entity in bound_program.get(ENTITIES).json()["results"]}
+    assert names == {"ada", "a1", "r1", "alex"}
+    assert bound_program.request("DELETE", f"{MEMORIES}?agent_id=ada").json()["count"] == 1
+    assert listed(program, ANY) == sorted([TEA, COFFEE, OFFICE, "I hum."])
+
+
+def test_a_key_of_an_agent_sees_and_writes_only_its_own(program: Program) -> None:
+    adas = program.with_key(agent_id=program.agent.id)
+    assert listed(adas, ANY) == [ROME, OFFICE]
+    assert add(adas, "I hum.", user_id="bea")["agent_id"] == "ada"
+    body = {"messages": "a", "user_id": "bea", "agent_id": "bo"}
+    error = refusal(adas.post(ADD, body), 422)
+    assert "bound to the agent 'ada', and the request names 'bo'" in error
+    assert adas.request("DELETE", f"{MEMORIES}?user_id=alex").json()["count"] == 1
+    assert listed(program, {"user_id": "alex"}) == [TEA]
+
+
+def test_scopes_are_needed(program: Program) -> None:
+    reader = program.with_key(scopes=["read"])
+    assert listed(reader, {"user_id": "bea"}) == [COFFEE]
+    assert "needs the scope write" in refusal(reader.post(ADD, {}), 403)
+    assert "needs the scope write" in refusal(reader.request("DELETE", MEMORIES), 403)
+    assert "needs the scope read" in refusal(program.with_key(scopes=["write"]).get(ENTITIES), 403)
+
+
+def test_request_requires_a_key_and_accepts_the_token_scheme_of_mem0(program: Program) -> None:
+    ping = "/mem0/v1/ping/"
+    answer = program.get(ping, headers={"Authorization": f"Token {program.key}"})
+    assert answer.json()["project_id"] == str(program.tenant.id)
+    refusal(program.get(ping, headers={"Authorization": ""}), 401)
+    refusal(program.get(ping, headers={"Authorization": "Token nonsense"}), 401)
+    refusal(program.get(ping, headers={"Authorization": f"Token {program.key[:-1]}"}), 401)
+
+
+ODD_VALUES: tuple[Any, ...] = (
+    None, True, 0, -1, 10**400, 1e999, "", " ", "\0", "\ud800", "\u202e", "x" * 100_000, [], [[]],
+    {}, {"\ud800": "\udfff"}, {"a": {"a": {"a": {}}}}, ["\ud800"], [{"memory_id": "\ud800"}],
+    [{"role": "user", "content": "\ud800"}], [{"role": "user", "content": {"type": "text"}}],
+)  # fmt: skip
+FIELDS = {
+    ("POST", ADD): ("messages", "text", "filters", "metadata", "infer", "timestamp", "user_id",
+                    "expiration_date", "agent_id", "run_id", "app_id", "custom_categories"),
+    ("POST", LIST): ("filters", "fields", "categories", "start_date", "end_date", "show_expired"),
+    ("POST", SEARCH): ("query", "filters", "top_k", "threshold", "metadata", "fields",
+                       "categories", "show_expired", "rerank"),
+    ("PUT", BATCH): ("memories",),
+    ("DELETE", BATCH): ("memories",),
+}  # fmt: skip
+RIGHT = {"query": "a", "messages": "a", "user_id": "zoe", "filters": {"user_id": "zoe"}}
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"\xff", b'{"a": 1, "a": 2}'])
+def test_body_that_is_not_json_is_refused(program: Program, body: bytes) -> None:
+    assert refusal(program.post(SEARCH, body))
+
+
+def test_a_body_that_is_too_large_is_refused(program: Program) -> None:
+    refusal(program.post(ADD, {"messages": "a" * 3_000_000, "user_id": "a"}), 413)
+    assert "max" not in refusal(program.post(ADD, {"messages": "a" * 40_000, "user_id": "a"}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "path"), sorted(FIELDS))
+def test_no_field_is_a_500(program: Program, settings: Any, method: str, path: str) -> None:
+    settings.RATE_LIMIT_BURST = settings.KEY_RATE_LIMIT_BURST = 1_000_000
+    names = FIELDS[method, path]
+    right = {name: value for name, value in RIGHT.items() if name in names}
+    turns = cycle(ODD_VALUES)
+    for name in names:
+        for odd in islice(turns, 2):
+            body = json.dumps(right | {name: odd}).encode()
+            answer = program.request(method, path, data=body, content_type="application/json")
+            assert answer.status_code in (200, 400, 404, 422), (name, odd, answer.content)
