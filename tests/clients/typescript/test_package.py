@@ -38,7 +38,10 @@ pytestmark = [
     pytest.mark.skipif(not has_node(), reason=f"there is no npm, or no Node {MIN_NODE_VERSION}"),
 ]
 # Parameters that a method does not take, with the reason. Key: (method, parameter).
-NOT_TAKEN = {("facts.getTagged", "at"): "an ETag is of the present state"}
+NOT_TAKEN = {
+    ("facts.getTagged", "at"): "an ETag is of the present state",
+    ("events.read", "Last-Event-ID"): "a stream has it, and the client reads lists",
+}
 
 
 def run(folder: Path, *command: str, stdin: str = "", **environment: str) -> str:
