@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from memory.embedding.text_model import TokenizedText, Vectors
+from memory.embedding.text_model import TokenizedText, Vectors, is_mostly_unknown
 
 ERRORS_ONLY = 3
 
@@ -80,12 +80,8 @@ class OnnxModel:
     def _tokenized(self, text: str) -> TokenizedText:
         # Not encode_batch(), whose threads do not survive a fork.
         pieces = self._tokenizer.encode(text)
-        ids, is_unknown = pieces.ids, False
-        if self._unknown in ids:
-            spans = zip(ids, pieces.offsets, strict=True)
-            unknown = sum(end - start for piece, (start, end) in spans if piece == self._unknown)
-            is_unknown = 2 * unknown >= len(text)
-        return TokenizedText(text, self._truncate(ids), is_unknown)
+        is_unknown = is_mostly_unknown(text, pieces.ids, pieces.offsets, self._unknown)
+        return TokenizedText(text, self._truncate(pieces.ids), is_unknown)
 
     def _truncate(self, ids: list[int]) -> list[int]:
         return ids if len(ids) <= self.max_tokens else [*ids[: self.max_tokens - 1], ids[-1]]

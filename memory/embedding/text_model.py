@@ -18,6 +18,23 @@ class TokenizedText(NamedTuple):
     English model."""
 
 
+def is_mostly_unknown(
+    text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]], unknown: int | None
+) -> bool:
+    """Return whether at least half of the characters of a text are in unknown pieces.
+
+    Args:
+        text: the text.
+        ids: its word pieces.
+        offsets: the first character of each piece, and the one after its last.
+        unknown: the id of an unknown piece.
+    """
+    if unknown not in ids:
+        return False
+    spans = zip(ids, offsets, strict=True)
+    return 2 * sum(end - start for piece, (start, end) in spans if piece == unknown) >= len(text)
+
+
 class TextModel(Protocol):
     """A loaded sentence model. Every method may be called by many threads."""
 

@@ -11,7 +11,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging
 
-from memory.embedding.text_model import TokenizedText, Vectors
+from memory.embedding.text_model import TokenizedText, Vectors, is_mostly_unknown
 
 
 class TorchModel:
@@ -39,7 +39,17 @@ class TorchModel:
             pieces = self._model.tokenizer(
                 list(texts), truncation=True, max_length=self.max_tokens, verbose=False
             )["input_ids"]
-        return [TokenizedText(text, ids) for text, ids in zip(texts, pieces, strict=True)]
+            return [
+                TokenizedText(text, ids, self._is_unknown(text, ids))
+                for text, ids in zip(texts, pieces, strict=True)
+            ]
+
+    def _is_unknown(self, text: str, ids: Sequence[int]) -> bool:
+        unknown = self._model.tokenizer.unk_token_id
+        if unknown not in ids and len(ids) < self.max_tokens:
+            return False
+        whole = self._model.tokenizer(text, return_offsets_mapping=True, verbose=False)
+        return is_mostly_unknown(text, whole["input_ids"], whole["offset_mapping"], unknown)
 
     def count_tokens(self, text: str) -> int:
         """Return the number of word pieces of the whole text, with the two marks around them."""
