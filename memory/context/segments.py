@@ -207,11 +207,14 @@ class Splitter:
             self._searches -= 1
             numbers += range(len(self._sources))
         for probe in _PROBES:
-            beginning = text[position : position + probe].split("\n")[0]
+            beginning, newline, _ = text[position : position + probe].partition("\n")
             # A few characters are in any source.
             for number in numbers if probe >= MIN_PROBE else numbers[:1]:
                 content = self._sources[number].content
-                start = content.find(beginning, last[1] if last and last[0] == number else 0)
+                after = last[1] if last and last[0] == number else 0
+                # A short end of a line is in many words.
+                start = content.find(beginning + newline, after)
+                start = content.find(beginning, after) if start < 0 else start
                 if beginning and start >= 0:
                     size = _common_size(text, position, content, start)
                     is_end = text[position + size : position + size + 1] in ("", "\n")
