@@ -6,6 +6,7 @@ the event loop waits, and a second call in a thread completes the response.
 """
 
 import asyncio
+import logging
 import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,8 @@ from konstruct.web.replies import POLL_SECONDS, Replies
 from tenants import traces
 from tenants.context import tenant_scope
 from tenants.http.middleware import refuse
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -201,6 +204,9 @@ class Handler(ASGIHandler):
                 part = await self._in_turn(request, repeated.read)
             except Overloaded:
                 part = b""
+            except Exception as error:  # the next request gets the error
+                logger.warning("A stream was ended: %s", error)
+                return
             if part or loop.time() - sent_at > KEEP_ALIVE_SECONDS:
                 yield part or KEEP_ALIVE
                 sent_at = loop.time()

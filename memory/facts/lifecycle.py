@@ -50,7 +50,7 @@ from memory.models.facts import (
     MemoryEntry,
 )
 from tenants import transaction
-from tenants.context import fetch_row
+from tenants.context import execute, fetch_row
 from tenants.outbox import events as outbox
 from tenants.outbox.models import EventType
 
@@ -237,6 +237,9 @@ def supersede_by_entered(memory_id: UUID, author: Author) -> None:
     that stores the fact.
     """
     fact = MemoryEntry.objects.entries().get(memory_id=memory_id)
+    # Of two values at once the second one supersedes the first one.
+    key = f"konstruct.slots {fact.agent_id} {fact.user_id}"
+    execute("SELECT public.wait_for_tenant_lock(%s)", [key])
     current = _fact_to_supersede(fact, None)
     if current is None:
         return

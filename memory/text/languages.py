@@ -1,7 +1,7 @@
 """Languages of the lexical index: frequent words, words of speakers and of time.
 
 Words of a script of one language, such as Cyrillic, have its language. Of a Latin text the frequent
-words decide, and English if no other language has more of them. Pure.
+words decide, and English if no other language has more of them. An agent may have a language.
 """
 
 import tomllib

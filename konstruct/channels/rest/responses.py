@@ -34,6 +34,7 @@ from konstruct.orchestrator.replies import (
 from memory.models import Message
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason
+from tenants.serving import require_serving
 
 logger = logging.getLogger(__name__)
 
@@ -203,6 +204,7 @@ def repeat_events(view: ApiView, read: Callable[[], bytes], seconds: float) -> H
 
     def read_in_tenant() -> bytes:
         with tenant_scope(tenant_id, pinned=True):
+            require_serving(tenant_id)
             return read()
 
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

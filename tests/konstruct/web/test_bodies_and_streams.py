@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.signals import request_finished, request_started
 from django.http import HttpResponse, StreamingHttpResponse
 
+from konstruct.orchestrator.replies import RepeatedResponse
 from konstruct.web import application as module, handler
 from konstruct.web.application import MAX_SMALL_BODY_BYTES, MAX_URL_BYTES, Application
 
@@ -170,3 +171,19 @@ def test_only_so_many_bodies_are_read_at_once_before_slacks_signature_is_checked
         await asyncio.gather(*asked)
 
     asyncio.run(main())
+
+
+def test_a_stream_of_parts_ends_when_one_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [b"third", b"second"]
+    monkeypatch.setattr(handler, "READ_AGAIN_SECONDS", 0.001)
+
+    def respond(request: Any) -> HttpResponse:
+        response: Any = HttpResponse(b"first")
+        # The third call raises IndexError.
+        response.repeated = RepeatedResponse(60, parts.pop, b"refused")
+        return response
+
+    served = Served(KEY, respond=respond)
+    bodies = [message["body"] for message in served.sent if message.get("body")]
+    assert bodies == [b"first", b"second", b"third"]
+    assert not served.sent[-1].get("more_body")

@@ -1,8 +1,10 @@
 """Facts with a slot, which a program sets: a new value supersedes the current one."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
@@ -38,6 +40,21 @@ def test_a_new_value_supersedes_the_current_one(program_a: Program) -> None:
     }  # fmt: skip
     old = program_a.get(f"{FACTS}{rome['memory_id']}/").json()
     assert (old["valid_to"], oslo["replaces"]) == (oslo["valid_from"], rome["memory_id"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_values_at_once_one_is_active(program_a: Program) -> None:
+    def keep_city(number: int) -> None:
+        try:
+            keep(
+                program_a, **{**ROME, "content": f"Maria lives in {number}.", "value": str(number)}
+            )
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(keep_city, range(12)))
+    assert list(states(program_a).values()).count("active") == 1
 
 
 def test_values_of_a_multi_valued_slot_stay(program_a: Program) -> None:
