@@ -20,7 +20,7 @@ _prctl = _libc.prctl if sys.platform == "linux" else None
 
 M_ARENA_MAX: Final = -8  # of malloc.h
 # glibc has up to eight heaps for each core. What a thread frees, other heaps cannot use:
-# docs/measurements.md, "Half an hour of mixed load".
+# docs/measurements.md, "Mixed load".
 MALLOC_HEAPS: Final = 2
 # A trim took 12 ms of CPU time where eight threads compute embeddings, at most 54 ms elsewhere, and
 # mostly less than one. Every minute was too seldom for the owner worker, which erases within it.
